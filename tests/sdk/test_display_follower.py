@@ -132,20 +132,6 @@ def test_every_line_of_a_job_that_had_ended_is_searched_for_metrics():
     assert [each.count for each in view.frame.snapshot.metrics] == [6000]
 
 
-def test_a_terminal_of_few_characters_is_written_to_in_those():
-    class Ascii(Screen):
-        encoding = "ascii"
-
-        def write(self, text):
-            text.encode("ascii")
-            return super().write(text)
-
-    screen = Ascii()
-    Follower("job-1", Job(["50% \u2588", "loss=1", "loss=2"]), TerminalView(screen)).run()
-    assert "50% \\u2588" in screen.getvalue()
-    assert "_@" in screen.frames[-1]
-
-
 def test_what_the_program_says_into_a_file_stays_there(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
 

@@ -47,7 +47,8 @@ def choose_view(live: bool | None, stream: TextIO | None = None, environ: Mappin
     if _is_notebook():
         return NOTEBOOK
     is_dumb = variables.get("TERM", "") in ("", "dumb") and live is None
-    return TERMINAL if out.isatty() and not is_dumb else PLAIN
+    has_blocks = "utf" in (out.encoding or "utf-8").lower()
+    return TERMINAL if out.isatty() and has_blocks and not is_dumb else PLAIN
 
 
 def _is_notebook() -> bool:

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 #: Number of points that are kept at most; after the first merge half as many at least.
 MAX_POINTS = 120
 _BARS = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
-#: For a terminal without block characters.
-_ASCII_BARS = "_.-=+*#@"
 
 
 class DownsampledSeries:
@@ -51,13 +49,12 @@ class DownsampledSeries:
         return (*self._points, *begun)
 
 
-def sparkline(points: Sequence[float], width: int, *, ascii_only: bool = False) -> str:
-    """Draw points as a line of at most ``width`` bars; with ``ascii_only`` without block characters."""
-    bars = _ASCII_BARS if ascii_only else _BARS
+def sparkline(points: Sequence[float], width: int) -> str:
+    """Draw points as a line of at most ``width`` bars."""
     while len(points) > width:
         points = _merge_pairs(points)
-    top = len(bars) - 1
-    return "".join(bars[round(height * top)] for height in scaled_heights(points))
+    top = len(_BARS) - 1
+    return "".join(_BARS[round(height * top)] for height in scaled_heights(points))
 
 
 def scaled_heights(points: Sequence[float]) -> list[float]:

@@ -20,15 +20,14 @@ _SPARK, _LEAST_SPARK, _PART = 40, 8, 3
 #: The fewest columns of a host's line beside its resources.
 _LEAST_LINE = 24
 _MESSAGE = "message"
+_ARROW, _DOT, _RULE = "\u203a", "\u00b7", "\u2500"
 
 
 class StatusPanel:
-    """Renderer of a job's state as rows of ``rich.text.Text``; ``ascii_only`` without other characters."""
+    """Renderer of a job's state as rows of ``rich.text.Text``."""
 
-    def __init__(self, width: int, *, ascii_only: bool = False) -> None:
+    def __init__(self, width: int) -> None:
         self._width = max(1, width)
-        self._ascii_only = ascii_only
-        self._arrow, self._dot, self._rule = (">", "-", "-") if ascii_only else ("\u203a", "\u00b7", "\u2500")
 
     def rows(self, snapshot: JobSnapshot, max_rows: int) -> list[Text]:
         """Return at most ``max_rows`` rows, allocated to the sections in order."""
@@ -61,12 +60,12 @@ class StatusPanel:
         status = snapshot.secondary or snapshot.status or "Starting"
         # Without a style of its own, which the status would have too.
         head = Text.assemble(
-            (f"{self._rule * 2} ", "dim"),
+            (f"{_RULE * 2} ", "dim"),
             (status, STATUS_STYLES.get(snapshot.status, _RUNNING_STYLE)),
             f" {messages.format_duration(snapshot.elapsed)} ",
         )
-        head.append(f"{self._rule * 2} {snapshot.name} ", "dim")
-        head.append(self._rule * max(0, self._width - head.cell_len), "dim")
+        head.append(f"{_RULE * 2} {snapshot.name} ", "dim")
+        head.append(_RULE * max(0, self._width - head.cell_len), "dim")
         return self._fitted(head)
 
     def _history(self, snapshot: JobSnapshot, *, whole: bool = False) -> list[Text]:
@@ -74,7 +73,7 @@ class StatusPanel:
         for index, interval in enumerate(snapshot.history):
             is_last = index == len(snapshot.history) - 1
             if index:
-                row.append(f" {self._arrow} ", "dim")
+                row.append(f" {_ARROW} ", "dim")
             row.append(interval.status, STATUS_STYLES.get(snapshot.status, _RUNNING_STYLE) if is_last else "")
             row.append("" if snapshot.ended and is_last else f" {messages.format_duration(interval.seconds)}")
         return [row if whole else self._fitted(row, keep_end=True)] if snapshot.history else []
@@ -107,7 +106,7 @@ class StatusPanel:
             self._row(
                 (f"  {name:<{wide}} ", "bold"),
                 (f"{last:>{deep}} ", ""),
-                (sparkline(each.points, columns, ascii_only=self._ascii_only) if columns > 0 else "", "cyan"),
+                (sparkline(each.points, columns) if columns > 0 else "", "cyan"),
                 (host, "dim"),
             )
             for name, last, each, host in zip(names, lasts, found, hosts)
@@ -128,19 +127,17 @@ class StatusPanel:
             (f"  {name}", "bold"),
             (f" {role}" if role else "", "magenta"),
             (f" {usage}" if usage else "", ""),
-            (f" {self._dot} ", "dim"),
-            (f"{silence} {self._dot} " if silence else "", "yellow"),
+            (f" {_DOT} ", "dim"),
+            (f"{silence} {_DOT} " if silence else "", "yellow"),
             (host.line or "", "dim"),
         )
 
     def _row(self, *parts: tuple[str, str]) -> Text:
-        if self._ascii_only:
-            parts = tuple((text.encode("ascii", "replace").decode(), style) for text, style in parts)
         return self._fitted(Text.assemble(*parts))
 
     def _fitted(self, row: Text, *, keep_end: bool = False) -> Text:
         """Truncate a row to the width: at its end, or with ``keep_end`` at its beginning."""
-        mark = "~" if self._ascii_only else "\u2026"
+        mark = "\u2026"
         over = row.cell_len - self._width
         if over <= 0:
             return row

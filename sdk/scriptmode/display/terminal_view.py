@@ -19,7 +19,6 @@ from scriptmode.display.status_panel import StatusPanel
 _MARGIN = 2
 #: Number of characters shown of a log line.
 LINE_CHARACTERS = 8 * 1024
-_BLOCKS = "\u2581\u203a\u2500\u2026"
 
 
 class TerminalView:
@@ -28,7 +27,6 @@ class TerminalView:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._region = LiveRegion(stream)
-        self._ascii_only = self._encodable(_BLOCKS) != _BLOCKS
         self._turns: dict[str, int] = {}
         #: Hosts of which the last line is incomplete.
         self._incomplete: set[str] = set()
@@ -40,7 +38,7 @@ class TerminalView:
     def draw(self, frame: Frame) -> None:
         """Write the new lines, and the panel below them."""
         columns, rows = self._region.measure()
-        panel = StatusPanel(columns - _MARGIN, ascii_only=self._ascii_only).rows(frame.snapshot, rows // 2)
+        panel = StatusPanel(columns - _MARGIN).rows(frame.snapshot, rows // 2)
         self._region.draw(panel, self._lines(frame))
 
     def close(self, frame: Frame) -> None:
@@ -50,7 +48,7 @@ class TerminalView:
                 # A captured line without an end.
                 stream.flush()
         columns, _ = self._region.measure()
-        summary = StatusPanel(columns - _MARGIN, ascii_only=self._ascii_only).summary(frame.snapshot)
+        summary = StatusPanel(columns - _MARGIN).summary(frame.snapshot)
         self._region.close(self._lines(frame), summary)
 
     def _lines(self, frame: Frame) -> str:
@@ -58,7 +56,7 @@ class TerminalView:
             log_lines.prefixed(event, self._turns, self._message(event)) for event in self._complete_lines(frame.events)
         ]
         lines += [f"scriptmode: {sanitize(sentence)}" for sentence in frame.messages]
-        return self._encodable("".join(f"{line}\n" for line in lines))
+        return "".join(f"{line}\n" for line in lines)
 
     def _complete_lines(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
         """Yield lines; of a line that arrives in pieces only the last piece."""
@@ -76,7 +74,3 @@ class TerminalView:
             self._incomplete.remove(event.host)
             note = "the end of a line of more than 1 MiB"
         return f"{text} [{note}: scriptmode logs prints all of it]" if note else text
-
-    def _encodable(self, text: str) -> str:
-        encoding = self._stream.encoding or "ascii"
-        return text.encode(encoding, "backslashreplace").decode(encoding)
