@@ -4,7 +4,7 @@
 
 A screen is the text between ``<!-- screen: NAME -->`` and ``<!-- end -->``. Its commands run in a terminal emulator,
 and paths of this machine are replaced by typical ones. Without names all screens are generated, and the pictures: the
-animated live view, and a job's card and the server's page, which need Chromium.
+animated live view, and a job's card, which needs Chromium.
 """  # noqa: INP001 - a program, no package
 
 from __future__ import annotations
@@ -45,9 +45,6 @@ WIDTH, TALL = 110, 400
 WIDE = 190
 CARD_SIZE = "800,330"
 CARD_STYLE = "body { font-family: system-ui, sans-serif; margin: 12px; width: 776px }"
-PAGE_SIZE = "1100,720"
-#: Milliseconds of the browser's clock in which the server's page has what it shows.
-PAGE_MILLISECONDS = 6000
 CHROMIUM = "chromium"
 #: Time limit of a command, in seconds.
 TIMEOUT = 180.0
@@ -66,7 +63,6 @@ FASHION = (
     " --input train=notebooks/data/fashion_mnist/train --input eval=notebooks/data/fashion_mnist/eval"
     " -p epochs=12 --metric 'accuracy= accuracy=([0-9.]+)' --metric 'loss=loss=([0-9.]+)' --job-name fashion-1"
 )
-FASHION_SLOWER = FASHION.replace("epochs=12", "epochs=12 -p learning-rate=0.0002").replace("fashion-1", "fashion-2")
 LINE = (
     'mkdir points; for x in 1 2 3 4 5 6; do echo "$x $((2 * x + 1))"; done > points/part-0; scriptmode run line.py'
     " --input train=points --hyperparameter epochs=40 --metric 'loss=loss=([0-9.]+)' --job-name line-1"
@@ -250,24 +246,11 @@ def card(terminal: Terminal) -> None:
     _photograph(page.as_uri(), "card.png", CARD_SIZE)
 
 
-def server_page(terminal: Terminal) -> None:
-    """Save a picture of two jobs that the server's page compares."""
-    from scriptmode.testing import server
-
-    names = ("fashion-1", "fashion-2")
-    for name, command in zip(names, (FASHION, FASHION_SLOWER)):
-        if not terminal.has(name):
-            terminal.read(command)
-    with server("--s3", "memory", data_dir=terminal.environment["SCRIPTMODE_DATA_DIR"]) as running:
-        address = f"{running.url}/#compare={','.join(names)}"
-        _photograph(address, "page.png", PAGE_SIZE, f"--virtual-time-budget={PAGE_MILLISECONDS}")
-
-
-def _photograph(address: str, name: str, size: str, *options: str) -> None:
+def _photograph(address: str, name: str, size: str) -> None:
     subprocess.run(
         [
             CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-            f"--window-size={size}", f"--screenshot={PICTURES / name}", *options, address,
+            f"--window-size={size}", f"--screenshot={PICTURES / name}", address,
         ],
         check=True, capture_output=True, timeout=TIMEOUT,
     )  # fmt: skip
@@ -297,7 +280,7 @@ SCREENS: dict[str, Callable[[Terminal], list[str]]] = {
 
 
 #: Pictures, which are written to files of their own.
-DRAWN: dict[str, Callable[[Terminal], None]] = {"animation": animation, "card": card, "server_page": server_page}
+DRAWN: dict[str, Callable[[Terminal], None]] = {"animation": animation, "card": card}
 
 
 def rewritten(text: str, screens: Mapping[str, str]) -> str:

@@ -27,7 +27,7 @@ _TITLES = {"Logs_20140328": "CloudWatch Logs"}
 _REPORTED = {
     f"{verb}{kind}": f"{kind}Name"
     for kind, verbs in {
-        "TrainingJob": ("Create", "Stop", "Update", "Delete", "Rerun"),
+        "TrainingJob": ("Create", "Stop", "Update", "Delete"),
         "HyperParameterTuningJob": ("Create", "Stop", "Delete"),
     }.items()
     for verb in verbs

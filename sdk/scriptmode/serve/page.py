@@ -12,7 +12,7 @@ import hashlib
 import math
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode.core.text.terminal_text import render_line
 from scriptmode.errors import JobNotFoundError
@@ -22,7 +22,6 @@ from scriptmode.serve.log_pages import MOST_LINES
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from scriptmode.core.spec.service_values import HostActivity, JobEvent
     from scriptmode.serve.metric_operations import MetricValue
     from scriptmode.serve.training_jobs import Operation
     from scriptmode.serve.wsgi import Environ, StartResponse
@@ -46,79 +45,21 @@ class _Point(NamedTuple):
     epoch: int | None
 
 
-class _Platform(Protocol):
-    """What the page asks of a platform."""
-
-    def events(self, name: str) -> Sequence[JobEvent]:
-        """Return what a job lost and did again."""
-
-    def activity(self, name: str) -> Mapping[str, HostActivity]:
-        """Return what each host of a running job does now."""
-
-    def usage_history(self, name: str) -> Mapping[str, Sequence[tuple[float, HostActivity]]]:
-        """Return the times and the resources of each host."""
-
-    def queue_position(self, name: str) -> int:
-        """Return the position of a job that waits, from 1 on; 0 for another one."""
-
-
 class PageOperations:
-    """Operations that Amazon SageMaker does not have.
+    """Operations that AWS does not have.
 
     Args:
-        platform: The platform of the jobs.
-        rerun: Starts a job again, and returns the new job's name.
         values: Returns the values of a job's metrics by their names.
-        list_jobs: Lists jobs with their hosts, tags and metrics.
         logs: The operations of CloudWatch Logs.
     """
 
-    def __init__(
-        self,
-        platform: _Platform,
-        rerun: Callable[[str], str],
-        values: Callable[[str], Mapping[str, list[MetricValue]]],
-        list_jobs: Operation = lambda _: {},
-        logs: Mapping[str, Operation] | None = None,
-    ) -> None:
-        self._platform = platform
-        self._rerun = rerun
+    def __init__(self, values: Callable[[str], Mapping[str, list[MetricValue]]], logs: Mapping[str, Operation]) -> None:
         self._values = values
-        self._logs = logs or {}
+        self._logs = logs
         self.operations: dict[str, Operation] = {
-            "ListJobs": list_jobs,
-            "RerunTrainingJob": self._rerun_job,
             "GetTrainingJobMetrics": self._metrics,
-            "GetTrainingJobActivity": self._describe_activity,
             "GetLogEvents": self._get_log_events,
-            "FilterLogEvents": self._filter_log_events,
         }
-
-    def _rerun_job(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {"TrainingJobName": self._rerun(_name(arguments))}
-
-    def _describe_activity(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        name = _name(arguments)
-        try:
-            events, hosts = self._platform.events(name), self._platform.activity(name)
-            history, position = self._platform.usage_history(name), self._platform.queue_position(name)
-        except (JobNotFoundError, FileNotFoundError) as error:
-            raise not_found_error() from error
-        return {
-            "QueuePosition": position,
-            "Events": [str(each) for each in events],
-            "Hosts": [
-                {"Host": host, **_usage(each), "SilentSeconds": each.silent_seconds} for host, each in hosts.items()
-            ],
-            "History": [
-                {"Host": host, "Points": [{"Time": time, **_usage(each)} for time, each in points]}
-                for host, points in history.items()
-            ],
-        }
-
-    def _filter_log_events(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what CloudWatch Logs returns, with the text of each line that a terminal would show."""
-        return _as_shown(self._logs["FilterLogEvents"](arguments))
 
     def _get_log_events(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what CloudWatch Logs returns, with the text of each line that a terminal would show.
@@ -134,23 +75,18 @@ class PageOperations:
             if before["nextBackwardToken"] == token or len(events) >= limit:
                 break
             events = [*before["events"], *events]
-        return _as_shown({**answer, "events": events[-limit:]})
+        shown = [{**each, "message": render_line(each["message"])} for each in events[-limit:]]
+        return {**answer, "events": shown}
 
     def _metrics(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        name = arguments.get("TrainingJobName")
+        if not isinstance(name, str):
+            raise validation_error("TrainingJobName is required.")
         try:
-            found = self._values(_name(arguments))
+            found = self._values(name)
         except (JobNotFoundError, FileNotFoundError) as error:
             raise not_found_error() from error
         return {"Metrics": [{"MetricName": name, "Curves": _curves(values)} for name, values in found.items()]}
-
-
-def _usage(activity: HostActivity) -> dict[str, Any]:
-    return {
-        "CpuPercent": activity.cpu_percent,
-        "MemoryBytes": activity.memory_bytes,
-        "GpuPercent": activity.gpu_percent,
-        "GpuMemoryBytes": activity.gpu_memory_bytes,
-    }
 
 
 def is_for_page(environ: Environ) -> bool:
@@ -195,18 +131,6 @@ def _hash(content: bytes, tag: bytes) -> str:
     found = re.search(rb"<%b>(.*?)</%b>" % (tag, tag), content, re.DOTALL)
     text = found[1] if found else b""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'"
-
-
-def _as_shown(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an answer of CloudWatch Logs with lines as a terminal shows them."""
-    return {**answer, "events": [{**each, "message": render_line(each["message"])} for each in answer["events"]]}
-
-
-def _name(arguments: Mapping[str, Any]) -> str:
-    name = arguments.get("TrainingJobName")
-    if not isinstance(name, str):
-        raise validation_error("TrainingJobName is required.")
-    return name
 
 
 def _curves(values: Sequence[MetricValue]) -> list[dict[str, Any]]:

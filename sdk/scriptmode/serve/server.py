@@ -23,7 +23,6 @@ from scriptmode.serve.cloudwatch import CloudWatch
 from scriptmode.serve.guard import Guard, is_loopback
 from scriptmode.serve.http_server import create_http_server
 from scriptmode.serve.job_metrics import JobMetrics
-from scriptmode.serve.job_rows import JobRows
 from scriptmode.serve.log_operations import log_operations
 from scriptmode.serve.log_times import LogWatch
 from scriptmode.serve.metric_operations import Metrics
@@ -133,7 +132,7 @@ class Server:
             {
                 "SageMaker": self._sagemaker(settings, jobs),
                 "Logs_20140328": logs,
-                page.TARGET: self._page_operations(jobs, logs).operations,
+                page.TARGET: page.PageOperations(self._metrics.values, logs).operations,
             },
             CloudWatch(Metrics(self._metrics, time.time).operations, others),
             self._guard,
@@ -154,11 +153,6 @@ class Server:
             allowed=settings.allowed,
             room=self._room,
         )
-
-    def _page_operations(self, jobs: TrainingJobs, logs: Mapping[str, Operation]) -> page.PageOperations:
-        platform = self._platform
-        rows = JobRows(platform, self._tags.changed_tags, self._metrics.final_values)
-        return page.PageOperations(platform, jobs.rerun, self._metrics.values, rows.list_jobs, logs)
 
     def _sagemaker(self, settings: Settings, jobs: TrainingJobs) -> dict[str, Operation]:
         return {

@@ -52,10 +52,6 @@ class TagOperations:
             "DeleteTags": self._delete_tags,
         }
 
-    def changed_tags(self, name: str) -> dict[str, str] | None:
-        """Return the tags of a training job; None while they are those of its request."""
-        return _read_changed(self._jobs["training-job"][0](name))
-
     def _add_tags(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("AddTagsInput", arguments)
         check_tags(arguments["Tags"])

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 import threading
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.request.rerun import RerunChanges, rerun_request
 from scriptmode.core.spec.hosts import CLIENT_REGION
 from scriptmode.core.spec.service_values import ENDED, UNREADABLE
 from scriptmode.data import regular_files
@@ -135,34 +133,13 @@ class TrainingJobs:
         validate("CreateTrainingJobRequest", request, partial(request_mapping.is_extension, self._table))
         check_local_paths(request, self._allowed)
         request_errors.check_training_job(request)
-        return {"TrainingJobArn": self._create_mapped(request_mapping.to_local(request, self._table))}
-
-    def rerun(self, name: str) -> str:
-        """Start a job again as the server's hosts are now, and return the new job's name; raise `ApiError`.
-
-        The request may name what the job's own request named.
-        """
-        with translated_errors():
-            description = self._find(name)
-            # The new job is in the same Region.
-            CLIENT_REGION.set(_region(description.arn))
-            tags = self._platform.tags(description)
-            described = request_mapping.to_described(description.response, tags)
-            request = rerun_request(described, request_mapping.without_own_tags(tags), RerunChanges())
         mapped = request_mapping.to_local(request, self._table)
-        if request_mapping.without_own_tags(tags) == tags:
-            # Its request named the hosts that it has: what the table says of its image is not for it.
-            mapped = replace(mapped, request=request, failure="")
-        self._create_mapped(mapped)
-        return str(request[_NAME])
-
-    def _create_mapped(self, mapped: request_mapping.MappedRequest) -> str:
         with translated_errors():
             platform = self._slurm() if mapped.is_scheduled else self._platform
             platform.validate(mapped.request)
             with self._room(1):
                 try:
-                    return platform.create(mapped.request, failure=mapped.failure)
+                    return {"TrainingJobArn": platform.create(mapped.request, failure=mapped.failure)}
                 except JobExistsError as error:
                     arn = platform.arn_of(mapped.request[_NAME])
                     if is_in_region(arn):
