@@ -28,7 +28,6 @@ OPERATIONS = (
     "DescribeTrainingJob",
     "ListTrainingJobs",
     "StopTrainingJob",
-    "UpdateTrainingJob",
     "DeleteTrainingJob",
     "AddTags",
     "ListTags",
@@ -195,7 +194,7 @@ def application(platform):
         TuningJobs(tuning, table, lambda: platform).operations,
         TagOperations(platform, tuning).operations,
     )
-    guard = Guard("127.0.0.1", rate=0.0, keys=dict)
+    guard = Guard("127.0.0.1")
     return Application({"SageMaker": dict(ChainMap(*operations))}, None, guard, print)
 
 

@@ -66,10 +66,9 @@ span = {"StartTime": datetime.utcnow() - timedelta(hours=1), "EndTime": datetime
 answer = cloudwatch.get_metric_statistics(**metric, **span, Period=86400, Statistics=["Average"])
 query = {"Id": "a", "MetricStat": {"Metric": metric, "Period": 86400, "Stat": "Sum"}}
 results = cloudwatch.get_metric_data(MetricDataQueries=[query], **span)["MetricDataResults"]
-listed = [each for page in cloudwatch.get_paginator("list_metrics").paginate(**metric) for each in page["Metrics"]]
 content_type = answer["ResponseMetadata"]["HTTPHeaders"]["content-type"]
 averages = [each["Average"] for each in answer["Datapoints"]]
-print(json.dumps([content_type, averages, results[0]["Values"], listed == [metric]]))
+print(json.dumps([content_type, averages, results[0]["Values"]]))
 """
 
 
@@ -91,8 +90,6 @@ def test_metrics_are_read_by_the_aws_command(served):
         *aws, "get-metric-statistics", *metric, *job, *span, "--statistics", "Sum", "--output", "json"
     )
     assert [each["Sum"] for each in json.loads(found)["Datapoints"]] == [1.5]
-    found = served.execute(*aws, "list-metrics", *metric, *job, "--output", "json")
-    assert [each["MetricName"] for each in json.loads(found)["Metrics"]] == ["loss"]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +102,7 @@ def test_metrics_are_read_by_the_aws_command(served):
 )
 def test_metrics_are_read_by_boto3(served, python, content_type):
     found = json.loads(served.execute(python(), "-W", "ignore", "-c", READS, measured(served)).splitlines()[-1])
-    assert found == [content_type, [0.75], [1.5], True]
+    assert found == [content_type, [0.75], [1.5]]
 
 
 @pytest.mark.thorough

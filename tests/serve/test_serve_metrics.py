@@ -2,10 +2,8 @@
 
 import io
 import time
-from collections import Counter
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
-from types import SimpleNamespace
 
 import cbor2
 import pytest
@@ -15,11 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from serve.conftest import TENSORFLOW
 
-from scriptmode.core.request.parse import parse_description
-from scriptmode.serve import cloudwatch, job_metrics, metric_operations
+from scriptmode.serve import cloudwatch
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.cloudwatch import CloudWatch
-from scriptmode.serve.job_metrics import JobMetrics
 from scriptmode.serve.metric_operations import Metrics, MetricValue
 from scriptmode.serve.s3_requests import FORM
 
@@ -66,37 +62,9 @@ def test_metrics_of_a_job_are_read_in_each_protocol(api, name, protocol, monkeyp
         cloudwatch.get_metric_data(MetricDataQueries=[query(name, stat="p99")], **span)
 
 
-WRONG_QUERIES = {
-    "none": ([], "The parameter MetricDataQueries is required."),
-    "501": ([f"m{number}" for number in range(501)], "must not have a size greater than 500."),
-    "twice": (["m", "n", "m"], "The values for parameter id in MetricDataQueries are not unique."),
-    "capital": (["Mean"], "The value Mean for parameter MetricDataQueries.member.1.Id is not matching the expected"),
-    "digit": (["m", "1m"], "The value 1m for parameter MetricDataQueries.member.2.Id is not matching the expected"),
-    "dash": (["m-1"], "is not matching the expected pattern ^[a-z][a-zA-Z0-9_]*$."),
-    "long": (
-        ["m" * 256],
-        "The value for parameter MetricDataQueries.member.1.Id must not have a length greater than 255",
-    ),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("namespace", [NAMESPACE, "Mine"])
-@pytest.mark.parametrize("protocol", TYPES)
-@pytest.mark.parametrize("wrong", WRONG_QUERIES)
-def test_queries_need_different_ids_of_small_letters(api, wrong, protocol, namespace, monkeypatch):
-    ids, text = WRONG_QUERIES[wrong]
-    queries = [{**query("x", namespace=namespace), "Id": each} for each in ids]
-    cloudwatch = client_of(api, protocol, monkeypatch)
-    with pytest.raises(ClientError) as raised:
-        cloudwatch.get_metric_data(MetricDataQueries=queries, **span_of_hours())
-    assert raised.value.response["Error"]["Code"] == "ValidationError"
-    assert text in raised.value.response["Error"]["Message"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", TYPES)
-def test_statistics_and_lists_of_metrics_are_read_in_each_protocol(api, name, protocol, monkeypatch):
+def test_statistics_are_read_in_each_protocol(api, name, protocol, monkeypatch):
     cloudwatch = client_of(api, protocol, monkeypatch)
     dimensions = [{"Name": "TrainingJobName", "Value": name}]
     metric = {"Namespace": NAMESPACE, "MetricName": "loss", "Dimensions": dimensions}
@@ -106,10 +74,7 @@ def test_statistics_and_lists_of_metrics_are_read_in_each_protocol(api, name, pr
     (point,) = answer["Datapoints"]
     assert (point["Sum"], point["Maximum"], point["Unit"], point["Timestamp"].second) == (1.5, 0.75, "None", 0)
     assert "Average" not in point
-    assert cloudwatch.list_metrics(**metric)["Metrics"] == [metric]
-    assert metric in cloudwatch.list_metrics(RecentlyActive="PT3H")["Metrics"]
     for other in ({"MetricName": "other"}, {"Dimensions": [{"Name": "TrainingJobName", "Value": "none"}]}):
-        assert cloudwatch.list_metrics(**{**metric, **other})["Metrics"] == []
         found = cloudwatch.get_metric_statistics(
             **{**metric, **other}, **span_of_hours(), Period=60, Statistics=["Sum"]
         )
@@ -148,20 +113,13 @@ def test_metrics_that_a_program_puts_are_kept(api, protocol, monkeypatch):
 
 
 class Values:
-    """Jobs ``job-0``, ``job-1`` and so on, each with metrics of these values."""
+    """Jobs that each have a metric of these values."""
 
-    def __init__(self, values, jobs=1, metrics=1):
+    def __init__(self, values):
         self._values = [MetricValue(*each) for each in values]
-        self._jobs, self._metrics = jobs, metrics
-
-    def jobs(self, since):
-        return [f"job-{number}" for number in range(self._jobs)]
 
     def values(self, name):
-        return {f"loss-{number}": self._values for number in range(self._metrics)}
-
-    def last_times(self, name):
-        return metric_operations.last_times(self.values(name))
+        return {"loss-0": self._values}
 
 
 NOON = 1_700_049_600
@@ -224,48 +182,6 @@ def test_the_bounds_of_time_are_those_of_cloudwatch(changes, expected):
 def test_statistics_that_cloudwatch_or_the_server_refuses_are_refused(changes, message):
     with pytest.raises(ApiError, match=message):
         statistics([], **changes)
-
-
-def test_a_list_has_pages_and_no_metric_without_a_value_in_two_weeks():
-    source = Values([(NOON, 1.0)], jobs=30, metrics=40)
-    read = Metrics(source, lambda: NOON + 14 * DAY).operations["ListMetrics"]
-    pages = [read({})]
-    while "NextToken" in pages[-1]:
-        pages.append(read({"NextToken": pages[-1]["NextToken"]}))
-    assert [len(each["Metrics"]) for each in pages] == [480, 480, 240]
-    assert len({str(metric) for each in pages for metric in each["Metrics"]}) == 1200
-    assert Metrics(source, lambda: NOON + 14 * DAY + 1).operations["ListMetrics"]({}) == {"Metrics": []}
-
-
-@pytest.mark.parametrize(
-    ("values", "count"),
-    [
-        ([(NOON, 1.0), (NOON - 20 * DAY, 2.0)], 1),
-        ([(NOON, 1.0), (NOON, float("nan"))], 1),
-        ([(NOON, float("nan"))], 0),
-    ],
-    ids=["of another host", "followed by nan", "nan alone"],
-)
-def test_a_metric_is_listed_for_any_new_value(values, count):
-    listed = Metrics(Values(values), lambda: NOON).operations["ListMetrics"]({})["Metrics"]
-    assert len(listed) == count
-
-
-def test_logs_of_jobs_that_have_ended_are_read_once_for_lists_of_metrics(monkeypatch):
-    definitions = {"TrainingInputMode": "File", "MetricDefinitions": [{"Name": "loss", "Regex": "loss=(.*)"}]}
-    ended = {"CreationTime": datetime.now(timezone.utc), "TrainingJobStatus": "Completed"}
-    description, reads = parse_description({**ended, "AlgorithmSpecification": definitions}), Counter()
-    watch = SimpleNamespace(
-        jobs=lambda _since: map("job-{:03}".format, range(201)), times=lambda job: reads.update([job]) or ()
-    )
-    metrics = JobMetrics(SimpleNamespace(describe=lambda _: description), watch)
-    read = Metrics(metrics, time.time).operations
-    for _ in range(2):
-        read["ListMetrics"]({})
-    assert (len(reads), sum(reads.values())) == (201, 201)
-    monkeypatch.setattr(job_metrics, "_MOST_ENDED_JOBS", 3)
-    metrics.last_times("another")
-    assert len(metrics._last_times) == 3
 
 
 def test_an_answer_of_no_values_is_refused():

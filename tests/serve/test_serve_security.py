@@ -10,7 +10,6 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from contextlib import suppress
 from datetime import datetime, timezone
 from urllib.parse import urlsplit
 
@@ -62,7 +61,7 @@ def test_with_a_key_every_request_is_signed_with_it(tmp_path):
             ("sts", "get_caller_identity", "InvalidClientTokenId"),
             ("iam", "list_roles", "InvalidClientTokenId"),
             ("s3", "list_buckets", "InvalidAccessKeyId"),
-            ("cloudwatch", "list_metrics", "UnrecognizedClientException"),
+            ("cloudwatch", "describe_alarms", "UnrecognizedClientException"),
         ):
             of_wrong = "InvalidSignatureException" if "Exception" in of_unknown else "SignatureDoesNotMatch"
             for given, code in ((unknown, of_unknown), (wrong, of_wrong)):
@@ -110,11 +109,11 @@ def test_what_a_server_cannot_use_is_refused_at_its_start(tmp_path, options, tex
 
 
 @pytest.mark.slow
-def test_a_taken_port_is_that_of_a_process(tmp_path):
+def test_a_taken_port_is_refused_at_the_start(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         text = refusal(tmp_path, "--listen", f"127.0.0.1:{port}")
-    assert f"cannot listen at 127.0.0.1:{port}: process {os.getpid()} listens there ({sys.executable}" in text
+    assert f"cannot listen at 127.0.0.1:{port}: " in text
     assert "--listen 127.0.0.1:0" in text
 
 
@@ -358,29 +357,6 @@ def test_a_server_that_other_machines_reach_answers_nothing_once_its_last_key_is
     keys.clear()
     with pytest.raises(ApiError, match="MissingAuthenticationToken"):
         guard.check(environ())
-
-
-def test_each_client_has_a_rate_of_its_own():
-    now = [0.0]
-    guard = Guard("127.0.0.1", rate=2, clock=lambda: now[0])
-    for _ in range(10):
-        guard.check(environ())
-    with pytest.raises(ApiError, match="Throttling"):
-        guard.check(environ())
-    guard.check(environ(REMOTE_ADDR="127.0.0.2"))
-    now[0] += 0.5
-    guard.check(environ())
-
-
-def test_a_client_that_asks_too_often_gets_the_rate():
-    now, answered = [0.0], 0
-    guard = Guard("127.0.0.1", rate=2, clock=lambda: now[0])
-    for _ in range(1000):
-        now[0] += 0.1
-        with suppress(ApiError):
-            guard.check(environ())
-            answered += 1
-    assert answered == pytest.approx(2 * 100 + 10, abs=2)
 
 
 def test_a_configuration_names_hosts_and_images():

@@ -17,7 +17,6 @@ from serve.conftest import ENDED, TENSORFLOW, serving
 from scriptmode import CategoricalParameter, Estimator, JobExistsError, Tuner
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
-from scriptmode.serve.training_jobs import JobLimit
 
 pytestmark = pytest.mark.slow
 
@@ -640,40 +639,6 @@ def test_a_tuning_job_has_at_most_as_many_training_jobs_at_once_as_on_aws(api, t
     request = changed(tuning[0], f"{CONFIG}.ResourceLimits.MaxParallelTrainingJobs", 1_000_000)
     with pytest.raises(ClientError, match="ResourceLimitExceeded.*is 1,000,000, .* at most 100"):
         api.sagemaker.create_hyper_parameter_tuning_job(**request)
-
-
-def test_a_tuning_job_takes_the_room_of_the_training_jobs_that_it_may_run_at_once(tmp_path):
-    with serving(tmp_path, "--s3", "memory", "--max-jobs", "2") as api:
-        create = api.sagemaker.create_hyper_parameter_tuning_job
-        request = tuning_request(api, "first", seconds="600")
-        larger = copy.deepcopy(request)
-        larger[CONFIG]["ResourceLimits"]["MaxParallelTrainingJobs"] = 3
-        with pytest.raises(ClientError, match="ResourceLimitExceeded.* 0 are in progress,.* for 3. .*--max-jobs"):
-            create(**larger)
-        create(**request)
-        # Also before its training jobs are there.
-        with pytest.raises(ClientError, match="ResourceLimitExceeded.* 2 are in progress,.* for 1"):
-            api.start("print(1)")
-        with pytest.raises(ClientError, match="ResourceLimitExceeded.* 2 are in progress,.* for 2"):
-            create(**{**request, "HyperParameterTuningJobName": "second"})
-        stop(api, "first")
-        api.run("print(1)")
-
-
-def test_a_training_job_that_is_created_while_jobs_are_counted_counts_once():
-    class Running:
-        names = ()
-
-        def reserved_jobs(self):
-            found, self.names = (1, set(self.names)), ("first",)
-            return found
-
-        def list(self):
-            return [{"TrainingJobName": name, "TrainingJobStatus": "InProgress"} for name in self.names]
-
-    running = Running()
-    with JobLimit(running, running, 2).room_for(1):
-        pass
 
 
 def test_stopping_a_tuning_job_stops_training_jobs_that_wait_for_others(tmp_path):

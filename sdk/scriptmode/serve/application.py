@@ -26,11 +26,8 @@ _TITLES = {"Logs_20140328": "CloudWatch Logs"}
 #: Operations that the server reports, with the argument that names the job.
 _REPORTED = {
     f"{verb}{kind}": f"{kind}Name"
-    for kind, verbs in {
-        "TrainingJob": ("Create", "Stop", "Update", "Delete"),
-        "HyperParameterTuningJob": ("Create", "Stop", "Delete"),
-    }.items()
-    for verb in verbs
+    for kind in ("TrainingJob", "HyperParameterTuningJob")
+    for verb in ("Create", "Stop", "Delete")
 }
 
 
@@ -64,7 +61,7 @@ class Application:
         service, _, operation = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")
         try:
             if is_for_page(environ):
-                self.guard.check_sender(environ)
+                self.guard.check_site(environ)
                 return respond_with_page(start_response)
             self.guard.check(environ)
             if service in self.services:

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 from scriptmode.serve import aws_json
 from scriptmode.serve.aws_json import ApiError, NotServedError
 from scriptmode.serve.error_answers import encode, render_error
-from scriptmode.serve.metric_operations import NAMESPACE, check_queries
+from scriptmode.serve.metric_operations import NAMESPACE
 from scriptmode.serve.s3_requests import FORM
 from scriptmode.serve.wsgi import CBOR_TYPE, LARGEST_BODY, read_body, respond
 
@@ -94,7 +94,6 @@ def _is_for_others(arguments: Mapping[str, Any]) -> bool:
     """Return whether a request is for metrics of other namespaces; raise `ApiError` for one of both kinds."""
     if "MetricDataQueries" not in arguments:
         return bool(arguments.get("Namespace", NAMESPACE) != NAMESPACE)
-    check_queries(arguments["MetricDataQueries"])
     statistics = [query["MetricStat"] for query in arguments["MetricDataQueries"] if "MetricStat" in query]
     names = {each["Metric"]["Namespace"] for each in statistics}
     if NAMESPACE in names and len(names) > 1:

@@ -21,7 +21,6 @@ _CODES = {
     "InvalidSignatureException": ("SignatureDoesNotMatch", "SignatureDoesNotMatch"),
     "MissingAuthenticationTokenException": ("MissingAuthenticationToken", "AccessDenied"),
     "RequestEntityTooLarge": ("RequestEntityTooLarge", "EntityTooLarge"),
-    "ThrottlingException": ("Throttling", "SlowDown"),
     "UnknownOperationException": ("InvalidAction", "NotImplemented"),
     "UnrecognizedClientException": ("InvalidClientTokenId", "InvalidAccessKeyId"),
 }

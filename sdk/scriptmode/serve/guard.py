@@ -1,9 +1,8 @@
-"""What a request must meet before it is answered: the name of the server, a rate, and a signature."""
+"""What a request must meet before it is answered: the name of the server, and a signature."""
 
 from __future__ import annotations
 
 import ipaddress
-import threading
 import time
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -19,11 +18,6 @@ if TYPE_CHECKING:
 
     from scriptmode.serve.wsgi import Environ
 
-#: Seconds of calls that a client may make at once after it made none.
-_BURST_SECONDS = 5.0
-#: Clients whose rate is remembered.
-_MOST_CLIENTS = 10_000
-
 
 class Guard:
     """The checks of one server.
@@ -33,41 +27,33 @@ class Guard:
 
     Args:
         host: The name or address at which the server listens.
-        rate: The most requests of one client in a second; 0 is unlimited.
         keys: Returns the secrets of the access keys by their identifiers. Without any, requests of this machine need no
             signature, and those of a server that other machines reach are refused.
         is_s3_checked: Whether another server checks the signatures of requests for S3.
-        clock: The monotonic clock.
     """
 
     def __init__(
         self,
         host: str,
         *,
-        rate: float = 0.0,
         keys: Callable[[], Mapping[str, str]] = dict,
         is_s3_checked: bool = False,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._host = host
         self._is_loopback = is_loopback(host)
-        self._rate = rate
         self._keys = keys
         self._is_s3_checked = is_s3_checked
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._left: dict[str, tuple[float, float]] = {}
 
     def check(self, environ: Environ) -> None:
         """Raise `ApiError` for a request that is not answered."""
-        self.check_sender(environ)
+        self.check_site(environ)
         keys = self._keys()
         if self._needs_signature(environ, keys):
             check_signature(environ, keys, time.time())
 
     def check_headers(self, environ: Environ) -> None:
         """Raise `ApiError` for a request that can be refused before its body is read."""
-        self._check_site(environ)
+        self.check_site(environ)
         keys = self._keys()
         is_s3 = is_for_s3(environ)
         if not is_s3 and int(environ.get("CONTENT_LENGTH") or 0) > LARGEST_BODY:
@@ -80,13 +66,8 @@ class Guard:
         # The last key may be deleted while the server runs.
         return bool(keys or not self._is_loopback) and not (self._is_s3_checked and is_for_s3(environ))
 
-    def check_sender(self, environ: Environ) -> None:
-        """Raise `ApiError` for a request of another site's page, or one too many; needs no signature."""
-        self._check_site(environ)
-        if self._rate and not self._is_allowed(str(environ.get("REMOTE_ADDR", ""))):
-            raise ApiError("ThrottlingException", f"Rate exceeded: {self._rate:g} requests in a second.")
-
-    def _check_site(self, environ: Environ) -> None:
+    def check_site(self, environ: Environ) -> None:
+        """Raise `ApiError` for a request of another site's page; needs no signature."""
         host = environ.get("HTTP_HOST", "")
         # A reverse proxy keeps its own name; a page that has this address by another name cannot sign.
         if self._is_loopback and not self._keys() and not is_loopback(_name(host)):
@@ -94,17 +75,6 @@ class Guard:
         origin = environ.get("HTTP_ORIGIN")
         if origin and urlsplit(origin).netloc != host:
             raise ApiError("AccessDeniedException", f"Pages of {origin!r} cannot use the server.", 403)
-
-    def _is_allowed(self, client: str) -> bool:
-        most, now = self._rate * _BURST_SECONDS, self._clock()
-        with self._lock:
-            left, then = self._left.pop(client, (most, now))
-            left = min(most, left + (now - then) * self._rate)
-            # A refused request takes nothing: a client that asks a little too often gets the rate.
-            self._left[client] = (left - 1 if left >= 1 else left, now)
-            while len(self._left) > _MOST_CLIENTS:
-                self._left.pop(next(iter(self._left)))
-        return left >= 1
 
 
 @lru_cache(maxsize=64)

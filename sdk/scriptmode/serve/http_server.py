@@ -6,17 +6,12 @@ bounded in seconds and, where the server has too many, in number.
 
 from __future__ import annotations
 
-import errno
 import logging
 import resource
-import shlex
 import time
-from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.text.terminal_text import escape_unprintable
 from scriptmode.errors import PlatformError
 
 if TYPE_CHECKING:
@@ -71,27 +66,10 @@ def create_http_server(application: Service, host: str, port: int, check: Callab
 def listening_error(error: Exception, host: str, port: int) -> PlatformError:
     """Return the error for an address at which the server cannot listen."""
     shown = f"[{host}]" if ":" in host else host
-    is_taken = getattr(error, "errno", 0) == errno.EADDRINUSE
     return PlatformError(
-        f"the server cannot listen at {shown}:{port}: {(is_taken and _describe_listener(port)) or error}",
-        advice=f"{'end it, or ' * is_taken}choose another port, such as a free one: --listen {shown}:0",
+        f"the server cannot listen at {shown}:{port}: {error}",
+        advice=f"choose another port, such as a free one: --listen {shown}:0",
     )
-
-
-def _describe_listener(port: int) -> str:
-    """Return which process listens at a TCP port; "" where that cannot be read, as of another user's process."""
-    with suppress(OSError):
-        rows = [line.split() for each in Path("/proc/net").glob("tcp*") for line in each.read_text().splitlines()]
-        # Local address, state (0A listens) and inode.
-        sockets = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A" and row[1].endswith(f":{port:04X}")}
-        for descriptor in Path("/proc").glob("[0-9]*/fd/*"):
-            # Others may be closed in this moment.
-            with suppress(OSError):
-                if str(descriptor.readlink()) in sockets:
-                    process = descriptor.parts[2]
-                    words = Path(f"/proc/{process}/cmdline").read_text().rstrip("\0").split("\0")
-                    return f"process {process} listens there ({escape_unprintable(shlex.join(words))})"
-    return ""
 
 
 def _configure(server: Any, check: Callable[[Environ], None]) -> None:

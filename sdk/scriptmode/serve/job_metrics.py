@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.core.spec.metric_definitions import Definition, LogPositions, MetricFinder
 from scriptmode.errors import JobNotFoundError
 from scriptmode.serve.log_pages import LogFile
-from scriptmode.serve.metric_operations import MetricValue, last_times, last_values
+from scriptmode.serve.metric_operations import MetricValue, last_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import datetime
 
     from scriptmode.core.spec.job_request import JobRequest
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     from scriptmode.serve.log_pages import Line
     from scriptmode.serve.log_times import LogWatch
 
-#: Jobs whose values are kept in memory, and jobs that have ended of which the times of the newest values are.
-_MOST_JOBS, _MOST_ENDED_JOBS = 200, 20_000
+#: Jobs whose values are kept in memory.
+_MOST_JOBS = 200
 
 
 class _JobValues:
@@ -49,8 +48,6 @@ class JobMetrics:
         self._watch = watch
         self._lock = threading.Lock()
         self._known: dict[tuple[str, datetime | None], _JobValues] = {}
-        #: Of jobs that have ended.
-        self._last_times: dict[tuple[str, datetime | None], dict[str, float]] = {}
 
     def final_values(self, name: str) -> list[dict[str, Any]]:
         """Return the last value of each metric of a job, as DescribeTrainingJob has them."""
@@ -58,25 +55,6 @@ class JobMetrics:
             return last_values(self.values(name))
         except (JobNotFoundError, FileNotFoundError):
             return []
-
-    def jobs(self, since: float) -> Iterator[str]:
-        """Yield the names of the jobs that may have values since a time."""
-        return self._watch.jobs(since)
-
-    def last_times(self, name: str) -> dict[str, float]:
-        """Return the time of the newest finite value of each metric that has one; raise what `values` raises."""
-        # Before the logs are read: what a job that has ended wrote is complete.
-        description = self._platform.describe(name)
-        key = name, description.created
-        found = self._last_times.get(key)
-        if found is None:
-            found = last_times(self.values(name))
-            if description.has_ended:
-                with self._lock:
-                    self._last_times[key] = found
-                    while len(self._last_times) > _MOST_ENDED_JOBS:
-                        self._last_times.pop(next(iter(self._last_times)))
-        return found
 
     def values(self, name: str) -> dict[str, list[MetricValue]]:
         """Return the values of a job's metrics by their names; read what its logs have more than at the last call.

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Protocol
 
 from scriptmode.errors import JobNotFoundError, UnreadableJobError
 from scriptmode.serve.aws_json import ApiError, NotServedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     Points = list[tuple[datetime, list[float]]]
 
-_Read = TypeVar("_Read")
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
 _DIMENSION = "TrainingJobName"
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -24,12 +22,8 @@ _SHORT_PERIODS = (1, 5, 10, 20, 30)
 _KEPT = ((63 * _DAY, _HOUR), (15 * _DAY, 5 * _MINUTE), (3 * _HOUR, _MINUTE))
 #: Nothing is kept for longer.
 _LONGEST = 455 * _DAY
-#: The most values of an answer to GetMetricData and to GetMetricStatistics, and the most metrics of one to ListMetrics.
-_MOST_VALUES, _MOST_POINTS, _MOST_METRICS = 100_800, 1440, 500
-#: Seconds in which a metric has a value that ListMetrics has, and with RecentlyActive (ListMetrics, API reference).
-_LISTED, _RECENT = 14 * _DAY, 3 * _HOUR
-#: The most queries of GetMetricData, and what their Ids are (MetricDataQuery, API reference).
-_MOST_QUERIES, _ID, _LONGEST_ID = 500, "^[a-z][a-zA-Z0-9_]*$", 255
+#: The most values of an answer to GetMetricData and to GetMetricStatistics.
+_MOST_VALUES, _MOST_POINTS = 100_800, 1440
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
     "Average": lambda values: math.fsum(values) / len(values),
@@ -53,17 +47,11 @@ class MetricValue(NamedTuple):
 class MetricSource(Protocol):
     """The jobs that have metrics."""
 
-    def jobs(self, since: float) -> Iterable[str]:
-        """Return the names of the jobs that may have values since a time."""
-
     def values(self, name: str) -> Mapping[str, Sequence[MetricValue]]:
         """Return the values of a job's metrics by their names.
 
         Raises `JobNotFoundError`, `UnreadableJobError`, and ``FileNotFoundError`` for a job that is deleted meanwhile.
         """
-
-    def last_times(self, name: str) -> Mapping[str, float]:
-        """Return the time of the newest finite value of each metric that has one; raise what `values` raises."""
 
 
 class Metrics:
@@ -82,7 +70,6 @@ class Metrics:
         self.operations = {
             "GetMetricData": self._data,
             "GetMetricStatistics": self._statistics,
-            "ListMetrics": self._list,
         }
 
     def _data(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +82,6 @@ class Metrics:
             raise ApiError("ValidationError", f"MaxDatapoints is {most}; it must be at least 1.")
         position, left, results = 0, most, []
         queries = arguments.get("MetricDataQueries") or []
-        check_queries(queries)
         for query in queries:
             found = sorted(self._query(query, arguments), reverse=newest_first)
             skipped = min(max(start - position, 0), len(found))
@@ -135,26 +121,6 @@ class Metrics:
             ],
         }
 
-    def _list(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        wanted = {each["Name"]: each.get("Value") for each in arguments.get("Dimensions") or ()}
-        recently = arguments.get("RecentlyActive") == "PT3H"
-        since = self._now() - (_RECENT if recently else _LISTED)
-        name = wanted.get(_DIMENSION)
-        jobs = self._source.jobs(since) if name is None else (name,)
-        found: list[dict[str, Any]] = []
-        for job in sorted(jobs) if set(wanted) <= {_DIMENSION} else ():
-            if job < arguments.get("NextToken", ""):
-                continue
-            metrics = [
-                {"Namespace": NAMESPACE, "MetricName": metric, "Dimensions": [{"Name": _DIMENSION, "Value": job}]}
-                for metric, last in _read_job(self._source.last_times, job).items()
-                if metric == arguments.get("MetricName", metric) and last >= since
-            ]
-            if found and len(found) + len(metrics) > _MOST_METRICS:
-                return {"Metrics": found, "NextToken": job}
-            found += metrics
-        return {"Metrics": found}
-
     def _periods(self, metric: Mapping[str, Any], span: Mapping[str, Any], code: str) -> Points:
         """Return the values of each period that has some; ``code`` is that of an error."""
         start, end, period = float(span["StartTime"]), float(span["EndTime"]), int(metric["Period"])
@@ -182,41 +148,10 @@ class Metrics:
             raise NotServedError("Metrics of instances, by the dimension Host, are not served; those of logs are.")
         if set(dimensions) != {_DIMENSION} or metric["Namespace"] != NAMESPACE or metric.get("Unit", "None") != "None":
             return ()
-        return _read_job(self._source.values, dimensions[_DIMENSION]).get(metric["MetricName"], ())
-
-
-def check_queries(queries: Sequence[Mapping[str, Any]]) -> None:
-    """Raise `ApiError` for queries of GetMetricData that the service refuses by their number or their Ids."""
-    texts = []
-    if not queries:
-        texts = ["The parameter MetricDataQueries is required."]
-    elif len(queries) > _MOST_QUERIES:
-        texts = [f"The collection MetricDataQueries must not have a size greater than {_MOST_QUERIES}."]
-    ids = [str(query["Id"]) for query in queries]
-    for number, each in enumerate(ids[:_MOST_QUERIES], 1):
-        name = f"parameter MetricDataQueries.member.{number}.Id"
-        if not re.fullmatch(_ID, each):
-            texts.append(f"The value {each} for {name} is not matching the expected pattern {_ID}.")
-        elif len(each) > _LONGEST_ID:
-            texts.append(f"The value for {name} must not have a length greater than {_LONGEST_ID}.")
-    if len(ids) > len(set(ids)):
-        texts.append("The values for parameter id in MetricDataQueries are not unique.")
-    if texts:
-        raise ApiError("ValidationError", "\n".join(texts))
-
-
-def _read_job(read: Callable[[str], Mapping[str, _Read]], job: str) -> Mapping[str, _Read]:
-    """Return what ``read`` returns for a job, and nothing for a job without a readable record."""
-    try:
-        return read(job)
-    except (JobNotFoundError, UnreadableJobError, FileNotFoundError):
-        return {}
-
-
-def last_times(values: Mapping[str, Sequence[MetricValue]]) -> dict[str, float]:
-    """Return the time of the newest finite value of each metric that has one."""
-    times = {metric: [each.time for each in found if math.isfinite(each.value)] for metric, found in values.items()}
-    return {metric: max(found) for metric, found in times.items() if found}
+        try:
+            return self._source.values(dimensions[_DIMENSION]).get(metric["MetricName"], ())
+        except (JobNotFoundError, UnreadableJobError, FileNotFoundError):
+            return ()
 
 
 def last_values(values: Mapping[str, Sequence[MetricValue]]) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ from scriptmode.serve.request_mapping import HostTable
 from scriptmode.serve.s3_proxy import S3Proxy
 from scriptmode.serve.seaweedfs import ObjectStore
 from scriptmode.serve.tag_operations import TagOperations
-from scriptmode.serve.training_jobs import JobLimit, TrainingJobs
+from scriptmode.serve.training_jobs import TrainingJobs
 from scriptmode.serve.tuning_operations import TuningJobs
 
 if TYPE_CHECKING:
@@ -52,10 +52,8 @@ class Settings:
         host: Address or name at which it listens.
         port: Its port; 0 is one that is free.
         table: The hosts and images that stand for SageMaker's.
-        max_jobs: The most jobs in progress at once; 0 is unlimited.
         queue: The most jobs that run at once, for which the others wait; 0 is as many as the machine has room for.
         force: Whether jobs start that are too large for this machine.
-        rate: The most requests of one client in a second; 0 is unlimited.
         s3: Where S3's objects are: "disk" is a server below the data directory, "memory" is this process, anything else
             the URL of a server.
         allowed: Directories of this machine that a request may name by ``file://`` URIs.
@@ -64,10 +62,8 @@ class Settings:
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     table: HostTable = field(default_factory=HostTable)
-    max_jobs: int = 0
     queue: int = 0
     force: bool = False
-    rate: float = 0.0
     s3: str = "disk"
     allowed: tuple[str, ...] = ()
 
@@ -115,7 +111,6 @@ class Server:
         self._metrics = JobMetrics(self._platform, self._watch)
         self._tuning = LocalTuning(self._platform)
         self._tags = TagOperations(self._platform, self._tuning)
-        self._room = JobLimit(self._platform, self._tuning, settings.max_jobs).room_for
         self._application: Service | None = None
         # Before the S3 server is started, which another server may use.
         self._http = create_http_server(self._respond, settings.host, settings.port, self._check_headers)
@@ -126,7 +121,7 @@ class Server:
         self._passes_s3_on = settings.s3 == "memory" or (self._objects and settings.table.is_elsewhere)
         jobs = self._training_jobs(settings)
         is_s3_checked = settings.s3 not in ("disk", "memory")
-        self._guard = Guard(settings.host, rate=settings.rate, keys=self._accepted_keys, is_s3_checked=is_s3_checked)
+        self._guard = Guard(settings.host, keys=self._accepted_keys, is_s3_checked=is_s3_checked)
         logs = log_operations(self._platform, self._watch)
         self._application = Application(
             {
@@ -151,13 +146,12 @@ class Server:
             Slurm,
             final_metrics=self._metrics.final_values,
             allowed=settings.allowed,
-            room=self._room,
         )
 
     def _sagemaker(self, settings: Settings, jobs: TrainingJobs) -> dict[str, Operation]:
         return {
             **jobs.operations,
-            **TuningJobs(self._tuning, settings.table, Slurm, allowed=settings.allowed, room=self._room).operations,
+            **TuningJobs(self._tuning, settings.table, Slurm, allowed=settings.allowed).operations,
             **self._tags.operations,
         }
 

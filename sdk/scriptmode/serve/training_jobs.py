@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-import threading
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.hosts import CLIENT_REGION
 from scriptmode.core.spec.service_values import ENDED, UNREADABLE
-from scriptmode.data import regular_files
-from scriptmode.data.durable import replace_file
 from scriptmode.errors import (
     ContainerError,
     CredentialsError,
@@ -32,22 +29,14 @@ from scriptmode.serve.request_errors import validate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
 
     from scriptmode.core.spec.job_description import JobDescription
     from scriptmode.platforms.local import LocalPlatform
-    from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
     from scriptmode.serve.request_mapping import HostTable
 
     Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-    Room = Callable[[int], AbstractContextManager[object]]
 
 _NAME = "TrainingJobName"
-#: What UpdateTrainingJob changed in the description of a job: a file of the job, for hosts of this machine have neither
-#: a profiler nor remote debugging.
-_UPDATES = "update.json"
-_UPDATED_PARTS, _RULES = ("ProfilerConfig", "RemoteDebugConfig"), "ProfilerRuleConfigurations"
-_UPDATING = threading.Lock()
 #: What the platform's errors about S3 and directories begin with, and what a request calls it.
 _MEMBERS = {
     "source_dir": "HyperParameters.sagemaker_submit_directory",
@@ -62,36 +51,6 @@ _NOT_NEW_ELSEWHERE = (
 )
 
 
-class JobLimit:
-    """The most training jobs in progress at once, 0 if unlimited. A tuning job has as many as it may run at once."""
-
-    def __init__(self, platform: LocalPlatform, tuning: LocalTuning, most: int) -> None:
-        self._platform = platform
-        self._tuning = tuning
-        self._most = most
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def room_for(self, count: int) -> Iterator[None]:
-        """Raise `ApiError` if there is no room for ``count`` jobs; two calls do not find the same room for a job."""
-        if not self._most:
-            yield
-            return
-        with self._lock:
-            jobs = [job for job in self._platform.list() if job["TrainingJobStatus"] not in (*ENDED, UNREADABLE)]
-            # Afterwards, for the agent of a tuning job records the name of a training job before it creates it.
-            reserved, names = self._tuning.reserved_jobs()
-            running = reserved + sum(job[_NAME] not in names for job in jobs)
-            if running + count > self._most:
-                raise ApiError(
-                    "ResourceLimitExceeded",
-                    f"The server runs at most {self._most} training jobs at once. {running} are in progress, with as "
-                    f"many of each tuning job as its MaxParallelTrainingJobs, and the request is for {count}. "
-                    "Wait for one to end, or start the server with a larger --max-jobs.",
-                )
-            yield
-
-
 class TrainingJobs:
     """The operations on training jobs, by their names in Amazon SageMaker's API.
 
@@ -101,7 +60,6 @@ class TrainingJobs:
         slurm: Creates the platform of jobs on a Slurm cluster, which has the same jobs.
         final_metrics: Returns FinalMetricDataList of a job that has ended.
         allowed: Directories of this machine that a request may name.
-        room: Raises `ApiError` if there is no room for a number of jobs, and keeps it while one is created.
     """
 
     def __init__(
@@ -112,20 +70,17 @@ class TrainingJobs:
         *,
         final_metrics: Callable[[str], list[dict[str, Any]]] = lambda _: [],
         allowed: Sequence[str] = (),
-        room: Room = nullcontext,
     ) -> None:
         self._platform = platform
         self._table = table
         self._slurm = slurm
         self._final_metrics = final_metrics
         self._allowed = allowed
-        self._room = room
         self.operations: dict[str, Operation] = {
             "CreateTrainingJob": self._create,
             "DescribeTrainingJob": self._describe,
             "ListTrainingJobs": self._list,
             "StopTrainingJob": self._stop,
-            "UpdateTrainingJob": self._update,
             "DeleteTrainingJob": self._delete,
         }
 
@@ -137,22 +92,20 @@ class TrainingJobs:
         with translated_errors():
             platform = self._slurm() if mapped.is_scheduled else self._platform
             platform.validate(mapped.request)
-            with self._room(1):
-                try:
-                    return {"TrainingJobArn": platform.create(mapped.request, failure=mapped.failure)}
-                except JobExistsError as error:
-                    arn = platform.arn_of(mapped.request[_NAME])
-                    if is_in_region(arn):
-                        raise request_errors.name_used_error(arn) from error
-                    text = _NOT_NEW_ELSEWHERE.format(arn=arn, region=_region(arn))
-                    raise ApiError("ResourceInUse", text) from error
+            try:
+                return {"TrainingJobArn": platform.create(mapped.request, failure=mapped.failure)}
+            except JobExistsError as error:
+                arn = platform.arn_of(mapped.request[_NAME])
+                if is_in_region(arn):
+                    raise request_errors.name_used_error(arn) from error
+                text = _NOT_NEW_ELSEWHERE.format(arn=arn, region=_region(arn))
+                raise ApiError("ResourceInUse", text) from error
 
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DescribeTrainingJobRequest", arguments)
         with translated_errors():
             description = self._find(arguments["TrainingJobName"])
             found = request_mapping.to_described(description.response, self._platform.tags(description))
-            found.update(_read_updates(self._platform.server_folder(found[_NAME])))
             if found["SecondaryStatus"] == "Pending" and (position := self._platform.queue_position(found[_NAME])):
                 *others, last = found["SecondaryStatusTransitions"]
                 waits = {**last, "StatusMessage": f"{last['StatusMessage']} (position {position})"}
@@ -195,19 +148,6 @@ class TrainingJobs:
         except UnreadableJobError as error:
             return "InProgress" if error.is_running else UNREADABLE
 
-    def _update(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        validate("UpdateTrainingJobRequest", arguments)
-        name = arguments[_NAME]
-        with translated_errors(_resource_not_found):
-            description = self._find(name)
-            if "ResourceConfig" in arguments:
-                raise validation_error("KeepAlivePeriodInSeconds cannot be updated: the training job has no warm pool.")
-            status = description.status
-            if status != "InProgress":
-                raise request_errors.status_error(status)
-            _add_update(self._platform.server_folder(name), arguments, description.response)
-        return {"TrainingJobArn": description.arn}
-
     def _delete(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DeleteTrainingJobRequest", arguments)
         name = arguments["TrainingJobName"]
@@ -226,27 +166,6 @@ def _region(arn: str) -> str:
 def is_in_region(arn: str) -> bool:
     """Return whether a job is in the Region for which the request is signed, if it is signed for one."""
     return CLIENT_REGION.get() in ("", _region(arn))
-
-
-def _read_updates(folder: Path) -> dict[str, Any]:
-    """Return the fields of a description that were updated, from a job's directory for a server's files."""
-    try:
-        return dict(regular_files.read_json(folder / _UPDATES))
-    except FileNotFoundError:
-        return {}
-
-
-def _add_update(folder: Path, arguments: Mapping[str, Any], description: Mapping[str, Any]) -> None:
-    """Record an update of a described job: fields of its configurations, and its rules as a whole."""
-    with _UPDATING:
-        changed = _read_updates(folder)
-        before = {**description, **changed}
-        parts = [name for name in _UPDATED_PARTS if name in arguments]
-        changed.update({name: {**before.get(name, {}), **arguments[name]} for name in parts})
-        if _RULES in arguments:
-            changed[_RULES] = arguments[_RULES]
-        folder.mkdir(mode=0o700, exist_ok=True)
-        replace_file(folder / _UPDATES, regular_files.render_json(changed))
 
 
 def _resource_not_found() -> ApiError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request.tuning import REQUEST_SHAPE, field_of_training_job
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.local import LocalPlatform
     from scriptmode.serve.request_mapping import HostTable
-    from scriptmode.serve.training_jobs import Operation, Room
+    from scriptmode.serve.training_jobs import Operation
 
 _KIND = "HyperParameterTuningJob"
 _NAME = f"{_KIND}Name"
@@ -39,13 +38,11 @@ class TuningJobs:
         slurm: Callable[[], LocalPlatform],
         *,
         allowed: Sequence[str] = (),
-        room: Room = nullcontext,
     ) -> None:
         self._tuning = tuning
         self._table = table
         self._slurm = slurm
         self._allowed = allowed
-        self._room = room
         self.operations: dict[str, Operation] = {
             "CreateHyperParameterTuningJob": self._create,
             "DescribeHyperParameterTuningJob": self._describe,
@@ -62,8 +59,7 @@ class TuningJobs:
         mapped = request_mapping.tuning_to_local(request, self._table)
         if mapped.failure:
             raise validation_error(mapped.failure)
-        most = request["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxParallelTrainingJobs"]
-        with translated_errors(), self._room(most):
+        with translated_errors():
             tuning = LocalTuning(self._slurm()) if mapped.is_scheduled else self._tuning
             return {"HyperParameterTuningJobArn": tuning.create(mapped.request, mapped.tags)}
 

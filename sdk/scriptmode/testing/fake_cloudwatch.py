@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from scriptmode.serve.metric_operations import Metrics, MetricValue, last_times
+from scriptmode.serve.metric_operations import Metrics, MetricValue
 from scriptmode.testing import botocore_models
 from scriptmode.testing.fake_account import FakeAccount
 from scriptmode.testing.fake_client import Operation
@@ -18,18 +18,10 @@ class FakeMetrics:
     def __init__(self, account: FakeAccount) -> None:
         self._account = account
         served = Metrics(self, lambda: account.clock.wall_time().timestamp(), expires=True).operations
-        names = {
-            "get_metric_data": "GetMetricData",
-            "get_metric_statistics": "GetMetricStatistics",
-            "list_metrics": "ListMetrics",
-        }
+        names = {"get_metric_data": "GetMetricData", "get_metric_statistics": "GetMetricStatistics"}
         self.operations: dict[str, Operation] = {
             method: partial(_call, method, served[name]) for method, name in names.items()
         }
-
-    def jobs(self, _since: float) -> Iterable[str]:
-        """Return the names of all jobs."""
-        return self._account.jobs
 
     def values(self, name: str) -> Mapping[str, Sequence[MetricValue]]:
         """Return the values of a job's metrics so far."""
@@ -41,10 +33,6 @@ class FakeMetrics:
             metric: [MetricValue(created + point.second, point.value) for point in points]
             for metric, points in job.points(self._account.clock.now()).items()
         }
-
-    def last_times(self, name: str) -> Mapping[str, float]:
-        """Return the time of the newest finite value of each metric that has one."""
-        return last_times(self.values(name))
 
 
 def _call(method: str, operation: Operation, arguments: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -77,7 +77,6 @@ class _ServeGroup(Group):
     help="Directory of this machine that requests may name, by file:// URIs or as the path of a source; may be "
     "repeated. [default: none]",
 )
-@click.option("--max-jobs", type=click.IntRange(min=1), metavar="N", help="Refuse a job while N are in progress.")
 @click.option(
     "--queue",
     type=click.IntRange(min=1),
@@ -85,9 +84,6 @@ class _ServeGroup(Group):
     help="Let jobs wait while N run. [default: while the machine has no room for their processes]",
 )
 @force_option
-@click.option(
-    "--rate", type=click.IntRange(min=1), metavar="N", help="Refuse more than N requests of a client a second."
-)
 @json_option
 @click.pass_context
 def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) -> None:
@@ -114,9 +110,8 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
     if options["hosts"]:
         require_hosts(options["hosts"], "--hosts")
         table = replace(table, hosts=options["hosts"])
-    limits = {name: options[name] or 0 for name in ("max_jobs", "queue", "rate")}
     s3, allowed, force = (options[name] for name in ("s3", "allowed", "force"))
-    settings = Settings(host, port, table, s3=s3, allowed=allowed, force=force, **limits)
+    settings = Settings(host, port, table, queue=options["queue"] or 0, s3=s3, allowed=allowed, force=force)
     server = Server(settings, partial(output.echo, err=True))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     if as_json:

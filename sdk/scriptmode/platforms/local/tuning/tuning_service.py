@@ -199,20 +199,6 @@ class LocalTuning:
                 found.append(tuning_response.render_summary(folder.read_record(), folder.read_state()))
         return sorted(found, key=lambda each: each["CreationTime"], reverse=True)
 
-    def reserved_jobs(self) -> tuple[int, set[str]]:
-        """Return how many training jobs the tuning jobs in progress may run at once, and the names of their own."""
-        count = 0
-        names: set[str] = set()
-        for name in self._store.names():
-            with suppress(PlatformError):
-                folder = self._store.find(name)
-                state = folder.read_state()
-                if not state.has_ended:
-                    limits = folder.read_record().request[_CONFIG]["ResourceLimits"]
-                    count += limits["MaxParallelTrainingJobs"]
-                    names.update(each.name for each in state.trials)
-        return count, names
-
     def _find(self, name: str) -> tuple[TuningFolder, TuningState]:
         """Return a tuning job and its state; its agent is started again if it was killed."""
         folder = self._store.find(name)
