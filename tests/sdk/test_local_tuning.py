@@ -17,14 +17,12 @@ from scriptmode import (
     ContinuousParameter,
     DataError,
     Estimator,
-    InstanceConfig,
     IntegerParameter,
     JobExistsError,
     JobNotFoundError,
     Session,
     TrainingJob,
     Tuner,
-    TuningJobCompletionCriteriaConfig,
     TuningJobFailed,
 )
 from scriptmode.platforms.local.store.state import starting_state
@@ -141,14 +139,6 @@ def check_shapes(service):
         assert not report.has_errors(), report.generate_report()
 
 
-def test_the_first_of_several_hosts_is_used(make, jobs):
-    tuner = make(max_jobs=1)
-    tuner.override_resource_config([InstanceConfig(2, "local_process"), InstanceConfig(1, "local")])
-    tuner.fit(logs=False)
-    (job,) = tuner.latest_tuning_job.training_jobs()
-    assert jobs.platform.describe(job.name).response["ResourceConfig"]["InstanceCount"] == 2
-
-
 def test_no_more_than_max_parallel_jobs_run_at_once(make, jobs):
     gate = jobs.folder / "gate"
     tuner = make(max_jobs=3, max_parallel_jobs=2, hyperparameters={"wait": str(gate)})
@@ -235,95 +225,6 @@ def test_neither_a_failed_training_job_nor_one_whose_objective_is_not_a_number_i
     assert tuner.describe()["ObjectiveStatusCounters"] == {"Succeeded": 1, "Pending": 0, "Failed": 3}
 
 
-@pytest.mark.parametrize(
-    ("criteria", "count", "not_improving"),
-    [
-        ({"target_objective_metric_value": 0.9}, 3, 0),
-        # 0.9 is more than 1 % better than 0.5, and 0.905 is not than 0.9.
-        ({"max_number_of_training_jobs_not_improving": 3}, 6, 3),
-    ],
-    ids=["target", "not improving"],
-)
-def test_a_tuning_job_is_complete_once_a_criterion_is_met(make, jobs, criteria, count, not_improving):
-    script = "import sys\nprint('score=' + sys.argv[-1])"
-    ranges = {"score": CategoricalParameter(["0.5", "0.4", "0.9", "0.905", "0.1", "0.8", "0.95"])}
-    tuner = Tuner(
-        make(script).estimator,
-        "score",
-        ranges,
-        [{"Name": "score", "Regex": r"score=([0-9.]+)"}],
-        "Grid",
-        completion_criteria_config=TuningJobCompletionCriteriaConfig(**criteria),
-    )
-    description = tuner.fit(logs=False).describe()
-    assert description["HyperParameterTuningJobStatus"] == "Completed"
-    assert description["TrainingJobStatusCounters"]["Completed"] == len(jobs.platform.list()) == count
-    details = description["TuningJobCompletionDetails"]
-    assert details["NumberOfTrainingJobsObjectiveNotImproving"] == not_improving
-
-
-LATE = """
-import sys, time
-score = sys.argv[-1]
-print("score=" + score, flush=True)
-time.sleep(60 if score == "0.95" else 0)
-"""
-
-
-def test_a_met_criterion_stays_met_whatever_a_stopped_training_job_logged(make):
-    # 0.4, 0.3 and 0.2 are not better than 0.5; 0.95 is, and is stopped.
-    tuner = Tuner(
-        make(LATE).estimator,
-        "score",
-        {"score": CategoricalParameter(["0.95", "0.5", "0.4", "0.3", "0.2"])},
-        [{"Name": "score", "Regex": r"score=([0-9.]+)"}],
-        "Grid",
-        max_parallel_jobs=2,
-        completion_criteria_config=TuningJobCompletionCriteriaConfig(max_number_of_training_jobs_not_improving=3),
-    )
-    description = tuner.fit(logs=False).describe()
-    assert description["HyperParameterTuningJobStatus"] == "Completed"
-    counters = description["TrainingJobStatusCounters"]
-    assert (counters["Completed"], counters["Stopped"]) == (4, 1)
-    assert description["BestTrainingJob"]["TunedHyperParameters"] == {"score": '"0.95"'}
-
-
-def test_training_jobs_that_fail_do_not_improve_the_objective(make, jobs):
-    tuner = Tuner(
-        make("import sys\nprint('score=' + sys.argv[-1])\nsys.exit(sys.argv[-1] < '0.5')").estimator,
-        "score",
-        {"score": CategoricalParameter(["0.1", "0.5", "0.2", "0.3", "0.4", "0.9"])},
-        [{"Name": "score", "Regex": r"score=([0-9.]+)"}],
-        "Grid",
-        completion_criteria_config=TuningJobCompletionCriteriaConfig(max_number_of_training_jobs_not_improving=3),
-    )
-    description = tuner.fit(logs=False).describe()
-    assert description["HyperParameterTuningJobStatus"] == "Completed"
-    assert len(jobs.platform.list()) == 5
-    assert description["TuningJobCompletionDetails"]["NumberOfTrainingJobsObjectiveNotImproving"] == 3
-
-
-def test_several_estimators_take_turns_and_an_interrupted_tuning_job_goes_on(make, jobs):
-    gate = jobs.folder / "gate"
-    good, bad = (make(hyperparameters={"wait": str(gate), "optimizer": each}).estimator for each in ("adam", "bad"))
-    names = ("good", "bad")
-    tuner = Tuner.create(
-        {"good": good, "bad": bad}, dict.fromkeys(names, "accuracy"), dict.fromkeys(names, RANGES),
-        max_jobs=4, max_parallel_jobs=1, strategy="Random",
-    )  # fmt: skip
-    tuner.fit(job_name="search", wait=False)
-    until(lambda: len(jobs.platform.list()) == 2)
-    kill_agent(jobs)
-    gate.touch()
-    attached = Tuner.attach("search")
-    attached.wait(logs=False)
-    rows = LocalTuning(jobs.platform).training_jobs("search")
-    found = [(row["TrainingJobDefinitionName"], row["TrainingJobStatus"]) for row in rows]
-    assert found == [("bad", "Failed"), ("good", "Completed")] * 2
-    assert attached.best_estimator().hyperparameters()["optimizer"] == "adam"
-    assert len({row["TunedHyperParameters"]["lr"] for row in rows}) == 4
-
-
 def test_a_tuning_job_whose_training_jobs_all_fail_has_failed(make):
     tuner = make(script="raise ValueError('no data')", max_jobs=9, max_parallel_jobs=3)
     with pytest.raises(TuningJobFailed, match="ValueError: no data") as raised:
@@ -333,28 +234,6 @@ def test_a_tuning_job_whose_training_jobs_all_fail_has_failed(make):
         tuner.best_training_job()
     with pytest.raises(DataError, match="no training job has a value of 'accuracy' yet"):
         tuner.plot()
-
-
-def test_a_tuning_job_starts_from_others(make, jobs):
-    first = make(max_jobs=3, max_parallel_jobs=3, strategy="Random", random_seed=1)
-    first.fit(job_name="first", logs=False)
-    parent = first.describe()["BestTrainingJob"]
-    again = Tuner.attach("first").identical_dataset_and_algorithm_tuner()
-    again.fit(job_name="again", logs=False)
-    found = again.describe()
-    (recorded,) = record(jobs, "again")["parents"]
-    assert len(recorded["trials"]) == 3
-    values = "FinalHyperParameterTuningJobObjectiveMetric"
-    best = max((parent, found["BestTrainingJob"]), key=lambda each: each[values]["Value"])
-    name = "first" if best is parent else "again"
-    assert found["OverallBestTrainingJob"] == {**best, "TuningJobName": name}
-    # What it learned remains.
-    LocalTuning(jobs.platform).delete("first")
-    assert LocalTuning(jobs.platform).describe("again")["OverallBestTrainingJob"]["TuningJobName"] == name
-    other = again.transfer_learning_tuner()
-    other.fit(job_name="other", logs=False)
-    assert other.describe()["HyperParameterTuningJobStatus"] == "Completed"
-    assert "OverallBestTrainingJob" not in other.describe()
 
 
 def test_a_training_job_that_an_internal_error_ended_can_be_retried(make):
@@ -373,26 +252,9 @@ def test_a_tuning_job_without_values_names_the_expression(make):
     assert raised.value.description["TrainingJobStatusCounters"]["Completed"] == 1
 
 
-def test_the_expression_is_that_of_a_training_job_that_completed(make):
-    script = "import sys\nsys.exit('bad' if 'fails' in sys.argv else 0)"
-    made = {name: make(script, hyperparameters={"kind": kind}).estimator for name, kind in (("a", "fails"), ("b", ""))}
-    tuner = Tuner.create(
-        made,
-        {"a": "first", "b": "second"},
-        dict.fromkeys(made, RANGES),
-        {name: [{"Name": metric, "Regex": f"{metric}=(x)"}] for name, metric in (("a", "first"), ("b", "second"))},
-        max_jobs=2,
-        strategy="Random",
-    )
-    with pytest.raises(TuningJobFailed, match="the Regex 'second=.x.' of metric 'second' found no number"):
-        tuner.fit(logs=False)
-
-
 def test_a_stopped_tuning_job_stops_its_training_jobs(make, jobs):
-    # The value that a stopped training job logged meets the criterion.
     script = "import time\nprint('accuracy=0.9', flush=True)\ntime.sleep(600)"
-    criteria = TuningJobCompletionCriteriaConfig(target_objective_metric_value=0.5)
-    tuner = make(script, max_jobs=3, max_parallel_jobs=2, completion_criteria_config=criteria)
+    tuner = make(script, max_jobs=3, max_parallel_jobs=2)
     tuner.fit(wait=False)
     until(lambda: len(jobs.platform.list()) == 2)
     tuner.stop_tuning_job()

@@ -321,10 +321,11 @@ def test_wrong_values_are_reported_with_the_services_limits(code):
 
 
 ONLY_THERE = {
-    "completion_criteria_config": {
+    "TuningJobCompletionCriteria": {
         "completion_criteria_config": TuningJobCompletionCriteriaConfig(complete_on_convergence=True)
     },
-    "autotune": {"autotune": True},
+    "Autotune": {"autotune": True},
+    "WarmStartConfig": {"warm_start_config": WarmStartConfig(WarmStartTypes.TRANSFER_LEARNING, {"other"})},
 }
 
 
@@ -335,7 +336,7 @@ def test_this_machine_refuses_what_only_the_service_executes(code, argument, arg
         entry_point="train.py", source_dir=code, instance_type="local_process", metric_definitions=ACCURACY
     )
     with pytest.raises(
-        RequestError, match=rf"{argument} \(.*tuning jobs on this machine do not have it; leave it out, or"
+        RequestError, match=f"{argument} is given, but tuning jobs on this machine do not have it; leave it out, or"
     ):
         Tuner(made, "accuracy", RANGES, **arguments).request()
 

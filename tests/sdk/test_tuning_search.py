@@ -74,21 +74,6 @@ def test_bayesian_search_learns_from_its_training_jobs():
     assert min(found) < 0.5
 
 
-def test_a_search_begins_where_others_found_good_values():
-    rates = {"lr": ContinuousParameter(1e-5, 1e-1)}
-    near, outside = (
-        [({"lr": f"{10 ** (-each / 4)}"}, abs(each / 4 - 3)) for each in range(*ends)] for ends in ((4, 21), (0, 4))
-    )
-
-    def first(observed):
-        searches = (Search("search", config(ranges=rates), seed, observed=observed) for seed in range(40))
-        return [abs(math.log10(float(each.suggest(0)["lr"])) + 3) for each in searches]
-
-    assert sum(first(near)) < sum(first([])) / 2
-    # Neither values outside of the ranges nor those of other hyperparameters say anything about them.
-    assert first([*outside, ({"lr": "fast"}, 0.0), ({"rate": "0.1"}, 0.0)]) == first([])
-
-
 def test_a_grid_has_each_combination_once():
     ranges = {"a": CategoricalParameter([1, 2, 3]), "b": CategoricalParameter(["x", "y"])}
     given = config("Grid", ranges=ranges)

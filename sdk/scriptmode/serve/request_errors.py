@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.request import service_model, tuning
+from scriptmode.core.request import service_model
 from scriptmode.core.request.service_model import SELECTED_HOSTS, MapKey
 from scriptmode.core.text.messages import did_you_mean
 from scriptmode.serve.aws_json import ApiError, validation_error
@@ -55,16 +55,6 @@ def check_training_job(request: Mapping[str, Any], place: str = "") -> None:
         raise validation_error(f"{text} (at '{place}.{member}')" if place else text)
 
 
-def check_tuning_job(request: Mapping[str, Any]) -> None:
-    """Raise `ApiError` for a CreateHyperParameterTuningJob request, as `check_training_job` for a training job's."""
-    for text in _total_problems(request):
-        raise validation_error(text)
-    if tuning.DEFINITION in request:
-        check_training_job(request[tuning.DEFINITION], "trainingJobDefinition")
-    for number, definition in enumerate(request.get(tuning.DEFINITIONS, ()), 1):
-        check_training_job(definition, f"trainingJobDefinitions.{number}.member")
-
-
 def name_used_error(arn: str) -> ApiError:
     """Return the error of CreateTrainingJob for the name of a job that exists."""
     return ApiError(
@@ -77,25 +67,6 @@ def name_used_error(arn: str) -> ApiError:
 def status_error(status: str, kind: str = "training job") -> ApiError:
     """Return the error of an operation that a job's status excludes."""
     return validation_error(f"The request was rejected because the {kind} is in status {status}.")
-
-
-def _total_problems(request: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what exceeds a limit of the model that is one of all definitions or ranges together.
-
-    (Environment of HyperParameterTrainingJobDefinition, and ParameterRanges, API reference)
-    """
-    shapes = service_model.shapes(tuning.REQUEST_SHAPE)
-    variables = sum(len(each.get("Environment", ())) for each in tuning.definitions_of(request))
-    ranges = [
-        each["HyperParameterTuningJobConfig"].get("ParameterRanges", {}) for each in tuning.split_requests(request)
-    ]
-    totals = {
-        ("Environment of all training job definitions", "HyperParameterTrainingJobEnvironmentMap"): variables,
-        ("ParameterRanges", "IntegerParameterRanges"): max(sum(map(len, each.values())) for each in ranges),
-    }
-    for (what, shape), total in totals.items():
-        if total > shapes[shape]["max"]:
-            yield f"{what} must have at most {shapes[shape]['max']} members together, and it has {total}"
 
 
 def _stopping_problems(request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

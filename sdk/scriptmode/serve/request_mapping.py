@@ -108,8 +108,8 @@ class MappedRequest:
     failure: str = ""
     #: Whether the hosts are nodes of a cluster.
     is_scheduled: bool = False
-    #: Tags of a tuning job's training jobs, by the names of their definitions.
-    tags: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    #: Tags of a tuning job's training jobs.
+    tags: Sequence[Mapping[str, str]] = ()
 
 
 def to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
@@ -139,39 +139,23 @@ def to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
 def tuning_to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
     """Return the valid request of a tuning job whose training jobs the local platform runs; as `to_local`."""
     check_tags(request.get("Tags"))
-    tuning_job = {"Key": _TUNING_JOB, "Value": request["HyperParameterTuningJobName"]}
-    mapped: dict[str, MappedRequest] = {}
-
-    def change(definition: Mapping[str, Any]) -> Mapping[str, Any]:
-        found = mapped[definition.get("DefinitionName", "")] = to_local(definition, table)
-        return {key: value for key, value in found.request.items() if key != "Tags"}
-
-    changed = tuning.change_definitions(request, change)
-    tags = {name: [tuning_job, *each.request.get("Tags", ())] for name, each in mapped.items()}
-    return MappedRequest(
-        changed,
-        next((each.failure for each in mapped.values() if each.failure), ""),
-        any(each.is_scheduled for each in mapped.values()),
-        tags,
-    )
+    if tuning.DEFINITION not in request:
+        # The platform refuses it.
+        return MappedRequest(request)
+    found = to_local(request[tuning.DEFINITION], table)
+    definition = {key: value for key, value in found.request.items() if key != "Tags"}
+    tags = [{"Key": _TUNING_JOB, "Value": request["HyperParameterTuningJobName"]}, *found.request.get("Tags", ())]
+    return MappedRequest({**request, tuning.DEFINITION: definition}, found.failure, found.is_scheduled, tags)
 
 
-def tuning_to_described(
-    description: Mapping[str, Any], server_tags: Mapping[str, Sequence[Mapping[str, str]]]
-) -> dict[str, Any]:
-    """Return the description of a tuning job with the instance types and the images that were asked for.
+def tuning_to_described(description: Mapping[str, Any], server_tags: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """Return the description of a tuning job with the instance type and the image that were asked for.
 
     ``server_tags`` are those that `tuning_to_local` returned.
     """
-
-    def change(definition: Mapping[str, Any]) -> Mapping[str, Any]:
-        tags = server_tags.get(definition.get("DefinitionName", ""), ())
-        found = to_described(definition, {tag["Key"]: tag["Value"] for tag in tags})
-        # The SDK v2 sends one kind of hosts there, and reads it in ResourceConfig.
-        has_one = "InstanceConfigs" not in found.get(tuning.RESOURCES, {})
-        return tuning.with_resource_config(found) if has_one else found
-
-    return tuning.change_definitions(description, change)
+    found = to_described(description[tuning.DEFINITION], {tag["Key"]: tag["Value"] for tag in server_tags})
+    # The SDK v2 sends the hosts in another field, and reads them in ResourceConfig.
+    return {**description, tuning.DEFINITION: tuning.with_resource_config(found)}
 
 
 def _map_image(algorithm: object, table: HostTable, kind: HostKind, asked: dict[str, str]) -> str:
@@ -237,11 +221,10 @@ def _refuse_unknown_types(request: Mapping[str, Any], table: HostTable) -> None:
 
 def _resource_parts(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the parts of a configuration of hosts that have an instance type."""
-    for name, several in (("ResourceConfig", "InstanceGroups"), (tuning.RESOURCES, "InstanceConfigs")):
-        resources = request.get(name)
+    for resources in (request.get("ResourceConfig"), request.get(tuning.RESOURCES)):
         if not isinstance(resources, dict):
             continue
-        groups = resources.get(several)
+        groups = resources.get("InstanceGroups")
         for part in (resources, *(groups if isinstance(groups, list) else ())):
             if isinstance(part, dict) and isinstance(part.get("InstanceType"), str):
                 yield part

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.request.tuning import REQUEST_SHAPE, field_of_training_job
+from scriptmode.core.request.tuning import DEFINITION, REQUEST_SHAPE, field_of_training_job
 from scriptmode.core.spec.service_values import ENDED
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
 from scriptmode.serve import paging, request_mapping
 from scriptmode.serve.allowed_paths import check_local_paths
 from scriptmode.serve.aws_json import ApiError, validation_error
 from scriptmode.serve.paging import SORT_FIELDS
-from scriptmode.serve.request_errors import check_tuning_job, status_error, validate
+from scriptmode.serve.request_errors import check_training_job, status_error, validate
 from scriptmode.serve.training_jobs import translated_errors
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ class TuningJobs:
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         validate(REQUEST_SHAPE, request, self._is_extension)
         check_local_paths(request, self._allowed)
-        check_tuning_job(request)
+        if DEFINITION in request:
+            check_training_job(request[DEFINITION], "trainingJobDefinition")
         mapped = request_mapping.tuning_to_local(request, self._table)
         if mapped.failure:
             raise validation_error(mapped.failure)

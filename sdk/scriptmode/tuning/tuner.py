@@ -131,7 +131,7 @@ class Tuner:
             settings that were left out.
         hyperparameters_to_keep_static: Names of hyperparameters that ``autotune`` leaves as they are.
 
-    ``autotune`` and the criterion of convergence need Amazon SageMaker.
+    ``warm_start_config``, ``completion_criteria_config``, ``autotune`` and several estimators need Amazon SageMaker.
 
     Raises:
         SpecError: For values that cannot make a tuning job.
@@ -327,7 +327,7 @@ class Tuner:
     def override_resource_config(self, instance_configs: Any) -> None:
         """Set the hosts that training jobs may have, in place of the estimator's.
 
-        Amazon SageMaker chooses among them; this machine uses the first and ignores the others.
+        Amazon SageMaker chooses among them; this machine has no choice of hosts.
 
         Args:
             instance_configs: A list of up to six `InstanceConfig` in the order of preference, a dict of such lists by

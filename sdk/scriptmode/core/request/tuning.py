@@ -18,7 +18,7 @@ from scriptmode.errors import QuotaError, SpecError, invalid
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from scriptmode.core.spec.parameter_ranges import ParameterRange
     from scriptmode.core.spec.tuning_job import TuningJobSpec
@@ -90,13 +90,13 @@ def _parameters(given: Mapping[str, str], spec: TuningJobSpec) -> tuple[dict[str
         if name not in static:
             what = f"has {name!r}, which is not a hyperparameter of the estimator, or has a range"
             raise invalid("hyperparameters_to_keep_static", what, did_you_mean(name, static) or "leave it out")
-    chosen = {name: static[name] for name in users_names(static) if name not in spec.kept_static}
+    chosen = {name: static[name] for name in _users_names(static) if name not in spec.kept_static}
     if chosen:
         ranges["AutoParameters"] = [{"Name": name, "ValueHint": value} for name, value in chosen.items()]
     return {name: value for name, value in static.items() if name not in chosen}, ranges
 
 
-def users_names(static: Mapping[str, str]) -> list[str]:
+def _users_names(static: Mapping[str, str]) -> list[str]:
     """Return the names of the hyperparameters that are neither script mode's own nor the service's.
 
     With another value of script mode's own hyperparameters, the job would run another script.
@@ -147,52 +147,17 @@ def split_requests(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     shared = {key: each for key, each in request.items() if key != DEFINITIONS}
     found = []
-    for definition in definitions_of(request):
+    for definition in request.get(DEFINITIONS) or [request.get(DEFINITION, {})]:
         own = {_OBJECTIVE: definition.get("TuningObjective"), "ParameterRanges": definition.get("HyperParameterRanges")}
         config = {**request[_CONFIG], **{key: each for key, each in own.items() if each is not None}}
         found.append({**shared, _CONFIG: config, DEFINITION: definition})
     return found
 
 
-def split_by_name(request: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return what `split_requests` does by the definitions' names; "" is the name of one without a name."""
-    return {each[DEFINITION].get("DefinitionName", ""): each for each in split_requests(request)}
-
-
-def definitions_of(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the definitions of a request or a description; one that has neither kind has an empty one."""
-    return list(request[DEFINITIONS]) if DEFINITIONS in request else [request.get(DEFINITION, {})]
-
-
-def change_definitions(
-    request: Mapping[str, Any], change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
-) -> dict[str, Any]:
-    """Return a request or a description with changed definitions."""
-    found = dict(request)
-    if DEFINITION in request:
-        found[DEFINITION] = change(request[DEFINITION])
-    if DEFINITIONS in request:
-        found[DEFINITIONS] = [change(each) for each in request[DEFINITIONS]]
-    return found
-
-
-def with_objectives(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a request as it is described: with the objectives among the static hyperparameters."""
-
-    def change(definition: Mapping[str, Any]) -> dict[str, Any]:
-        objective = definition.get("TuningObjective") or request[_CONFIG][_OBJECTIVE]
-        static = {**definition.get("StaticHyperParameters", {}), contract.TUNING_METRIC: objective["MetricName"]}
-        return {**definition, "StaticHyperParameters": static}
-
-    return change_definitions(request, change)
-
-
 def field_of_training_job(field: str) -> str:
     """Return the field of a training job that a field of a request stands for; "" for one of the tuning job."""
-    if not field.startswith((f"{DEFINITION}.", f"{DEFINITIONS}.")):
-        return ""
-    found = field.partition(".")[2].replace(RESOURCES, "ResourceConfig", 1)
-    return found.replace("ResourceConfig.InstanceConfigs", "ResourceConfig", 1)
+    parent, _, found = field.partition(".")
+    return found.replace(RESOURCES, "ResourceConfig", 1) if parent == DEFINITION else ""
 
 
 def count_combinations(request: Mapping[str, Any]) -> float:
@@ -309,7 +274,7 @@ def parse_tuner_arguments(tuning: Mapping[str, Any]) -> dict[str, Any]:
     is_script = contract.PROGRAM in static
     return {
         "objective_metric_name": objective["MetricName"],
-        "hyperparameter_ranges": _parse_ranges(ranges, script_mode=is_script),
+        "hyperparameter_ranges": parse_ranges(ranges, script_mode=is_script),
         "metric_definitions": definition["AlgorithmSpecification"].get("MetricDefinitions"),
         "strategy": config["Strategy"],
         "objective_type": objective["Type"],
@@ -323,11 +288,11 @@ def parse_tuner_arguments(tuning: Mapping[str, Any]) -> dict[str, Any]:
         "early_stopping_type": config.get("TrainingJobEarlyStoppingType", "Off"),
         "random_seed": config.get("RandomSeed"),
         "autotune": autotune,
-        "hyperparameters_to_keep_static": users_names(static) if autotune else None,
+        "hyperparameters_to_keep_static": _users_names(static) if autotune else None,
     }
 
 
-def _parse_ranges(ranges: Mapping[str, Any], *, script_mode: bool) -> dict[str, ParameterRange]:
+def parse_ranges(ranges: Mapping[str, Any], *, script_mode: bool) -> dict[str, ParameterRange]:
     """Return the ranges of a service's ParameterRanges by the names of their hyperparameters."""
     found: dict[str, ParameterRange] = {}
     kinds: dict[str, Any] = {"Integer": (int, IntegerParameter), "Continuous": (float, ContinuousParameter)}

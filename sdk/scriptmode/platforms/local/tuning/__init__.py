@@ -4,6 +4,5 @@
 - `tuning_store`: the record of tuning jobs on disk
 - `tuning_agent`: the detached process that starts the training jobs of one tuning job
 - `search`: the values to try next, by Optuna
-- `warm_start`: the rules for tuning jobs that start from others, and what these observed
 - `tuning_response`: a tuning job in the service's shapes
 """

@@ -48,7 +48,7 @@ class _Range:
             self.values: tuple[str, ...] = tuple(fields["Values"])
             self.distribution: Any = CategoricalDistribution(self.values)
             return
-        low, high = self._bounds = float(fields["MinValue"]), float(fields["MaxValue"])
+        low, high = float(fields["MinValue"]), float(fields["MaxValue"])
         scaling = fields.get("ScalingType", "Auto")
         is_log = scaling == "Logarithmic" or (scaling == "Auto" and low > 0 and high / low >= _WIDE_RATIO)
         if self._is_integer:
@@ -58,15 +58,6 @@ class _Range:
             self.distribution = FloatDistribution(1 - high, 1 - low, log=True)
         else:
             self.distribution = FloatDistribution(low, high, log=is_log)
-
-    def contains(self, text: str) -> bool:
-        """Return whether a text of a request is one of its values."""
-        if self._is_categorical:
-            return text in self.values
-        try:
-            return self._bounds[0] <= (int(text) if self._is_integer else float(text)) <= self._bounds[1]
-        except ValueError:
-            return False
 
     def encode(self, value: Any) -> str:
         if self._is_categorical:
@@ -86,19 +77,10 @@ class Search:
 
     Training jobs are numbered in the order of their suggestions; `restore` comes before `suggest`.
     ``config`` is the HyperParameterTuningJobConfig; ``seed`` is that of the random numbers, where the request has none.
-    ``max_resource`` is Hyperband's: a training job that logs more values of the objective is stopped. ``observed`` are
-    hyperparameters and objectives of other tuning jobs; those outside of the ranges are not used.
+    ``max_resource`` is Hyperband's: a training job that logs more values of the objective is stopped.
     """
 
-    def __init__(
-        self,
-        name: str,
-        config: Mapping[str, Any],
-        seed: int,
-        *,
-        max_resource: int | None = None,
-        observed: Sequence[tuple[Mapping[str, str], float]] = (),
-    ) -> None:
+    def __init__(self, name: str, config: Mapping[str, Any], seed: int, *, max_resource: int | None = None) -> None:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -112,8 +94,7 @@ class Search:
         self.most_jobs: int = limits.get("MaxNumberOfTrainingJobs") or self._grid_size
         self._sign = 1 if config["HyperParameterTuningJobObjective"]["Type"] == "Maximize" else -1
         self._most_values = max_resource if max_resource and self._strategy == "Hyperband" else math.inf
-        known = [(given, value) for given, value in observed if self._is_within(given)]
-        pruner = self._create_pruner(config, len(known))
+        pruner = self._create_pruner(config)
         #: Whether training jobs may be stopped early, so that their values are needed as they come.
         self.stops_early = pruner is not None
         self._study = optuna.create_study(
@@ -125,19 +106,6 @@ class Search:
         )
         self._trials: dict[int, Any] = {}
         self._steps: dict[int, int] = {}
-        for given, value in known:
-            self._observe(given, value)
-
-    def _is_within(self, given: Mapping[str, str]) -> bool:
-        return all(each.name in given and each.contains(given[each.name]) for each in self._ranges)
-
-    def _observe(self, given: Mapping[str, str], value: float) -> None:
-        found = self._optuna.trial.create_trial(
-            params={each.name: each.decode(given[each.name]) for each in self._ranges},
-            distributions={each.name: each.distribution for each in self._ranges},
-            value=self._sign * value,
-        )
-        self._study.add_trial(found)
 
     @property
     def count(self) -> int:
@@ -149,7 +117,7 @@ class Search:
         """Whether a grid has no more values."""
         return self._is_grid and self.count >= self._grid_size
 
-    def _create_pruner(self, config: Mapping[str, Any], observed: int) -> Any:
+    def _create_pruner(self, config: Mapping[str, Any]) -> Any:
         pruners = self._optuna.pruners
         if self._strategy == "Hyperband":
             given = config.get("StrategyConfig", {}).get("HyperbandStrategyConfig", {})
@@ -157,8 +125,7 @@ class Search:
             return pruners.HyperbandPruner(min_resource=given.get("MinResource", 1), max_resource=most)
         if config.get("TrainingJobEarlyStoppingType") == "Auto":
             first = min(_MOST_UNSTOPPED_JOBS, max(1, self.most_jobs // 4))
-            # Those that were observed count, too, although the values on their way to the objective are not known.
-            return pruners.MedianPruner(n_startup_trials=first + observed, n_warmup_steps=1)
+            return pruners.MedianPruner(n_startup_trials=first, n_warmup_steps=1)
         return None
 
     def _create_sampler(self, number: int) -> Any:

@@ -5,9 +5,8 @@ that follows from the tuning job's ARN, its time of creation and the training jo
 its training jobs, which have agents of their own, go on, and another agent continues where it was: the next process
 that describes the tuning job starts it (`tuning_service`).
 
-The statuses: InProgress; Stopping, once a stop was requested, the time limit passed, a completion criterion is met, or
-the first training jobs all ended without an objective, until the running training jobs ended; then Completed, Stopped
-or Failed.
+The statuses: InProgress; Stopping, once a stop was requested, the time limit passed, or the first training jobs all
+ended without an objective, until the running training jobs ended; then Completed, Stopped or Failed.
 
 The arguments of `main` are ``<folder> <lock>``: the descriptor ``lock`` is the tuning job's lock, held.
 """
@@ -37,7 +36,6 @@ from scriptmode.platforms.local.service import LocalPlatform
 from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.store.host_logs import LogReader
 from scriptmode.platforms.local.store.job_store import JobStore
-from scriptmode.platforms.local.tuning import tuning_response, warm_start
 from scriptmode.platforms.local.tuning.search import Search
 from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningFolder
 from scriptmode_runtime import contract
@@ -47,7 +45,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from scriptmode.platforms.local.store.job_store import JobFolder
-    from scriptmode.platforms.local.tuning.tuning_store import TuningRecord
 
 #: Seconds between two looks at the training jobs.
 _POLL_SECONDS = 0.25
@@ -96,25 +93,6 @@ class ObjectiveReader:
             reader.close()
 
 
-class _Definition:
-    """A definition of training jobs: its request as if it were the only one, its search, and its objective."""
-
-    def __init__(self, record: TuningRecord, request: dict[str, Any], jobs: int, seed: int) -> None:
-        tuning_job, config = request["HyperParameterTuningJobName"], request["HyperParameterTuningJobConfig"]
-        limits = {**config["ResourceLimits"], "MaxNumberOfTrainingJobs": jobs}
-        self.request = request
-        self.search = Search(
-            tuning_job,
-            {**config, "ResourceLimits": limits},
-            seed,
-            max_resource=tuning.max_resource_of(request),
-            observed=warm_start.observations(record.parents),
-        )
-        self.objective = tuning.objective_of(request)["MetricName"]
-        metrics = request["TrainingJobDefinition"]["AlgorithmSpecification"]["MetricDefinitions"]
-        self.regex: str = next((each["Regex"] for each in metrics if each["Name"] == self.objective), "None")
-
-
 class TuningAgent:
     """Owner of one running tuning job."""
 
@@ -131,12 +109,14 @@ class TuningAgent:
         self._jobs = JobStore(Path(self._record.platform["data_dir"]))
         self._identity = f"{self._record.arn} {self._state.created}"
         seed = int(hashlib.sha256(self._identity.encode()).hexdigest()[:8], 16)
-        limits, parts = self._config["ResourceLimits"], tuning.split_by_name(self._request)
         # Without a limit it is a grid, which is not infinite.
-        self._most_jobs: int = limits.get("MaxNumberOfTrainingJobs") or int(tuning.count_combinations(self._request))
-        share = -(-self._most_jobs // len(parts))
-        #: By their names.
-        self._definitions = {name: _Definition(self._record, part, share, seed) for name, part in parts.items()}
+        self._most_jobs: int = self._config["ResourceLimits"].get("MaxNumberOfTrainingJobs") or int(
+            tuning.count_combinations(self._request)
+        )
+        self._search = Search(folder.name, self._config, seed, max_resource=tuning.max_resource_of(self._request))
+        self._objective = tuning.objective_of(self._request)["MetricName"]
+        metrics = self._request[tuning.DEFINITION]["AlgorithmSpecification"]["MetricDefinitions"]
+        self._regex: str = next((each["Regex"] for each in metrics if each["Name"] == self._objective), "None")
         self._readers: dict[int, ObjectiveReader] = {}
         self._stopped_early: set[int] = set()
         self._is_saved = True
@@ -160,19 +140,15 @@ class TuningAgent:
             return
         self._end()
 
-    def _definition(self, trial: Trial) -> _Definition:
-        return self._definitions[trial.definition]
-
     def _running(self) -> list[tuple[int, Trial]]:
         return [(number, trial) for number, trial in enumerate(self._trials) if not trial.has_ended]
 
     def _restore(self) -> None:
         """Build the search from the record, and create the training jobs that an earlier agent only recorded."""
         for number, trial in enumerate(self._trials):
-            search = self._definition(trial).search
-            search.restore(number, trial.tuned)
+            self._search.restore(number, trial.tuned)
             if trial.has_ended:
-                if search.stops_early:
+                if self._search.stops_early:
                     self._report(number, trial, final=True)
                 self._tell(number, trial)
         for number, trial in self._running():
@@ -207,22 +183,20 @@ class TuningAgent:
                 trial.status, self._is_saved = str(description.status), False
             if is_bad and number not in self._stopped_early:
                 self._stopped_early.add(number)
-                objective = self._definition(trial).objective
-                why = f"its {objective} is worse than that of others, or has more values than MaxResource"
+                why = f"its {self._objective} is worse than that of others, or has more values than MaxResource"
                 self._log(f"{trial.name} is stopped early: {why}")
                 self._stop_job(trial)
 
     def _report(self, number: int, trial: Trial, *, final: bool) -> bool:
         """Read new values of the objective; return whether the training job is to be stopped early."""
-        definition = self._definition(trial)
         if number not in self._readers:
             try:
                 folder = self._jobs.find(trial.name)
-                self._readers[number] = ObjectiveReader(folder, definition.objective, definition.regex)
+                self._readers[number] = ObjectiveReader(folder, self._objective, self._regex)
             except ScriptmodeError:
                 return False
         values = self._readers[number].read(final=final)
-        return definition.search.stops_early and definition.search.report(number, values)
+        return self._search.stops_early and self._search.report(number, values)
 
     def _end_trial(self, number: int, trial: Trial, status: str, failure: str, ended: datetime | None = None) -> None:
         last = self._readers[number].last if number in self._readers else None
@@ -237,7 +211,7 @@ class TuningAgent:
         if reader := self._readers.pop(number, None):
             reader.close()
         objective = None if trial.status == FAILED else trial.objective
-        self._definition(trial).search.finish(number, objective, is_complete=trial.status != STOPPED)
+        self._search.finish(number, objective, is_complete=trial.status != STOPPED)
 
     def _check_limits(self) -> None:
         """Stop the training jobs where no more may run."""
@@ -246,9 +220,6 @@ class TuningAgent:
         ended = sum(each.has_ended for each in self._trials)
         if self._is_limited():
             reason = "a stop was requested, or the time limit passed"
-        elif tuning_response.meets_criteria(self._record, self._state):
-            reason = "a completion criterion is met"
-            self._state.is_criterion_met = True
         elif ended >= _FRUITLESS_JOBS and not self._has_any_objective():
             reason = self._describe_fruitless()
         else:
@@ -275,10 +246,9 @@ class TuningAgent:
         ended = [each for each in launched if each.has_ended]
         if failed and all(each.status != COMPLETED for each in ended):
             return f"All training jobs failed. {failed.name}: {failed.failure}"
-        first = self._definition(next((each for each in ended if each.status == COMPLETED), ended[0]))
         return (
             f"No objective metrics found after running {pluralize(len(ended), 'training job')}: the Regex "
-            f"{first.regex!r} of metric {first.objective!r} found no number in their logs"
+            f"{self._regex!r} of metric {self._objective!r} found no number in their logs"
         )
 
     def _stop_jobs(self) -> None:
@@ -297,16 +267,13 @@ class TuningAgent:
         """Whether one more training job may start now."""
         most = self._config["ResourceLimits"]["MaxParallelTrainingJobs"]
         is_open = self._state.status != "Stopping" and len(self._trials) < self._most_jobs
+        is_open = is_open and not self._search.is_exhausted
         return is_open and len(self._running()) < most
 
     def _start_job(self) -> None:
         number = len(self._trials)
         name = training_job_name(self._folder.name, self._identity, number)
-        # The definitions take turns.
-        searches = {each: part.search for each, part in self._definitions.items() if not part.search.is_exhausted}
-        definition = min(searches, key=lambda each: searches[each].count)
-        tuned = searches[definition].suggest(number)
-        self._trials.append(Trial(name, tuned, created=0.0, definition=definition))
+        self._trials.append(Trial(name, self._search.suggest(number), created=0.0))
         self._is_saved = False
         self._create(number, self._trials[number])
 
@@ -330,7 +297,7 @@ class TuningAgent:
         A model_dir in the directory of the tuning job is changed to one in the directory of the training job: in the
         directory of jobs every directory is that of a training job.
         """
-        request = tuning.training_request(self._definition(trial).request, trial.name, trial.tuned)
+        request = tuning.training_request(self._request, trial.name, trial.tuned)
         output, parameters = request["OutputDataConfig"]["S3OutputPath"], request["HyperParameters"]
         shared, own = (derived_model_dir(output, name, with_mpi=False) for name in (self._folder.name, trial.name))
         is_shared = parameters.get(contract.MODEL_DIR_PARAMETER) == contract.encode(shared)
@@ -340,9 +307,7 @@ class TuningAgent:
 
     def _end(self) -> None:
         if self._has_any_objective() or self._is_limited():
-            # What came after that, such as the value of a training job that was stopped, does not change it.
-            is_cut_short = self._state.status == "Stopping" and not self._state.is_criterion_met
-            self._state.status = STOPPED if is_cut_short else COMPLETED
+            self._state.status = STOPPED if self._state.status == "Stopping" else COMPLETED
         else:
             self._state.status, self._state.failure = FAILED, self._describe_fruitless()
         self._state.ended, self._is_saved = time.time(), False

@@ -13,11 +13,11 @@ from scriptmode.core.machine import drafts
 from scriptmode.core.request import service_model, tuning
 from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode.core.text.messages import Problem
-from scriptmode.errors import DataError, JobNotFoundError, PlatformError, RequestError
+from scriptmode.errors import DataError, PlatformError, SpecError
 from scriptmode.platforms.local import validation
 from scriptmode.platforms.local.hosts.local_agent import start_agent
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts
-from scriptmode.platforms.local.tuning import search, tuning_response, warm_start
+from scriptmode.platforms.local.tuning import search, tuning_response
 from scriptmode.platforms.local.tuning.tuning_store import (
     TuningFolder,
     TuningRecord,
@@ -34,7 +34,13 @@ if TYPE_CHECKING:
 _AGENT = "scriptmode.platforms.local.tuning.tuning_agent"
 _CONFIG = "HyperParameterTuningJobConfig"
 #: Fields of a request that only Amazon SageMaker executes, and the argument of each.
-_CLOUD_ONLY = {"Autotune": "autotune"}
+_CLOUD_ONLY = {
+    "Autotune": "autotune",
+    "WarmStartConfig": "warm_start_config",
+    "TuningJobCompletionCriteria": "completion_criteria_config",
+    tuning.DEFINITIONS: "estimator_dict",
+    "InstanceConfigs": "",
+}
 #: Seconds in which an agent that recorded the end of its tuning job ends.
 _ENDING_SECONDS, _POLL_SECONDS = 10.0, 0.05
 
@@ -59,21 +65,18 @@ class LocalTuning:
         found = service_model.problems(request, _is_extension, tuning.REQUEST_SHAPE)
         service_model.raise_problems("the request is not valid", found)
         # Those that come later rely on those before.
-        for rules in (_whole_request, _definitions, _limits):
+        for rules in (_cloud_only, _whole_request, _definition, _limits):
             service_model.raise_problems("the tuning job cannot run", list(rules(request)))
         tuning.require_quota(request)
-        found = list(warm_start.problems(request, self._parents(request)))
-        service_model.raise_problems("the tuning job cannot start from others", found)
         at_once = request[_CONFIG]["ResourceLimits"]["MaxParallelTrainingJobs"]
-        for field, part in _parts(request):
-            with _named(field, part[tuning.DEFINITION]):
-                sample = tuning.training_request(part, "training-job", tuning.sample_values(part))
-                self._platform.validate(sample, jobs=at_once)
+        with _named():
+            sample = tuning.training_request(request, "training-job", tuning.sample_values(request))
+            self._platform.validate(sample, jobs=at_once)
 
-    def create(self, request: Mapping[str, Any], tags: Mapping[str, Sequence[Mapping[str, str]]] | None = None) -> str:
+    def create(self, request: Mapping[str, Any], tags: Sequence[Mapping[str, str]] = ()) -> str:
         """Validate a request and start its tuning job; return the tuning job's ARN without waiting.
 
-        ``tags`` are those of training jobs that the tuning job does not have, by the names of the definitions.
+        ``tags`` are those of training jobs that the tuning job does not have.
 
         Raises:
             RequestError: The request is invalid.
@@ -89,14 +92,11 @@ class LocalTuning:
         for existing in self._store.names():
             if existing.lower() == name.lower():
                 raise tuning_job_exists_error(existing)
-        for field, part in _parts(request):
-            with _named(field, part[tuning.DEFINITION]):
-                # Without the names of the training jobs in their checkpoints, where directories would be made.
-                self._platform.require_runnable(tuning.estimator_request(part))
+        with _named():
+            # Without the names of the training jobs in their checkpoints, where directories would be made.
+            self._platform.require_runnable(tuning.estimator_request(request))
         if tags:
-            request = tuning.change_definitions(
-                request, lambda each: {**each, "Tags": tags.get(each.get("DefinitionName", ""), [])}
-            )
+            request = {**request, tuning.DEFINITION: {**request[tuning.DEFINITION], "Tags": [*tags]}}
         drafts.remove_orphans(self._store.folder)
         arn = f"arn:aws:sagemaker:{self._platform.region}:{LOCAL_ACCOUNT}"
         record = TuningRecord(
@@ -104,7 +104,6 @@ class LocalTuning:
             self._platform.arguments,
             f"{arn}:hyper-parameter-tuning-job/{name}",
             f"{arn}:training-job/",
-            [warm_start.as_parent(*each) for each in self._parents(request)],
         )
         now = time.time()
         # A directory without an agent would be continued by the next call that reads it.
@@ -116,16 +115,6 @@ class LocalTuning:
                     beneath.remove_tree(folder.path)
                 raise
         return record.arn
-
-    def _parents(self, request: Mapping[str, Any]) -> list[tuple[TuningRecord, TuningState]]:
-        """Return the tuning jobs from which a request starts; raise `RequestError` if there is no such one."""
-        try:
-            folders = [self._store.find(name) for name in warm_start.parent_names(request)]
-        except JobNotFoundError as error:
-            raise RequestError(
-                f"WarmStartConfig: {error.message}", error.advice, argument="warm_start_config"
-            ) from error
-        return [(each.read_record(), each.read_state()) for each in folders]
 
     def describe(self, name: str) -> dict[str, Any]:
         """Return DescribeHyperParameterTuningJob's response; raise `JobNotFoundError`."""
@@ -180,11 +169,10 @@ class LocalTuning:
         request = self._store.find(name).read_record().request
         return {tag["Key"]: tag["Value"] for tag in request.get("Tags", ())}
 
-    def definition_tags(self, name: str) -> dict[str, list[dict[str, str]]]:
+    def definition_tags(self, name: str) -> list[dict[str, str]]:
         """Return the tags of a tuning job's training jobs that it does not have, as `create` takes them."""
-        request = self._store.find(name).read_record().request
-        definitions = tuning.definitions_of(request)
-        return {each.get("DefinitionName", ""): each.get("Tags", []) for each in definitions}
+        found: list[dict[str, str]] = self._store.find(name).read_record().request[tuning.DEFINITION].get("Tags", [])
+        return found
 
     def server_folder(self, name: str) -> Path:
         """Return a tuning job's directory for a server's files, or raise `JobNotFoundError`; it need not exist."""
@@ -222,46 +210,30 @@ def _is_extension(field: str, value: object) -> bool:
     return validation.is_extension(tuning.field_of_training_job(field), value)
 
 
-def _parts(request: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return a request with one definition for each one that a request has, after the field of the definition."""
-    is_list = tuning.DEFINITIONS in request
-    return [
-        (f"{tuning.DEFINITIONS}[{index}]" if is_list else tuning.DEFINITION, part)
-        for index, part in enumerate(tuning.split_requests(request))
-    ]
-
-
 @contextmanager
-def _named(field: str, definition: Mapping[str, Any]) -> Iterator[None]:
-    """Add the field of a definition to the message of an error of its training jobs, and name its own hosts."""
-    resources = definition.get(tuning.RESOURCES, {})
-    hosts = f"{tuning.RESOURCES}.InstanceConfigs[0]" if "InstanceConfigs" in resources else tuning.RESOURCES
+def _named() -> Iterator[None]:
+    """Add the field of the definition to the message of an error of its training jobs."""
     try:
         yield
     except PlatformError as error:
-        text = error.message.replace("ResourceConfig", hosts) if resources else error.message
-        raise type(error)(f"{field}: {text}", error.advice, argument=error.argument) from error
+        raise type(error)(f"{tuning.DEFINITION}: {error.message}", error.advice, argument=error.argument) from error
+
+
+def _cloud_only(request: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what Amazon SageMaker alone does."""
+    parts = (request, request[_CONFIG], request.get(tuning.DEFINITION, {}).get(tuning.RESOURCES, {}))
+    if given := [name for part in parts for name in _CLOUD_ONLY if name in part]:
+        text = f"{', '.join(given)} is given, but tuning jobs on this machine do not have it"
+        yield Problem(text, "leave it out, or run the tuning job on Amazon SageMaker", _CLOUD_ONLY[given[0]])
 
 
 def _whole_request(request: Mapping[str, Any]) -> Iterator[Problem]:
     config = request[_CONFIG]
-    criteria, has_list = config.get("TuningJobCompletionCriteria", {}), tuning.DEFINITIONS in request
-    given = [(field, argument) for field, argument in _CLOUD_ONLY.items() if field in request]
-    if criteria.get("ConvergenceDetected", {}).get("CompleteOnConvergence") == "Enabled":
-        given.append(("ConvergenceDetected", "completion_criteria_config"))
-    for field, argument in given:
-        text = f"{argument} ({field}) is given, but tuning jobs on this machine do not have it"
-        yield Problem(text, "leave it out, or run the tuning job on Amazon SageMaker", argument)
-    if has_list and tuning.DEFINITION in request:
-        yield Problem("TrainingJobDefinition and TrainingJobDefinitions are both given", "keep one")
-    elif not has_list and tuning.DEFINITION not in request:
-        yield Problem("TrainingJobDefinition is missing", "add it, or TrainingJobDefinitions")
-    is_several = len(tuning.definitions_of(request)) > 1
-    if config.get("TrainingJobEarlyStoppingType") == "Auto" and (is_several or config["Strategy"] == "Hyperband"):
-        # HyperParameterTuningJobConfig, API reference; Tune Multiple Algorithms, developer guide.
-        text = f"TrainingJobEarlyStoppingType is 'Auto' with {'several definitions' if is_several else 'Hyperband'}"
-        yield Problem(text, "give 'Off'", "early_stopping_type")
-
+    if tuning.DEFINITION not in request:
+        yield Problem("TrainingJobDefinition is missing", "add it")
+    if config.get("TrainingJobEarlyStoppingType") == "Auto" and config["Strategy"] == "Hyperband":
+        # HyperParameterTuningJobConfig, API reference.
+        yield Problem("TrainingJobEarlyStoppingType is 'Auto' with Hyperband", "give 'Off'", "early_stopping_type")
     hyperband = config.get("StrategyConfig", {}).get("HyperbandStrategyConfig", {})
     if "StrategyConfig" in config and config["Strategy"] != "Hyperband":
         text = f"{_CONFIG}.StrategyConfig is given with the strategy {config['Strategy']}"
@@ -271,37 +243,19 @@ def _whole_request(request: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(f"HyperbandStrategyConfig.MinResource is {least}, above MaxResource {most}", "exchange them")
 
 
-def _definitions(request: Mapping[str, Any]) -> Iterator[Problem]:
-    names = [part[tuning.DEFINITION].get("DefinitionName", "") for _, part in _parts(request)]
-    if tuning.DEFINITIONS in request and ("" in names or len({*names}) < len(names)):
-        yield Problem(f"TrainingJobDefinitions have the DefinitionNames {names}", "give each a name of its own")
-    objectives = [part[_CONFIG].get("HyperParameterTuningJobObjective", {}).get("Type") for _, part in _parts(request)]
-    if len({*objectives}) > 1:
-        yield Problem(f"TuningObjective.Type is {objectives}", "maximize or minimize in all definitions")
-    for field, part in _parts(request):
-        yield from _definition(part, field)
-
-
-def _definition(request: Mapping[str, Any], field: str) -> Iterator[Problem]:
-    """Yield the problems of a request with one definition, which is the ``field`` of the whole one."""
+def _definition(request: Mapping[str, Any]) -> Iterator[Problem]:
     definition, config = request[tuning.DEFINITION], request[_CONFIG]
-    yield from _hosts(definition, field)
+    if {"ResourceConfig", tuning.RESOURCES} <= definition.keys():
+        yield Problem(f"ResourceConfig and {tuning.RESOURCES} are both given", "keep one")
     metrics = definition["AlgorithmSpecification"].get("MetricDefinitions", [])
-    names = ("HyperParameterTuningJobObjective", "ParameterRanges")
-    objective_field, ranges_field = (f"{_CONFIG}.{name}" for name in names)
-    if tuning.DEFINITIONS in field:
-        objective_field, ranges_field = f"{field}.TuningObjective", f"{field}.HyperParameterRanges"
     if "HyperParameterTuningJobObjective" not in config:
-        yield Problem(f"{objective_field} is missing", "add it")
+        yield Problem(f"{_CONFIG}.HyperParameterTuningJobObjective is missing", "add it")
     elif tuning.objective_of(request)["MetricName"] not in [each["Name"] for each in metrics]:
         text = f"the objective {tuning.objective_of(request)['MetricName']!r} is not one of the MetricDefinitions"
-        yield Problem(f"{text} of {field}.AlgorithmSpecification", "add it", "metric_definitions")
+        yield Problem(f"{text} of {tuning.DEFINITION}.AlgorithmSpecification", "add it", "metric_definitions")
     ranges = config.get("ParameterRanges", {})
-    if not any(ranges.values()):
-        yield Problem(f"{ranges_field} has no range", "add one")
-    if ranges.get("AutoParameters"):
-        # With Autotune the request was refused before.
-        yield Problem(f"{ranges_field}.AutoParameters is given without Autotune", "give ranges in their place")
+    if not any(ranges.values()) or ranges.get("AutoParameters"):
+        yield Problem(f"{_CONFIG}.ParameterRanges has no range, or AutoParameters", "give ranges")
     is_numeric = any(kind != "CategoricalParameterRanges" for kind in ranges if ranges[kind])
     if config["Strategy"] == "Grid" and is_numeric:
         yield Problem("the strategy Grid has ranges of numbers", "give CategoricalParameterRanges alone")
@@ -310,16 +264,6 @@ def _definition(request: Mapping[str, Any], field: str) -> Iterator[Problem]:
         yield Problem(text, "add it, or the static hyperparameter 'epochs'", "strategy_config")
     yield from _repeated(ranges, definition.get("StaticHyperParameters", {}))
     yield from _ranges(ranges)
-
-
-def _hosts(definition: Mapping[str, Any], field: str) -> Iterator[Problem]:
-    if {"ResourceConfig", tuning.RESOURCES} <= definition.keys():
-        yield Problem(f"{field}.ResourceConfig and {field}.{tuning.RESOURCES} are both given", "keep one")
-    resources = definition.get(tuning.RESOURCES, {})
-    if "InstanceConfigs" in resources:
-        # HyperParameterTuningResourceConfig, API reference.
-        for name in sorted(resources.keys() & {"InstanceType", "InstanceCount", "VolumeSizeInGB"}):
-            yield Problem(f"{field}.{tuning.RESOURCES}.{name} is given beside InstanceConfigs", "leave it out")
 
 
 def _repeated(ranges: Mapping[str, Any], static: Mapping[str, str]) -> Iterator[Problem]:
@@ -334,24 +278,10 @@ def _repeated(ranges: Mapping[str, Any], static: Mapping[str, str]) -> Iterator[
 
 
 def _ranges(ranges: Mapping[str, Any]) -> Iterator[Problem]:
-    for kind, number, what in (("Integer", int, "a whole number"), ("Continuous", float, "a number")):
-        for each in ranges.get(f"{kind}ParameterRanges", ()):
-            subject = f"the range of {each['Name']!r} is {(each['MinValue'], each['MaxValue'])!r}"
-            try:
-                low, high = number(each["MinValue"]), number(each["MaxValue"])
-                is_finite = math.isfinite(high - low)
-            except (ValueError, OverflowError):
-                is_finite = False
-            if not is_finite:
-                yield Problem(subject, f"give {what} for each end")
-            elif low > high:
-                yield Problem(subject, "exchange its ends")
-            # ContinuousParameterRange, API reference.
-            elif each.get("ScalingType") == "Logarithmic" and low <= 0:
-                yield Problem(f"{subject} with the scale Logarithmic", "give ends above 0")
-            elif each.get("ScalingType") == "ReverseLogarithmic" and (kind == "Integer" or low < 0 or high >= 1):
-                step = "use Auto, Linear or Logarithmic" if kind == "Integer" else "give ends from 0 to below 1"
-                yield Problem(f"{subject} with the scale ReverseLogarithmic", step)
+    try:
+        tuning.parse_ranges(ranges, script_mode=False)
+    except (ValueError, SpecError) as error:
+        yield Problem(f"{_CONFIG}.ParameterRanges cannot be searched: {error}")
 
 
 def _limits(request: Mapping[str, Any]) -> Iterator[Problem]:

@@ -40,13 +40,11 @@ if TYPE_CHECKING:
 
 _TRIAL = {"name!": str, "tuned!": {"*": str}, "created!": object, "status!": str}
 _STATE = {"status!": str, "created!": object, "modified!": object, "trials!": [_TRIAL]}
-_PARENT = {"name!": str, "training_arn!": str, "static!": {"*": str}, "trials!": [_TRIAL]}
 _RECORD = {
     "request!": {"HyperParameterTuningJobName!": str},
     "platform!": dict,
     "arn!": str,
     "training_arn!": str,
-    "parents": [_PARENT],
 }
 
 
@@ -64,8 +62,6 @@ class Trial:
     failure: str = ""
     #: The last value of the objective, known once the training job has ended.
     objective: float | None = None
-    #: The name of its definition, "" without one.
-    definition: str = ""
 
     @property
     def has_ended(self) -> bool:
@@ -94,8 +90,6 @@ class TuningState:
     status: str = "InProgress"
     failure: str = ""
     ended: float = 0.0
-    #: Whether it is stopping because a completion criterion is met.
-    is_criterion_met: bool = False
     trials: list[Trial] = field(default_factory=list)
 
     @property
@@ -110,23 +104,6 @@ class TuningState:
 
 
 @dataclass(frozen=True)
-class Parent:
-    """A tuning job that had ended when another one was created that starts from it.
-
-    Attributes:
-        name: Its name.
-        training_arn: The beginning of the ARNs of its training jobs.
-        static: Its static hyperparameters.
-        trials: Its training jobs with an objective.
-    """
-
-    name: str
-    training_arn: str
-    static: dict[str, str]
-    trials: list[Trial]
-
-
-@dataclass(frozen=True)
 class TuningRecord:
     """What does not change after the creation of a tuning job.
 
@@ -135,14 +112,12 @@ class TuningRecord:
         platform: The arguments of the `LocalPlatform` that runs the training jobs.
         arn: The ARN of the tuning job.
         training_arn: The beginning of the ARNs of its training jobs.
-        parents: The tuning jobs from which it starts.
     """
 
     request: dict[str, Any]
     platform: dict[str, Any]
     arn: str
     training_arn: str
-    parents: list[Parent] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -168,12 +143,7 @@ class TuningFolder:
 
     def read_record(self) -> TuningRecord:
         """Return what was recorded at the creation; raise `DataError` where it is damaged."""
-        content = self._read("request.json", _RECORD)
-        parents = [
-            Parent(**{**each, "trials": [Trial(**trial) for trial in each["trials"]]})
-            for each in content.get("parents", ())
-        ]
-        return TuningRecord(**{**content, "parents": parents})
+        return TuningRecord(**self._read("request.json", _RECORD))
 
     def read_state(self) -> TuningState:
         """Return the state; raise `DataError` where it is damaged."""
