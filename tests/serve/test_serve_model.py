@@ -23,10 +23,6 @@ REQUEST = "CreateTrainingJobRequest"
 GUIDE = Path(__file__).parents[2] / "sdk" / "docs" / "guides" / "serve.md"
 ARN = "arn:aws:sagemaker:us-east-1:000000000000:training-job/job"
 S3, CHECKPOINTS = "InputDataConfig.0.DataSource.S3DataSource", "CheckpointConfig.LocalPath"
-SUBNET_RULES = (
-    "Member must satisfy constraint: [Member must have length less than or equal to 32, Member must have length greater "
-    "than or equal to 0, Member must satisfy regular expression pattern: [-0-9a-zA-Z]+]"
-)
 GROUP = {"InstanceType": "ml.m5.xlarge", "InstanceCount": 1, "InstanceGroupName": "a"}
 NO_HOSTS = {"ResourceConfig.InstanceType": None, "ResourceConfig.InstanceCount": None}
 #: Members that hosts which are processes do not have, and what the error says.
@@ -248,8 +244,7 @@ def test_a_definition_that_cannot_run_is_named(app, changes, message):
         ),
         (
             {"VpcConfig": {"Subnets": ["!", "?"], "SecurityGroupIds": ["sg-1"]}},
-            "1 validation error detected: Value '[!]' at 'vpcConfig.subnets' failed to satisfy constraint: "
-            + SUBNET_RULES,
+            "1 validation error detected: Value '!' at 'vpcConfig.subnets' failed to satisfy constraint: Member must",
         ),
         (
             {"ResourceConfig.InstanceGroups": [GROUP]},
@@ -268,11 +263,11 @@ def test_a_definition_that_cannot_run_is_named(app, changes, message):
         ({"ResourceConfig.InstanceType": "ml.m5.xlarg"}, "Member must satisfy enum value set: [ml.m4.xlarge, "),
         (
             {"HyperParameters": {"a": "x" * 2501}},
-            "Value '{a=...}' at 'hyperParameters' failed to satisfy constraint: Map v",
+            "Value at 'hyperParameters' failed to satisfy constraint: Member must",
         ),
         (
             {"Environment": {"A-B": "x"}},
-            "Value '{A-B=...}' at 'environment' failed to satisfy constraint: Map keys must s",
+            "at 'environment' failed to satisfy constraint: Member must satisfy regular",
         ),
         (
             {"TrainingJobNames": "x"},
@@ -290,7 +285,7 @@ def test_what_the_service_refuses_is_refused_in_its_words(app, changes, message)
 
 def test_an_error_has_no_value_that_may_be_secret(app):
     error = answer(app, base_request(HyperParameters={"password": "hunter2" * 500}))
-    assert "{password=...}" in error
+    assert "Value at 'hyperParameters' failed" in error
     assert "hunter2" not in error
 
 

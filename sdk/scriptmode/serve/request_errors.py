@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from scriptmode.core.request.service_model import Violation
 
 _COLLECTIONS = ("structure", "list", "map")
-#: What AWS's parsers of JSON call values.
-_TOKENS = {"str": "STRING_VALUE", "int": "NUMBER_VALUE", "float": "DECIMAL_VALUE", "bool": "BOOLEAN_VALUE"}
 #: The most characters of a value in an error.
 _LONGEST = 1000
 #: (InstancePreferences of ResourceConfig, API reference)
@@ -35,14 +33,15 @@ def validate(
     # Types are checked by the parser, before there is a request.
     for each in found:
         if each.constraint == "type" and each.value is not None:
-            raise ApiError("SerializationException", _wrong_type(each, root))
-    texts: dict[tuple[str, str], str] = {}
+            text = f"The value is not of the type {each.shape['type']}: '{_locate(each, root)}'"
+            raise ApiError("SerializationException", text)
+    texts: dict[str, str] = {}
     for each in found:
-        value, constraint = _parts(each, root)
+        value, constraint = _describe(each, root)
         texts.setdefault(constraint, value)
     if texts:
         errors = "1 validation error" if len(texts) == 1 else f"{len(texts)} validation errors"
-        listed = (f"{value} at '{member}' {constraint}" for (member, constraint), value in texts.items())
+        listed = (f"{value} at {constraint}" for constraint, value in texts.items())
         raise validation_error(f"{errors} detected: {'; '.join(listed)}")
 
 
@@ -119,42 +118,25 @@ def _group_problems(request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "inputDataConfig", f"Some channels have assigned instance groups: {listed}"
 
 
-def _wrong_type(violation: Violation, root: str) -> str:
-    value, kind = violation.value, violation.shape["type"]
-    if isinstance(value, dict):
-        text = "Start of structure or map found where not expected"
-    elif isinstance(value, list):
-        text = f"Unrecognized collection type {kind}"
-    elif kind in _COLLECTIONS:
-        text = "Unexpected field type"
+def _describe(violation: Violation, root: str) -> tuple[str, str]:
+    """Return the value as an error shows it, and its member with what it does not meet."""
+    member, failed = _locate(violation, root), violation.constraint
+    if failed == "unknown":
+        advice = did_you_mean(str(violation.path[-1]), violation.shape["members"])
+        return "Value", f"'{member}' is not a member of the request{advice and f'; {advice}'}"
+    if failed in ("type", "required"):
+        value, text = "Value null", "Member must not be null"
     else:
-        text = f"{_TOKENS[type(value).__name__]} cannot be converted to {kind.title()}"
-    return f"{text}: '{_locate(violation, root)[0]}'"
+        is_secret = bool(service_model.SECRETS.intersection(violation.path))
+        value, text = (
+            "Value" if is_secret else f"Value '{_show(violation.value)}'",
+            _constraint(violation.shape, failed),
+        )
+    return value, f"'{member}' failed to satisfy constraint: {text}"
 
 
-def _parts(violation: Violation, root: str) -> tuple[str, tuple[str, str]]:
-    """Return the value as an error shows it, its member, and what it does not meet."""
-    member, container = _locate(violation, root)
-    last, failed = violation.path[-1], "failed to satisfy constraint:"
-    if violation.constraint == "unknown":
-        advice = did_you_mean(str(last), violation.shape["members"])
-        return "Value", (member, f"is not a member of the request{advice and f'; {advice}'}")
-    if violation.constraint in ("type", "required"):
-        return "Value null", (member, f"{failed} Member must not be null")
-    shown = _show(violation.value)
-    is_secret = bool(service_model.SECRETS.intersection(violation.path))
-    if not container:
-        constraint = _constraint(violation.shape, violation.constraint)
-        return "Value" if is_secret else f"Value '{shown}'", (member, f"{failed} {constraint}")
-    constraint = f"{failed} {container} must satisfy constraint: [{', '.join(_constraints(violation))}]"
-    if isinstance(last, int):
-        return f"Value '[{shown}]'", (member, constraint)
-    key, is_secret = (last.key, True) if isinstance(last, MapKey) else (last, is_secret)
-    return f"Value '{{{_show(key)}={'...' if is_secret else shown}}}'", (member, constraint)
-
-
-def _locate(violation: Violation, root: str) -> tuple[str, str]:
-    """Return the member in AWS's spelling, and what is constrained in it if it is the list or map around a value."""
+def _locate(violation: Violation, root: str) -> str:
+    """Return the member in AWS's spelling: that of the list or map for a text or a number in one."""
     shapes = service_model.shapes(root)
     shape, names = shapes[root], []
     for part in violation.path:
@@ -163,19 +145,12 @@ def _locate(violation: Violation, root: str) -> tuple[str, str]:
             names.append(f"{part}"[:1].lower() + f"{part}"[1:])
             name = shape["members"].get(part, {"shape": root})["shape"]
         else:
-            within = "member" if kind == "list" else "key" if isinstance(part, MapKey) else "value"
-            name = shape[within]["shape"]
+            name = shape["member" if kind == "list" else "key" if isinstance(part, MapKey) else "value"]["shape"]
             if shapes[name]["type"] not in _COLLECTIONS:
-                return ".".join(names), {"member": "Member", "key": "Map keys", "value": "Map value"}[within]
+                break
             names.append(f"{part + 1}.member" if isinstance(part, int) else f"{part}")
         shape = shapes[name]
-    return ".".join(names), ""
-
-
-def _constraints(violation: Violation) -> list[str]:
-    shape, own = violation.shape, violation.constraint
-    names = [name for name in (*service_model.limits(shape), "enum") if name in shape]
-    return [_constraint(shape, name) for name in (names if own in names else [own])]
+    return ".".join(names)
 
 
 def _constraint(shape: Mapping[str, Any], name: str) -> str:

@@ -34,9 +34,6 @@ _SIGNED_URL = frozenset(
     }
 )
 _SIGNATURE = frozenset({"authorization", "date", "x-amz-date", "x-amz-security-token", "origin", "referer"})
-#: The beginning of the metadata that has the headers which are recorded.
-_METADATA = "x-amz-meta-scriptmode-"
-_DIRECTIVE = "HTTP_X_AMZ_METADATA_DIRECTIVE"
 _LONGEST_LINE, _SHOWN_BYTES = 1024, 40
 _HEXADECIMAL = re.compile(rb"[0-9a-fA-F]{1,16}")
 
@@ -51,7 +48,7 @@ class S3Proxy:
     Args:
         url: The URL of the server.
         wait_until_ready: Called before the first request; raises an error of scriptmode.
-        recorded: Headers that the server does not know: they are sent as metadata, and are in answers about the object.
+        dropped: Headers that the server does not know: they are not sent.
         key: The server's key, with which requests are signed in place of the client's; its caller has checked those.
     """
 
@@ -60,7 +57,7 @@ class S3Proxy:
         url: str,
         wait_until_ready: Callable[[], None] = lambda: None,
         *,
-        recorded: frozenset[str] = frozenset(),
+        dropped: frozenset[str] = frozenset(),
         key: AccessKey | None = None,
     ) -> None:
         parts = urlsplit(url)
@@ -77,7 +74,7 @@ class S3Proxy:
         self._is_tls = parts.scheme == "https"
         self._host = host
         self._wait_until_ready = wait_until_ready
-        self._recorded = recorded
+        self._dropped = dropped
         self._key = key
         self._is_ready = False
 
@@ -115,25 +112,18 @@ class S3Proxy:
         except _BodyError as error:
             connection.close()
             return _refuse(start_response, "IncompleteBody", str(error), 400)
-        start_response(f"{answer.status} {answer.reason or 'OK'}", self._answer_headers(environ, answer))
+        start_response(f"{answer.status} {answer.reason or 'OK'}", self._answer_headers(answer))
         return _body(connection, answer)
 
-    def _answer_headers(self, environ: Environ, answer: http.client.HTTPResponse) -> list[tuple[str, str]]:
-        found = [(name, value) for name, value in answer.getheaders() if name.lower() not in _OF_CONNECTION]
-        names = {_METADATA + name: name for name in self._recorded}
-        found = [(names.get(name.lower(), name), value) for name, value in found]
-        # Without this directive a copy has the metadata of its source.
-        is_copy = environ.get("HTTP_X_AMZ_COPY_SOURCE") and environ.get(_DIRECTIVE) != "REPLACE"
-        is_written = environ["REQUEST_METHOD"] in ("PUT", "POST") and answer.status == http.HTTPStatus.OK
-        if is_written and not is_copy:
-            found += [(name, value) for name, value in request_headers(environ).items() if name in self._recorded]
-        return found
+    @staticmethod
+    def _answer_headers(answer: http.client.HTTPResponse) -> list[tuple[str, str]]:
+        return [(name, value) for name, value in answer.getheaders() if name.lower() not in _OF_CONNECTION]
 
     def _send(self, connection: http.client.HTTPConnection, environ: Environ) -> None:
         headers = {
-            _METADATA + name if name in self._recorded else name: value
+            name: value
             for name, value in request_headers(environ).items()
-            if name not in _OF_CONNECTION
+            if name not in _OF_CONNECTION | self._dropped
         }
         if environ.get("CONTENT_TYPE"):
             headers["content-type"] = environ["CONTENT_TYPE"]

@@ -293,5 +293,5 @@ def _create_object_service(s3: str, data_dir: Path) -> tuple[ObjectStore | None,
         )
     store = ObjectStore(data_dir, program)
     store.start()
-    proxy = S3Proxy(store.url, store.wait_until_ready, recorded=seaweedfs.ENCRYPTION_HEADERS, key=store.access.key)
+    proxy = S3Proxy(store.url, store.wait_until_ready, dropped=seaweedfs.ENCRYPTION_HEADERS, key=store.access.key)
     return store, OtherServices(proxy)

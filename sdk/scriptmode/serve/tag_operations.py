@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.data import regular_files
 from scriptmode.data.durable import replace_file
-from scriptmode.errors import DataError, JobNotFoundError
+from scriptmode.errors import DataError
 from scriptmode.serve import paging
 from scriptmode.serve.aws_json import ApiError, validation_error
 from scriptmode.serve.request_errors import validate
 from scriptmode.serve.request_mapping import check_tags, without_own_tags
-from scriptmode.serve.training_jobs import is_in_region, translated_errors
+from scriptmode.serve.training_jobs import translated_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     #: Of jobs of one kind: what finds a job's folder, and the tags that it was created with.
     TaggedJobs = tuple[Callable[[str], Path], Callable[[str], Mapping[str, str]]]
 
-_FILE, _TRAINING = "tags.json", "training-job"
+_FILE = "tags.json"
 _ARN = re.compile(r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]*:[0-9]{12}:([a-z-]+)/([a-zA-Z0-9-]{1,63})")
 #: The most tags of a resource (AddTags, API reference).
 _MOST = 50
@@ -41,10 +41,9 @@ class TagOperations:
     def __init__(self, platform: LocalPlatform, tuning: LocalTuning) -> None:
         #: By the kind of job in an ARN.
         self._jobs: dict[str, TaggedJobs] = {
-            _TRAINING: (platform.server_folder, platform.tags_of),
+            "training-job": (platform.server_folder, platform.tags_of),
             "hyper-parameter-tuning-job": (tuning.server_folder, tuning.tags),
         }
-        self._arn_of = platform.arn_of
         self._lock = threading.Lock()
         self.operations: dict[str, Operation] = {
             "AddTags": self._add_tags,
@@ -89,8 +88,6 @@ class TagOperations:
         found = _ARN.fullmatch(arn)
         if found is None or found[1] not in self._jobs:
             raise validation_error(f"'{arn}' is not the ARN of a {' or '.join(self._jobs)}.")
-        if found[1] == _TRAINING and not (is_in_region(arn) and is_in_region(self._arn_of(found[2]))):
-            raise JobNotFoundError(f"there is no training job {found[2]!r} in this Region")
         return self._jobs[found[1]], found[2]
 
 

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.spec.hosts import CLIENT_REGION
 from scriptmode.core.spec.service_values import ENDED, UNREADABLE
 from scriptmode.errors import (
     ContainerError,
@@ -30,7 +29,6 @@ from scriptmode.serve.request_errors import validate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from scriptmode.core.spec.job_description import JobDescription
     from scriptmode.platforms.local import LocalPlatform
     from scriptmode.serve.request_mapping import HostTable
 
@@ -45,10 +43,6 @@ _MEMBERS = {
 }
 #: Of a tuning job after the definition that has it.
 _ARGUMENT = re.compile(rf"(TrainingJobDefinition\S*: )?({'|'.join(_MEMBERS)})(?=[: ])")
-_NOT_NEW_ELSEWHERE = (
-    "The Regions of scriptmode serve share the names of training jobs, and a training job in {region} has this name "
-    "({arn}). Choose another name."
-)
 
 
 class TrainingJobs:
@@ -95,16 +89,12 @@ class TrainingJobs:
             try:
                 return {"TrainingJobArn": platform.create(mapped.request, failure=mapped.failure)}
             except JobExistsError as error:
-                arn = platform.arn_of(mapped.request[_NAME])
-                if is_in_region(arn):
-                    raise request_errors.name_used_error(arn) from error
-                text = _NOT_NEW_ELSEWHERE.format(arn=arn, region=_region(arn))
-                raise ApiError("ResourceInUse", text) from error
+                raise request_errors.name_used_error(platform.arn_of(mapped.request[_NAME])) from error
 
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DescribeTrainingJobRequest", arguments)
         with translated_errors():
-            description = self._find(arguments["TrainingJobName"])
+            description = self._platform.describe(arguments["TrainingJobName"])
             found = request_mapping.to_described(description.response, self._platform.tags(description))
             if found["SecondaryStatus"] == "Pending" and (position := self._platform.queue_position(found[_NAME])):
                 *others, last = found["SecondaryStatusTransitions"]
@@ -119,9 +109,7 @@ class TrainingJobs:
 
     def _list(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         with translated_errors():
-            jobs = [
-                job for job in self._platform.list() if job["TrainingJobArn"] and is_in_region(job["TrainingJobArn"])
-            ]
+            jobs = [job for job in self._platform.list() if job["TrainingJobArn"]]
         return paging.list_training_jobs(jobs, arguments)
 
     def _stop(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -134,17 +122,10 @@ class TrainingJobs:
             self._platform.stop(name)
         return {}
 
-    def _find(self, name: str) -> JobDescription:
-        """Return the description of a job; raise `JobNotFoundError` also for one outside of the client's Region."""
-        description = self._platform.describe(name)
-        if not is_in_region(description.arn):
-            raise JobNotFoundError(f"there is no training job {name!r} in this Region")
-        return description
-
     def _status(self, name: str) -> str:
         """Return the status of a job; `UNREADABLE` for one that ended and whose files are damaged."""
         try:
-            return str(self._find(name).status)
+            return str(self._platform.describe(name).status)
         except UnreadableJobError as error:
             return "InProgress" if error.is_running else UNREADABLE
 
@@ -157,15 +138,6 @@ class TrainingJobs:
                 raise ApiError("ResourceInUse", f"The training job is in status {status}. Stop it first.")
             self._platform.delete(name)
         return {}
-
-
-def _region(arn: str) -> str:
-    return arn.split(":")[3]
-
-
-def is_in_region(arn: str) -> bool:
-    """Return whether a job is in the Region for which the request is signed, if it is signed for one."""
-    return CLIENT_REGION.get() in ("", _region(arn))
 
 
 def _resource_not_found() -> ApiError:
