@@ -182,16 +182,6 @@ def test_a_job_with_retries_goes_on_after_its_agent_was_killed(agent_here, jobs)
     check_counted(jobs, killed_in_two_runs(jobs, retries=2), runs=3)
 
 
-def test_the_history_of_usage_covers_all_runs(agent_here, jobs):
-    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
-    until(lambda: jobs.platform.usage_history(name))
-    kill_agent(jobs, name)
-    killed = time.time()
-    check_counted(jobs, name, runs=2)
-    moments = [moment for moment, _ in jobs.platform.usage_history(name)["algo-1"]]
-    assert min(moments) < killed < max(moments)
-
-
 def test_files_that_a_power_cut_emptied_are_not_copied_over_the_checkpoints(agent_here, jobs):
     # In the first run the checkpoint of step 5 is at rest for long enough to be copied.
     script = COUNTS.replace("time.sleep(0.1)", "time.sleep(6 if (number, step) == (5, '0') else 0.1)")

@@ -18,8 +18,8 @@ from scriptmode.core.request.parse import parse_request
 from scriptmode.core.spec.service_values import HostActivity
 from scriptmode.display import formatting
 from scriptmode.platforms.local.agent.cleanup import remove_unneeded_files
-from scriptmode.platforms.local.agent.usage import UsageHistory, UsageSampler
-from scriptmode.platforms.local.store.host_activity import read_activity, read_history, write_history, write_usage
+from scriptmode.platforms.local.agent.usage import UsageSampler
+from scriptmode.platforms.local.store.host_activity import read_activity, write_usage
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.store.state import starting_state
@@ -47,7 +47,7 @@ def host(name, pid):
 
 
 def sampler(*hosts, gpus=None):
-    made = UsageSampler(hosts, path=None, history=None)
+    made = UsageSampler(hosts, path=None)
     made._gpus = gpus
     return made
 
@@ -78,7 +78,7 @@ def test_the_wait_for_input_is_that_of_the_channel_whose_fifo_was_empty_for_long
         ({"train": 2.5, "test": 3.1}, 100.0),
     ]
     taken = iter(moments)
-    samples = UsageSampler(hosts, path=None, history=None, empty_seconds=lambda: {"algo-1": next(taken)[0]})
+    samples = UsageSampler(hosts, path=None, empty_seconds=lambda: {"algo-1": next(taken)[0]})
     found = [samples.sample(2.0 * number) for number in range(len(moments))]
     assert [each["algo-1"].input_wait_percent for each in found] == [percent for _, percent in moments]
     assert {each["algo-2"].input_wait_percent for each in found} == {None}
@@ -90,7 +90,7 @@ def test_the_bytes_that_a_host_received_are_those_of_its_own_interface(sleeping)
     interfaces = {"algo-1": own, "algo-2": "lo", "algo-3": f"{own}0"}
     read = Path("/sys/class/net", own, "statistics", "rx_bytes").read_text
     least = int(read())
-    found = UsageSampler(hosts, path=None, history=None, interfaces=interfaces).sample(0.0)
+    found = UsageSampler(hosts, path=None, interfaces=interfaces).sample(0.0)
     assert least <= found["algo-1"].received_bytes <= int(read())
     assert (found["algo-2"].received_bytes, found["algo-3"].received_bytes) == (None, None)
 
@@ -182,33 +182,6 @@ def test_an_old_record_and_that_of_an_ended_job_tell_nothing(folder):
     assert read_activity(folder) == {}
 
 
-def test_the_history_of_a_long_job_is_small_and_covers_all_of_it(folder):
-    history = UsageHistory()
-    for number in range(50_000):
-        memory = 10**9 if number == 30_001 else 10**8
-        history.add(2.0 * number, {"algo-1": HostActivity(cpu_percent=50.0 + number % 2, memory_bytes=memory)})
-        assert len(history.points) < 120
-    (folder.path / "usage").mkdir()
-    write_history(folder.usage_history("algo-1"), history.points)
-    folder.write_state(folder.read_state().with_status("Completed", time.time()))
-    points = read_history(folder)["algo-1"]
-    assert folder.usage_history("algo-1").stat().st_size < 10_000
-    assert 60 <= len(points) < 120
-    assert (points[0][0], points[-1][0]) == pytest.approx((0, 100_000), abs=2_000)
-    assert {usage.cpu_percent for _, usage in points} == {50.5}
-    assert [moment for moment, usage in points if usage.memory_bytes == 10**9] == [pytest.approx(60_000, abs=2_000)]
-
-
-def test_a_point_of_the_history_has_what_is_known_of_each_host():
-    history = UsageHistory()
-    for number in range(240):
-        late = {"algo-2": HostActivity(gpu_percent=float(number))} if number > 200 else {}
-        history.add(number, {"algo-1": HostActivity(cpu_percent=number or None), **late})
-    first, last = history.points[0][1], history.points[-1][1]
-    assert first == {"algo-1": HostActivity(cpu_percent=1.8)}
-    assert last == {"algo-1": HostActivity(cpu_percent=237.5), "algo-2": HostActivity(gpu_percent=237.5)}
-
-
 def test_an_unfinished_record_is_removed_when_the_job_has_ended_but_not_behind_a_link(folder, tmp_path):
     usage = folder.usage_file("").parent
     write_usage(folder.usage_file("algo-1"), {"algo-1": HostActivity(cpu_percent=1.0)})
@@ -222,25 +195,14 @@ def test_an_unfinished_record_is_removed_when_the_job_has_ended_but_not_behind_a
     assert (other / ".new-1").exists()
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"[", b"null", b"[7]", b'[{"time": 1}]', b'[{"time": 1, "hosts": {"algo-1": 7}}]', b'[{"time": "x", "hosts": {"algo-1": [1]}}]'],
-)  # fmt: skip
-def test_a_history_that_cannot_be_read_tells_nothing(folder, content):
-    (folder.path / "usage").mkdir()
-    folder.usage_history("algo-1").write_bytes(content)
-    assert read_history(folder) == {}
-
-
 def test_the_sampler_records_until_it_is_killed(tmp_path, sleeping):
-    record, history = tmp_path / "usage.json", tmp_path / "history.json"
+    record = tmp_path / "usage.json"
     pid = os.fork()
     if pid == 0:
-        UsageSampler([host("algo-1", sleeping.pid)], record, history, lambda: Gpus.open(Nvml(Gpu(0)))).run()
+        UsageSampler([host("algo-1", sleeping.pid)], record, lambda: Gpus.open(Nvml(Gpu(0)))).run()
     try:
         until(lambda: record.exists() and json.loads(record.read_text())["algo-1"]["cpu_percent"] is not None)
         assert json.loads(record.read_text())["algo-1"]["gpu_percent"] == 0
-        until(lambda: len(json.loads(history.read_text())) == 2)
     finally:
         os.kill(pid, 9)
         os.waitpid(pid, 0)

@@ -142,9 +142,6 @@ class StartsHosts(Protocol):
     #: Seconds from SIGTERM to SIGKILL when a job that is created now is stopped.
     stop_grace: float
 
-    def usage_history(self, name: str) -> dict[str, list[tuple[float, HostActivity]]]:
-        """Return the times, in seconds since the epoch, and the usage then of each host; raise `JobNotFoundError`."""
-
 
 @runtime_checkable
 class RecordsEvents(Protocol):

@@ -134,11 +134,6 @@ class StoredJobs:
 
         return read_activity(self._store.find(name))
 
-    def usage_history(self, name: str) -> dict[str, list[tuple[float, HostActivity]]]:
-        """Return the times, in seconds since the epoch, and the usage then of each host, also of an ended job."""
-        from scriptmode.platforms.local.store.host_activity import read_history
-
-        return read_history(self._store.find(name))
 
     def log_locations(self, name: str) -> dict[str, str]:
         """Return the paths of the hosts' logs by host."""

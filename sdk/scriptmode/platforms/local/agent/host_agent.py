@@ -174,9 +174,10 @@ class HostAgent:
             return
         hosts = self._hosts
         first, empty_seconds = hosts[0].name, self._producers.empty_seconds
-        records = self._folder.usage_file(first), self._folder.usage_history(first)
         interfaces = {sandbox.host: sandbox.network_interface for sandbox in self._sandboxes}
-        sampler = UsageSampler(hosts, *records, empty_seconds=empty_seconds, interfaces=interfaces)
+        sampler = UsageSampler(
+            hosts, self._folder.usage_file(first), empty_seconds=empty_seconds, interfaces=interfaces
+        )
         self._tasks.start(sampler.run, "the sampler of CPU and memory", is_endless=True)
         pids = {f"agent of {hosts[0].name}": os.getpid(), **{host.name: host.pid for host in hosts}}
         identities = {name: process_tree.identify(pid) for name, pid in pids.items()}

@@ -47,7 +47,7 @@ _TERMINATED = (128 + 15, 128 + 9)
 _MOST_STARTS = 3
 #: What a run leaves in the folder and the next one makes again. The first has the record of the copied checkpoints,
 #: without which nothing is copied from hosts of which a part is removed.
-_OF_ONE_RUN = ("channels", "hosts", "output", "progress.json")
+_OF_ONE_RUN = ("channels", "hosts", "output", "progress.json", "usage")
 
 #: ``step-50.index``, ``global_step50/``, ``epoch=3-step=500.ckpt``; no drafts, and no values without their index.
 _SAVED_STEP = re.compile(r"(?i)(?<![a-z])step[-_=]?(\d{1,15})(?![\da-z])(?!.*(?:temp|tmp|\.data-))")
@@ -220,10 +220,6 @@ def prepare_next_run(folder: JobFolder, state: JobState, losses: Losses, lost: s
     with beneath.Directory(folder.path) as directory:
         for name in _OF_ONE_RUN:
             directory.remove_tree(name)
-        for record in folder.usage_file("").parent.glob("*.json"):
-            # That of the present; the history goes on.
-            if record != folder.usage_history(record.name.partition(".")[0]):
-                directory.remove_tree(f"usage/{record.name}")
     why = state.transitions[-1].message
     for reason, text in (*losses, ("Interrupted", f"the job started again: {why}")):
         state = state.with_event(JobEvent(reason, text, time=time.time()))

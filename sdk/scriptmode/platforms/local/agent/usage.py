@@ -1,7 +1,7 @@
 """Resources that the hosts of a job use: a task of the agent samples and records them for every client.
 
-The record of the present is replaced with each sample. The history of all runs has a bounded number of points.
-The task is a process of its own: neither a GPU driver nor a Docker daemon that hangs delays the agent.
+The record is replaced with each sample. The task is a process of its own: neither a GPU driver nor a Docker daemon
+that hangs delays the agent.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import re
 import time
 from contextlib import suppress
 from pathlib import Path
-from statistics import mean
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Callable
 
 from scriptmode.core.spec.service_values import HostActivity
 from scriptmode.platforms.local.store import host_activity
@@ -25,60 +24,12 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.hosts import Host
     from scriptmode_runtime.processes.process_tree import ProcessIdentity, TreeUsage
 
-    _Point = tuple[float, Mapping[str, HostActivity]]
-
 #: Seconds between two samples, and until the second one, which is the first with a CPU usage.
 SAMPLE_SECONDS, _FIRST_SECONDS = 2.0, 0.5
-#: Even. With two numbers for each host, a point has some 60 bytes.
-_MOST_POINTS = 120
-
-
-class UsageHistory:
-    """What the hosts used since the first sample, in less than `_MOST_POINTS` points with their times.
-
-    The first points are those of earlier runs.
-
-    A point stands for one sample at first, and for twice as many whenever there are too many points: it has the mean
-    of the percentages and the largest number of bytes.
-    """
-
-    def __init__(self, points: Sequence[_Point] = ()) -> None:
-        self.points = list(points)[1 - _MOST_POINTS :]
-        self._samples: list[_Point] = []
-        #: Samples of a point.
-        self._size = 1
-
-    def add(self, moment: float, usage: Mapping[str, HostActivity]) -> bool:
-        """Add a sample; return whether the points have changed."""
-        self._samples.append((moment, usage))
-        if len(self._samples) < self._size:
-            return False
-        self.points.append(_merge(self._samples))
-        self._samples = []
-        if len(self.points) == _MOST_POINTS:
-            self.points = [_merge(self.points[start : start + 2]) for start in range(0, _MOST_POINTS, 2)]
-            self._size *= 2
-        return True
-
-
-def _merge(points: Sequence[_Point]) -> _Point:
-    hosts = {host: None for _, usage in points for host in usage}
-    return points[-1][0], {host: _summarize([usage[host] for _, usage in points if host in usage]) for host in hosts}
-
-
-def _summarize(samples: Sequence[HostActivity]) -> HostActivity:
-    def known(name: str) -> list[Any]:
-        return [value for each in samples if (value := getattr(each, name)) is not None]
-
-    percentages = ("cpu_percent", "gpu_percent", "input_wait_percent")
-    means = {name: round(mean(values), 1) for name in percentages if (values := known(name))}
-    amounts = ("memory_bytes", "gpu_memory_bytes", "received_bytes")
-    most = {name: max(values) for name in amounts if (values := known(name))}
-    return HostActivity(**means, **most)
 
 
 class UsageSampler:
-    """Sampler of the hosts' processes and GPUs; ``path`` is the record, ``history`` that of all runs.
+    """Sampler of the hosts' processes and GPUs; ``path`` is the record.
 
     The CPU usage of a host is that of all its processes since the last sample, in percent of one core. Its memory is
     their resident memory, in which pages that processes share count for each. ``empty_seconds`` returns by host
@@ -89,14 +40,12 @@ class UsageSampler:
         self,
         hosts: Sequence[Host],
         path: Path,
-        history: Path,
         find_gpus: Callable[[], Gpus | None] = open_gpus,
         empty_seconds: Callable[[], Mapping[str, Mapping[str, float]]] = dict,
         interfaces: Mapping[str, str] | None = None,
     ) -> None:
         self._hosts = hosts
         self._path = path
-        self._history_path = history
         self._find_gpus = find_gpus
         self._empty_seconds = empty_seconds
         self._interfaces = interfaces or {}
@@ -110,14 +59,11 @@ class UsageSampler:
     def run(self) -> None:
         """Record a sample every `SAMPLE_SECONDS`, until this process is killed."""
         self._gpus = self._find_gpus()
-        pause, history = _FIRST_SECONDS, UsageHistory(host_activity.read_points(self._history_path))
+        pause = _FIRST_SECONDS
         while True:
-            usage = self.sample(time.monotonic())
             # The disk is full, or the job was deleted.
             with suppress(OSError):
-                host_activity.write_usage(self._path, usage)
-                if usage and history.add(round(time.time(), 1), usage):
-                    host_activity.write_history(self._history_path, history.points)
+                host_activity.write_usage(self._path, self.sample(time.monotonic()))
             time.sleep(pause)
             pause = SAMPLE_SECONDS
 

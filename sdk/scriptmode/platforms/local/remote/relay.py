@@ -86,9 +86,8 @@ class Relay:
         #: What the host may write in the job's directory: trees, the growing log, and the usage.
         self._trees = [f"hosts/{host}/{each}" for each in _returned(job[1])]
         self._log = str(folder.log(host).relative_to(folder.path))
-        records = folder.usage_file(host), folder.usage_history(host)
-        self._usage = [str(each.relative_to(folder.path)) for each in records]
-        roots = (*self._trees, self._log, *self._usage)
+        self._usage = str(folder.usage_file(host).relative_to(folder.path))
+        roots = (*self._trees, self._log, self._usage)
         self._receiver = TreeReceiver(folder.path, folder.channels / f"incoming-{host}", roots)
         self._hello: Frame | None = None
         self._is_started = self._has_failed = self._is_finished = False
@@ -246,7 +245,7 @@ class Relay:
             kinds = ("append",) if path == self._log else ("directory", "file", "remove")
             if frame.kind not in kinds:
                 raise StreamError(f"{path!r} is not changed by a frame of the kind {frame.kind!r}")
-            if path.startswith("usage/") and path not in self._usage:
+            if path.startswith("usage/") and path != self._usage:
                 # The draft of a record.
                 return
         self._receiver.receive(frame)

@@ -1,4 +1,4 @@
-"""What the hosts of a job do and used: the resources that the agent recorded, and how their logs grow."""
+"""What the hosts of a job do: the resources that the agent recorded, and how their logs grow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.store.host_logs import unfinished_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from scriptmode.platforms.local.store.job_store import JobFolder
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 #: Seconds after which a record is not of the present any more; a new one is written every `agent.usage.SAMPLE_SECONDS`.
 _STALE_SECONDS = 15.0
 _SHAPE = {"*": {"*": object}}
-_HISTORY_SHAPE = [{"time!": object, "hosts!": {"*": [object]}}]
 #: The fields of an activity that are recorded; the others are read from the hosts' logs.
 _RECORDED = tuple(field.name for field in fields(HostActivity) if field.name.endswith(("_percent", "_bytes")))
 
@@ -56,39 +55,6 @@ def read_activity(folder: JobFolder) -> dict[str, HostActivity]:
         if activity != HostActivity():
             found[host] = activity
     return found
-
-
-def write_history(path: Path, points: Sequence[tuple[float, Mapping[str, HostActivity]]]) -> None:
-    """Record the times, in seconds since the epoch, and the resources of the hosts then; raise ``OSError``."""
-    content = [
-        {"time": moment, "hosts": {host: [getattr(each, name) for name in _RECORDED] for host, each in usage.items()}}
-        for moment, usage in points
-    ]
-    replace_file(path, json.dumps(content).encode(), durable=False)
-
-
-def read_history(folder: JobFolder) -> dict[str, list[tuple[float, HostActivity]]]:
-    """Return what each host used in all runs, also of a job that has ended; a damaged record is ignored."""
-    found: dict[str, list[tuple[float, HostActivity]]] = {}
-    for agent in folder.read_facts().host_names:
-        for moment, hosts in read_points(folder.usage_history(agent)):
-            for host, usage in hosts.items():
-                found.setdefault(host, []).append((moment, usage))
-    return found
-
-
-def read_points(path: Path) -> list[tuple[float, dict[str, HostActivity]]]:
-    """Return what `write_history` recorded; nothing of a damaged record."""
-    try:
-        content = regular_files.read_json(path)
-        shapes.validate_shape(content, _HISTORY_SHAPE, "")
-    except (OSError, ValueError):
-        return []
-    return [
-        (point["time"], {host: HostActivity(**dict(zip(_RECORDED, map(_number, values)))) for host, values in hosts})
-        for point in content
-        if shapes.is_time(point["time"]) and (hosts := point["hosts"].items())
-    ]
 
 
 def _read_usage(path: Path) -> dict[str, HostActivity]:

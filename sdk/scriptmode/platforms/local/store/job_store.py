@@ -105,10 +105,6 @@ class JobFolder:
         """Return the record of what the hosts of an agent use; ``host`` is the first. See `store.host_activity`."""
         return self.path / "usage" / f"{host}.json"
 
-    def usage_history(self, host: str) -> Path:
-        """Return the record of what these hosts have used in the job's last run, which is kept."""
-        return self.path / "usage" / f"{host}.history.json"
-
     @property
     def reserve(self) -> full_disk.Reserve:
         """Reserved space for the job's final state."""
