@@ -134,7 +134,6 @@ class StoredJobs:
 
         return read_activity(self._store.find(name))
 
-
     def log_locations(self, name: str) -> dict[str, str]:
         """Return the paths of the hosts' logs by host."""
         folder = self._store.find(name)
