@@ -27,7 +27,7 @@ def run(folder: str) -> list[Figure]:
         # which reads S3, 16 MB.
         Figure("packages of an installation", packages, "", 19),
         *(Figure(f"the same of sagemaker {version}", each, "") for version, (each, _) in others),
-        Figure("its size", megabytes, "MB", 73),
+        Figure("its size", megabytes, "MB", 58),
         *(Figure(f"the same of sagemaker {version}", each, "MB") for version, (_, each) in others),
     ]
 
@@ -40,7 +40,7 @@ def installed(folder: Path) -> Path:
 
 
 def footprint(binaries: Path) -> tuple[int, float]:
-    """Return the number of packages, and their megabytes."""
+    """Return the number of packages, and their megabytes without bytecode, which not every installer makes."""
     (site,) = binaries.parent.glob("lib/python*/site-packages")
     packages = {each.name.lower() for each in distributions(path=[str(site)])} - OWN
     size = sum(
@@ -53,4 +53,4 @@ def footprint(binaries: Path) -> tuple[int, float]:
 
 
 def _files(folder: Path) -> list[Path]:
-    return [Path(root) / name for root, _, names in os.walk(folder) for name in names]
+    return [Path(root) / name for root, _, names in os.walk(folder) for name in names if not name.endswith(".pyc")]
