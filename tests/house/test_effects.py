@@ -20,8 +20,7 @@ PURE = {
     "sdk/scriptmode/platforms/local/tuning": "tuning_response.py",
     "sdk/scriptmode/platforms/slurm": "environment.py steps.py",
     "sdk/scriptmode/core/request": "parse.py render.py rerun.py tuning.py",
-    "sdk/scriptmode/v2": "call_arguments.py debugger.py import_statements.py migration.py name_table.py "
-    "notebook_text.py source_blocks.py",
+    "sdk/scriptmode/v2": "debugger.py migration.py name_table.py",
     "sdk/scriptmode/serve": "configuration.py paging.py request_mapping.py s3_requests.py",
 }
 PATHS = tuple(f"{folder}/{name}" for folder, names in PURE.items() for name in names.split())

@@ -6,13 +6,13 @@ The import alias and ``scriptmode migrate`` read these tables; the guide "Coming
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from scriptmode.core.spec.older_names import MISSING_METHODS
 from scriptmode.core.text.messages import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
 #: The version of the SageMaker SDK whose names these are, for programs that print or compare it.
 VERSION = "2.257.7"
@@ -64,35 +64,7 @@ COUNTERPARTS = {
 }
 
 
-class Call(NamedTuple):
-    """What a call of an adapter is without the alias: ``own`` is called, with ``arguments`` in place of none."""
-
-    own: str
-    method: str = ""
-    arguments: str = ""
-    after: str = ""
-
-
-#: The calls of adapters that a changed program can have: of `LocalSession` without arguments, of the others with one.
-CALLS = {
-    f"{_ADAPTERS}.LocalSession": Call("Session", arguments="(local_mode=True)"),
-    f"{_ADAPTERS}.TrainingJobAnalytics": Call("TrainingJob", ".attach", after=".analytics()"),
-    f"{_ADAPTERS}.HyperparameterTuningJobAnalytics": Call("Tuner", ".attach", after=".analytics()"),
-}
 _IMAGES = "give the estimator framework_version and py_version, and read training_image_uri()"
-#: What a program without the alias does instead of a name that an adapter stands for.
-_WITHOUT_ADAPTER = {
-    "LocalSession": "use scriptmode.Session(local_mode=True)",
-    "TrainingJobAnalytics": "use scriptmode.TrainingJob.attach(name).analytics(metric_names)",
-    "HyperparameterTuningJobAnalytics": "use scriptmode.Tuner.attach(name).analytics()",
-    **dict.fromkeys(
-        ("name_from_base", "unique_name_from_base", "sagemaker_timestamp"),
-        "leave job_name out, which gets the time, or append the time to the name yourself",
-    ),
-    **dict.fromkeys(_DEBUGGER, "give the estimator dicts of the service's fields"),
-    "retrieve": _IMAGES,
-}
-
 _SERVE = MISSING_METHODS["deploy"]
 _PIPELINES = MISSING_METHODS["prepare_workflow_for_training"]
 _FRAMEWORKS = "give Estimator the image_uri of an image with the framework, or use the SageMaker SDK"
@@ -152,30 +124,19 @@ NOT_INCLUDED = {
 _OTHERS = "use boto3, or the SageMaker SDK in a program of its own"
 
 
-class Counterpart(NamedTuple):
-    """Where a name is below ``scriptmode``, and how many parts of a dotted name stand for it."""
-
-    own: str
-    length: int
-
-
-def find_counterpart(parts: Sequence[str]) -> Counterpart | None:
-    """Return the counterpart of a dotted name that may go on with attributes, such as ``sagemaker.Session.x``."""
+def find_counterpart(dotted: str) -> tuple[str, str]:
+    """Return where a dotted name is below ``scriptmode``, and the attributes after it; ("", "") for another name."""
+    parts = dotted.split(".")
     for length in range(1, len(parts)):
-        found = COUNTERPARTS.get(".".join(parts[:length]), {}).get(parts[length])
-        if found:
-            return Counterpart(found, length + 1)
-    return Counterpart("__version__", 2) if list(parts[:2]) == [ROOT, "__version__"] else None
+        if own := COUNTERPARTS.get(".".join(parts[:length]), {}).get(parts[length]):
+            return own, ".".join(parts[length + 1 :])
+    return "", ""
 
 
-def is_adapter(own: str) -> bool:
-    """Return whether a counterpart is of this package, and only for programs under the alias."""
-    return own.startswith("v2.")
-
-
-def package_of(own: str) -> str:
-    """Return the package from which a program imports a counterpart."""
-    return "scriptmode" if is_adapter(own) else f"scriptmode.{own}".rpartition(".")[0]
+def package_of(module: str) -> str:
+    """Return the package of scriptmode that has the names of a module; ``scriptmode`` where several have them."""
+    packages = {f"scriptmode.{own}".rpartition(".")[0] for own in COUNTERPARTS[module].values()}
+    return packages.pop() if len(packages) == 1 else "scriptmode"
 
 
 def submodules(module: str) -> list[str]:
@@ -198,9 +159,3 @@ def is_not_included(dotted: str) -> bool:
     """Return whether `NOT_INCLUDED` has a name, or the module that it is in."""
     parts = dotted.split(".")
     return any(".".join(parts[:length]) in NOT_INCLUDED for length in range(2, len(parts) + 1))
-
-
-def advise_change(dotted: str) -> str:
-    """Return what a program without the alias does instead of a name."""
-    module, _, name = dotted.rpartition(".")
-    return _WITHOUT_ADAPTER.get(name) or advise(dotted, COUNTERPARTS.get(module, ()))
