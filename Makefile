@@ -19,7 +19,7 @@ test: packages setup lint
 test-rest: setup
 	.ci/packages all
 	-@.ci/kubernetes >/dev/null
-	.ci/docker run $(PYTEST) -n 2 --tier rest
+	.ci/docker run $(PYTEST) -n 3 --tier rest
 
 ## Both.
 test-all: test test-rest

@@ -58,7 +58,7 @@ def pytest_configure(config):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
-    config.pluginmanager.register(RunReport(config.option.timings))
+    config.pluginmanager.register(RunReport(config))
     config.pluginmanager.register(HungTests(config))
     # The process has a thread that waits for a hung test; from Python 3.12 on a fork beside one is warned of.
     config.addinivalue_line("filterwarnings", "ignore:This process .* is multi-threaded:DeprecationWarning")

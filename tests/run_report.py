@@ -20,10 +20,12 @@ _CPU = "cpu seconds"
 class RunReport:
     """A plugin. Each process that runs tests measures their CPU time; the one that reports collects and prints.
 
-    ``file`` gets a JSON line for each test when it ends: its name, outcome, seconds, CPU seconds, repeats.
+    The file of ``--timings`` gets a JSON line for each test when it ends: its name, outcome, seconds, CPU seconds, repeats.
     """
 
-    def __init__(self, file: str | None) -> None:
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        file = config.option.timings
         self._file = Path(file) if file and "PYTEST_XDIST_WORKER" not in os.environ else None
         if self._file:
             if self._file.suffix == ".py" or not self._file.parent.is_dir():
@@ -59,6 +61,10 @@ class RunReport:
         if report.skipped and not hasattr(report, "wasxfail"):
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
             self._skipped[reason.removeprefix("Skipped: ")] += 1
+        if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+            # A run that is cut off prints no summary.
+            said = f"\nfailed in {report.when}: {report.nodeid}: {report.longreprtext[-600:]}"
+            self._config.get_terminal_writer().line(said, flush=True)
         if self._file and report.when == "teardown":
             with self._file.open("a") as file:
                 file.write(json.dumps({"test": report.nodeid, **test}) + "\n")
