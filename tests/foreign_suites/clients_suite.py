@@ -79,7 +79,6 @@ class Client:
         program: The program in ``clients``.
         tests: Those that it can do. ``sync`` is ``train`` by one task of a state machine.
         prepare: Installs the client.
-        REPOSITORY: Where it is from, if it is from GitHub.
         interrupt: The signal on which it stops its job.
     """
 
@@ -88,7 +87,6 @@ class Client:
     program: str
     tests: tuple[str, ...]
     prepare: Callable[[], Start]
-    REPOSITORY: str = ""
     interrupt: signal.Signals = signal.SIGTERM
 
     def run(self, folder: Path) -> dict[str, str | None]:
@@ -203,12 +201,6 @@ def _start_flyte() -> Start:
     return Start(environment(f"flytekit=={version}", f"flytekitplugins-awssagemaker=={version}") / "python")
 
 
-def _start_kubeflow() -> Start:
-    client, directory = CLIENTS["kubeflow"], "components/aws/sagemaker"
-    components = sources.repository(client.REPOSITORY, client.VERSION, (directory,)) / directory
-    return Start(environment(SAGEMAKER_V2) / "python", variables={"PYTHONPATH": str(components)})
-
-
 def _start_aws() -> Start:
     if not Path(AWS).exists():
         raise sources.NotFetchedError("Debian's package awscli, which is version 2, is not installed")
@@ -245,14 +237,6 @@ CLIENTS = {
         ("train", "fail", "stop", "tune"),
         _start_flyte,
         interrupt=signal.SIGINT,  # flytekit handles no other
-    ),
-    "kubeflow": Client(
-        "Kubeflow Pipelines",
-        "2.16.1",  # the last release that has the components
-        "kubeflow_program.py",
-        ("train", "fail", "stop", "tune"),
-        _start_kubeflow,
-        "kubeflow/pipelines",
     ),
     "aws-cli": Client("AWS CLI", _version_of_aws(), "aws_program.py", ("train", "fail"), _start_aws),
     "aws-sdk-js": Client(

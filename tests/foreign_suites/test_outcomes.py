@@ -1,6 +1,5 @@
 """The gates' comparison of outcomes with expectations, and the programs' adaptations."""
 
-import subprocess
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -19,10 +18,6 @@ def suite(result):
     return SimpleNamespace(VERSION="1.0", run=Mock(side_effect=[result]))
 
 
-def test_tests_are_counted():
-    assert judge({"test_ok": None, "test_x": "differs"}, FAILING, 1) == outcomes.Verdict(1, 1, ())
-
-
 @pytest.mark.parametrize(
     ("outcome", "passes", "offence"),
     [
@@ -35,6 +30,7 @@ def test_tests_are_counted():
 )
 def test_what_is_unexpected_is_an_offence(outcome, passes, offence):
     assert judge(outcome, FAILING, passes).offences == (offence,)
+    assert judge({"test_ok": None, "test_x": "differs"}, FAILING, 1) == outcomes.Verdict(1, 1, ())
 
 
 def test_every_suite_has_its_number_of_tests_that_pass():
@@ -71,17 +67,3 @@ def test_a_missing_checkout_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv(sources.CHECKOUTS, str(tmp_path))
     with pytest.raises(sources.NotFetchedError, match="has no directory docs"):
         sources.repository("tensorflow/docs", "master")
-
-
-def test_the_version_is_that_of_the_checkout_which_is_used(tmp_path, monkeypatch):
-    sdk = SimpleNamespace(VERSION="2.0", REPOSITORY="aws/sdk")
-    monkeypatch.delenv(sources.CHECKOUTS, raising=False)
-    assert sources.version(sdk) == "2.0"
-    monkeypatch.setenv(sources.CHECKOUTS, str(tmp_path))
-    assert sources.version(SimpleNamespace(VERSION="5.0")) == "5.0"
-    (tmp_path / "sdk").mkdir()
-    assert sources.version(sdk) == "unknown revision"
-    git = ("git", "-C", str(tmp_path / "sdk"), "-c", "user.name=a", "-c", "user.email=a@example.com")
-    for arguments in (("init", "--quiet"), ("commit", "--quiet", "--allow-empty", "-m", "first"), ("tag", "v1.9")):
-        subprocess.run((*git, *arguments), check=True)
-    assert sources.version(sdk) == "v1.9"
