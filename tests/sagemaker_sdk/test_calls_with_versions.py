@@ -1,15 +1,11 @@
-"""Calls of notebooks for TensorFlow 1 and 2, as they are but for the import: on SageMaker, and on this machine's hosts."""
-
-import sys
+"""Calls of notebooks for TensorFlow 1 and 2, as they are but for the import, on this machine's hosts."""
 
 import pytest
 
 from scriptmode import TensorFlow, TrainingJobFailed
-from scriptmode.testing import FakeSageMaker
 
 ROLE = "arn:aws:iam::123456789012:role/service-role/AmazonSageMaker-ExecutionRole-20190430T195525"
 PARAMETER_SERVER = {"parameter_server": {"enabled": True}}
-MPI = {"mpi": {"enabled": True, "processes_per_host": 4, "custom_mpi_options": "--NCCL_DEBUG INFO"}}
 V1_NAMES = pytest.mark.filterwarnings("ignore:.* is SageMaker SDK v1's name:DeprecationWarning")
 #: A training program of TensorFlow 1 as one of several tasks, each of which saves the sum.
 GRAPH = """
@@ -35,35 +31,6 @@ def call(code, **arguments):
         "distributions": PARAMETER_SERVER,
     }
     return TensorFlow(**{**defaults, **arguments})
-
-
-@V1_NAMES
-@pytest.mark.parametrize(
-    ("versions", "distribution", "tag", "hyperparameters"),
-    [
-        (("1.13", "py3"), PARAMETER_SERVER, "1.13-gpu-py3", {"sagemaker_parameter_server_enabled": "true"}),
-        (
-            ("1.13", "py3"), MPI, "1.13-gpu-py3",
-            {
-                "sagemaker_mpi_enabled": "true", "sagemaker_mpi_num_of_processes_per_host": "4",
-                "sagemaker_mpi_custom_mpi_options": '"--NCCL_DEBUG INFO"',
-            },
-        ),
-        (("2.11", "py39"), None, "2.11-gpu-py39", {}),
-    ],
-    ids=["TensorFlow 1, parameter servers", "TensorFlow 1, Horovod", "TensorFlow 2"],
-)  # fmt: skip
-def test_no_sagemaker_package_is_needed(code, monkeypatch, versions, distribution, tag, hyperparameters):
-    monkeypatch.setitem(sys.modules, "sagemaker", None)
-    framework, python = versions
-    fake = FakeSageMaker("us-east-1")
-    made = call(
-        code, framework_version=framework, py_version=python, distributions=distribution, sagemaker_session=fake
-    )
-    job = made.fit("s3://bucket/train", wait=False).describe()
-    image = job["AlgorithmSpecification"]["TrainingImage"]
-    assert image == f"763104351884.dkr.ecr.us-east-1.amazonaws.com/tensorflow-training:{tag}"
-    assert job["HyperParameters"].items() >= hyperparameters.items()
 
 
 @pytest.fixture
