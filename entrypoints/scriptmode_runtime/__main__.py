@@ -274,7 +274,6 @@ def _run(here: environment.TrainingEnvironment, supervisor: Supervisor, processe
         spec = prepare(here)
         if spec and supervisor.run(LaunchPlan(main=spec), last=False):
             return
-    user_code.protect_requirements(here)
     plan = plan_for(here, user_code.command(here))
     _log_keras(here, plan, processes)
     with _servers_on_loopback(plan, processes) if here.cluster.single_machine else contextlib.nullcontext():

@@ -32,8 +32,6 @@ class Cluster(NamedTuple):
     this: Host
     single_machine: bool = False
     isolate_requirements: bool = False
-    #: The directory of environments that jobs share; "" for none.
-    environments: str = ""
     secret: str = ""
     #: Where the job gives roles to whole instance groups: the hosts of each, in the order of `contract.ROLES`.
     roles: Mapping[str, tuple[Host, ...]] = {}
@@ -82,7 +80,6 @@ def parse(
         this=hosts[current],
         single_machine=bool(document.get("single_machine")),
         isolate_requirements=bool(document.get("isolate_requirements")),
-        environments=str(document.get("environments", "")),
         secret=str(document.get("secret", "")),
         roles={role: tuple(hosts[name] for name in members) for role, members in (roles or {}).items()},
     )

@@ -34,7 +34,7 @@ RESOURCE_CONFIG_FILE = "input/config/resourceconfig.json"
 #: Ours, absent on SageMaker: where the hosts are when host names do not resolve to one machine
 #: each. An object with the keys
 #: ``hosts`` {host: {``address``, ``base_dir``, ``ports`` {role: port}}}, ``single_machine`` (bool),
-#: ``isolate_requirements`` (bool), ``environments`` (str, the directory of cached environments), ``secret`` (str).
+#: ``isolate_requirements`` (bool), ``secret`` (str).
 CLUSTER_FILE = "input/config/scriptmode.json"
 
 #: The name SageMaker gives the one group of a cluster without instance groups.
@@ -85,10 +85,6 @@ MPI_LAUNCHER_VARIABLE = "SCRIPTMODE_MPI_LAUNCHER"
 PEERS_LAUNCHER, SSH_LAUNCHER = "peers", "ssh"
 #: "1" puts ``[<host> <process>] `` before every line of every process; "0" leaves out mpirun's own tags of ranks.
 LOG_PREFIX_VARIABLE = "SCRIPTMODE_LOG_PREFIX"
-#: How a host of this machine gets its requirements: from an environment that jobs share, by an installation of its own,
-#: or from a new environment that replaces the shared one.
-REQUIREMENTS_CACHE_VARIABLE = "SCRIPTMODE_REQUIREMENTS_CACHE"
-USE_CACHE, NO_CACHE, REFRESH = "1", "0", "refresh"
 #: What a source archive may unpack to, in GB (10^9 bytes). The default is the size of a job's volume, if it names none.
 SOURCE_LIMIT_VARIABLE = "SCRIPTMODE_SOURCE_LIMIT_GB"
 DEFAULT_SOURCE_LIMIT_GB = 30.0

@@ -37,8 +37,6 @@ class Settings(NamedTuple):
     mpi_launcher: str = contract.PEERS_LAUNCHER
     #: Whether each line of a process is prefixed with its host and name; None: only lines of ranks, by mpirun's tags.
     log_prefix: bool | None = None
-    #: Whether the requirements are installed into an environment that jobs share: "1", "0" or "refresh".
-    requirements_cache: str = contract.USE_CACHE
     #: The secret that only the job's hosts know.
     secret: str = ""
 
@@ -84,9 +82,5 @@ _PARSERS: dict[str, tuple[str, Callable[[str], object]]] = {
     "hang_fails": (contract.HANG_ACTION_VARIABLE, lambda text: _one_of("fail", "continue")(text) == "fail"),
     "mpi_launcher": (contract.MPI_LAUNCHER_VARIABLE, _one_of(contract.PEERS_LAUNCHER, contract.SSH_LAUNCHER)),
     "log_prefix": (contract.LOG_PREFIX_VARIABLE, lambda text: _one_of("0", "1")(text) == "1"),
-    "requirements_cache": (
-        contract.REQUIREMENTS_CACHE_VARIABLE,
-        _one_of(contract.USE_CACHE, contract.NO_CACHE, contract.REFRESH),
-    ),
     "secret": (contract.SECRET_VARIABLE, str),
 }

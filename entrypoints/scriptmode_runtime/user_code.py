@@ -72,22 +72,9 @@ def _installer(environment: TrainingEnvironment) -> ProcessSpec | None:
     words: tuple[str, ...] = ("-c", PIP, "install", "--disable-pip-version-check", "--no-input")
     cwd = code
     if _uses_overlay(environment):
-        mode = environment.settings.requirements_cache
-        cache = "" if mode == contract.NO_CACHE else environment.cluster.environments
-        words = ("-m", "scriptmode_runtime.requirements", environment.path(OVERLAY_DIR), code, cache, mode)
+        words = ("-m", "scriptmode_runtime.requirements.overlay", environment.path(OVERLAY_DIR), code)
         cwd = environment.path(contract.OUTPUT_DIR)
     return ProcessSpec("requirements", (environment.python, *words, *wanted), {"PYTHONUNBUFFERED": "1"}, cwd)
-
-
-def protect_requirements(environment: TrainingEnvironment) -> None:
-    """Keep the cached environment that this host uses from removal, and all of them from changes by its processes."""
-    environments = environment.cluster.environments
-    if environments and os.path.isdir(environments):
-        from scriptmode_runtime.requirements import environment_cache
-
-        environment_cache.protect(environments, environment.base_dir)
-        if _requirements(environment):
-            environment_cache.hold(environment.path(OVERLAY_DIR))
 
 
 def command(environment: TrainingEnvironment) -> Command:

@@ -79,8 +79,6 @@ RUNTIME_NAMES = {
         "sdk/scriptmode/platforms/local/hosts/host_identity.py",  # what a refusal means, and the doctor's trial
         "sdk/scriptmode/platforms/local/hosts/process_host.py",
     ),
-    # Environments that launchers installed are removed by the launcher's own rule.
-    "scriptmode_runtime.requirements.environment_cache": ("sdk/scriptmode/platforms/local/",),
     # Files that a killed launcher left are found by the launcher's own rule.
     "scriptmode_runtime.files.scratch": (
         "sdk/scriptmode/platforms/local/hosts/process_fleet.py",

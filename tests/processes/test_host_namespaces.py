@@ -12,7 +12,6 @@ from fakes.local_jobs import channel
 from fakes.processes import until
 
 from scriptmode import MPI, Estimator
-from scriptmode.core.machine.data_dir import default_data_dir
 from scriptmode.platforms.local.hosts.process_host import ProcessHost
 
 OPT_ML = Path("/opt/ml")
@@ -183,8 +182,6 @@ def test_a_plain_user_keeps_the_user_id_and_gets_no_capability():
         from processes.test_host_namespaces import CAPABILITIES, PROGRAM, channel
         from pathlib import Path
         home = Path(sys.argv[1])
-        # The launcher enters a second namespace, in which it is read-only.
-        (home / "data dir" / "environments").mkdir(parents=True)
         jobs = LocalJobs(home)
         description = jobs.run(PROGRAM + CAPABILITIES, channels=[channel("train", (home / "in").as_uri(), InputMode="FastFile")])
         print(*jobs.lines(description["TrainingJobName"]), sep=chr(10))
@@ -331,7 +328,6 @@ def test_an_entry_point_that_does_not_exist_is_named(jobs):
 
 @pytest.mark.mpi
 def test_each_rank_has_the_opt_ml_of_its_host(tmp_path):
-    (default_data_dir() / "environments").mkdir(parents=True, exist_ok=True)
     (tmp_path / "ranks.py").write_text(textwrap.dedent(PROGRAM))
     estimator = Estimator(
         entry_point=str(tmp_path / "ranks.py"), instance_type="local_process", instance_count=2,

@@ -19,7 +19,6 @@ from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.agent import removal
 from scriptmode.platforms.local.system.directory_lock import locked_directory
 from scriptmode_runtime.processes import process_tree
-from scriptmode_runtime.requirements.environment_cache import EnvironmentCache
 
 pytestmark = pytest.mark.usefixtures("jobs_of_the_command")
 
@@ -126,25 +125,17 @@ def test_a_source_that_is_pruned_while_it_is_stored_is_stored_afterwards(jobs):
     assert archive.read_bytes() == b"archive"
 
 
-def test_cached_downloads_and_environments_are_deleted_by_their_last_use(jobs):
-    def install(path):
-        (Path(path) / "bin").mkdir(parents=True)
-        (Path(path) / "bin" / "python").write_bytes(b"x" * 100_000)
-
+def test_cached_downloads_are_deleted_by_their_last_use(jobs):
     for name, seconds in (("old-1", LONG_AGO), ("young-1", time.time())):
         folder = jobs.data_dir / "fetched" / name / "model"
         folder.mkdir(parents=True)
         (folder / "weights").write_bytes(b"x" * 100_000)
         os.utime(folder.parent, (seconds, seconds))
-    cache = EnvironmentCache(str(jobs.data_dir / "environments"))
-    old, young = (cache.obtain(digit * 20, lambda _: True, install, lambda: None) for digit in "01")
-    os.utime(Path(old.path) / "in_use", (LONG_AGO, LONG_AGO))
     would, found = prune("--older-than", "7d", "--dry-run"), prune("--older-than", "7d")
     assert found == {**would, "dry_run": False}
-    assert (names(found, "cached_downloads"), names(found, "cached_environments")) == ({"old-1"}, {Path(old.path).name})
-    assert found["bytes"] > 200_000
+    assert names(found, "cached_downloads") == {"old-1"}
+    assert found["bytes"] > 100_000
     assert [path.name for path in (jobs.data_dir / "fetched").iterdir()] == ["young-1"]
-    assert [each.path for each in cache.environments()] == [young.path]
 
 
 def test_what_interrupted_removals_left_is_deleted(jobs):

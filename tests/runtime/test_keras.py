@@ -21,8 +21,8 @@ def read(tmp_path):
     def read(installed, hosts=2, environ=(), requirements=(), **hyperparameters):
         names = [f"algo-{number + 1}" for number in range(hosts)]
         base = write_host(tmp_path / "ml", hosts=names, sagemaker_program="train.py", **hyperparameters)
-        cached = base / "overlay" / "cached" / "lib" / "python3.13" / "site-packages"
-        for folder, names in ((tmp_path / "packages", installed), (cached, requirements)):
+        overlay = base / "overlay" / "lib" / "python3.13" / "site-packages"
+        for folder, names in ((tmp_path / "packages", installed), (overlay, requirements)):
             for name in names:
                 (folder / f"{name}.dist-info").mkdir(parents=True)
         found = environment.read(str(base), dict(environ))

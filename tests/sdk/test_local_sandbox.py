@@ -17,7 +17,7 @@ from scriptmode.core.request.parse import parse_request
 from scriptmode.core.text.terminal_text import last_frame
 from scriptmode.data.durable import sync_file
 from scriptmode.platforms.local.hosts import job_variables
-from scriptmode.platforms.local.hosts.container_fleet import container_environment, requirements_settings
+from scriptmode.platforms.local.hosts.container_fleet import container_environment
 from scriptmode.platforms.local.store import host_logs
 from scriptmode.platforms.local.store.host_logs import LogReader, append_line, unfinished_line
 from scriptmode.platforms.local.store.job_record import Job
@@ -122,23 +122,6 @@ def test_the_environment_of_a_container_is_the_requests_and_the_callers_credenti
     job = Job(parse_request(request), "arn", "us-east-1", "python", 120.0)
     expected = {"OUT": "/opt/ml/output", "AWS_ACCESS_KEY_ID": "a", "AWS_SESSION_TOKEN": "asked"}
     assert container_environment(job, inherited) == job_variables.with_job_variables(expected, job)
-
-
-@pytest.mark.parametrize(
-    ("fields", "shared"),
-    [
-        ({}, True),
-        ({"Environment": {"SCRIPTMODE_REQUIREMENTS_CACHE": "refresh"}}, True),
-        ({"Environment": {"SCRIPTMODE_REQUIREMENTS_CACHE": "0"}}, False),
-        ({"EnableNetworkIsolation": True}, False),
-        ({"HyperParameters": {}}, False),
-    ],
-    ids=["by default", "refresh", "refused", "without a network", "without a script"],
-)
-def test_containers_write_environments_of_other_jobs_only_where_they_may(fields, shared):
-    settings = requirements_settings(parse_request({**request_for("job"), **fields}))
-    assert settings["isolate_requirements"] is True
-    assert ("environments" in settings) == shared
 
 
 @pytest.mark.parametrize(

@@ -89,11 +89,7 @@ def test_containers_of_this_machine_find_the_source_below_opt_ml(ours, monkeypat
     submitted = files["input/config/hyperparameters.json"]["sagemaker_submit_directory"]
     assert submitted == '"/opt/ml/input/source/sourcedir.tar.gz"'
     config = files["input/config/scriptmode.json"]
-    assert config == {
-        "secret": "******",
-        "isolate_requirements": True,
-        "environments": "/var/cache/scriptmode/environments",
-    }
+    assert config == {"secret": "******", "isolate_requirements": True}
     # The caller's credentials, which containers of this machine are given.
     assert "s" * 20 not in str(plan)
 

@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.requirements import LINK, OVERLAY_DIR
+from scriptmode_runtime.requirements import OVERLAY_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,9 +64,8 @@ def _find_version(here: TrainingEnvironment, name: str) -> str:
 
 def _folders(here: TrainingEnvironment) -> Iterator[str]:
     """Yield the directories of packages: those of this host's requirements, then those of its interpreter."""
-    overlay = here.path(OVERLAY_DIR)
-    for folder in (overlay, os.path.join(overlay, LINK)):
-        yield from glob.iglob(os.path.join(glob.escape(folder), "lib", "python*", "site-packages"))
+    overlay = glob.escape(here.path(OVERLAY_DIR))
+    yield from glob.iglob(os.path.join(overlay, "lib", "python*", "site-packages"))
     yield from here.import_path
 
 

@@ -23,19 +23,16 @@ from scriptmode_runtime.contract import DEFAULT_BASE_DIR
 from scriptmode_runtime.processes import forks, system
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 HOSTS_FILE = "/etc/hosts"
 # unshare(2) and mount(2): flags of <linux/sched.h> and <linux/mount.h>.
 _NEW_MOUNTS, _NEW_USERS = 0x00020000, 0x10000000
-_READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_EXEC, _REMOUNT, _BIND, _RECURSIVE, _SLAVE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 19
-#: Flags that a plain user's remount must keep (mount_namespaces(7)); statvfs(3) has the same values.
-_KEPT_FLAGS = _NO_SUID | _NO_DEVICES | _NO_EXEC
+_READ_ONLY, _NO_SUID, _NO_DEVICES, _REMOUNT, _BIND, _RECURSIVE, _SLAVE = 1, 2, 4, 32, 4096, 16384, 1 << 19
 #: EX_OSERR of <sysexits.h>, for what the machine refuses just after it allowed it.
 _HALF_ENTERED = 71
 _FIRST_STEP = "unshare"
 _HOSTS_STEP = f"mounting {HOSTS_FILE}"
-_READ_ONLY_STEP = "write-protecting"
 _TRIAL_STEP = "trying it in a child process"
 
 
@@ -58,7 +55,7 @@ class NamespaceError(OSError):
         self.refusal = refusal
 
 
-def enter(base_dir: str, hosts_file: str = "", read_only: Sequence[str] = ()) -> Refusal | None:
+def enter(base_dir: str, hosts_file: str = "") -> Refusal | None:
     """Move this process, which has no threads, into a new namespace; raise `NamespaceError` where that is refused.
 
     Mounts that exist below ``base_dir`` are part of it. A plain user keeps the user ID, because root's confuses
@@ -68,50 +65,24 @@ def enter(base_dir: str, hosts_file: str = "", read_only: Sequence[str] = ()) ->
     Args:
         base_dir: The directory that is ``/opt/ml``.
         hosts_file: The file that is ``/etc/hosts``; "" for that of the machine.
-        read_only: Directories that nothing in the namespace can write, where they exist and the machine allows it.
 
     Returns:
         The refusal of ``/etc/hosts`` alone; ``/opt/ml`` is ``base_dir`` then, too.
     """
-    refusal = find_refusal(base_dir, hosts_file, read_only)
-    if refusal and refusal.step.startswith(_READ_ONLY_STEP):
-        return enter(base_dir, hosts_file)
+    refusal = find_refusal(base_dir, hosts_file)
     if refusal and refusal.step != _HOSTS_STEP:
         raise NamespaceError(refusal)
     try:
-        _enter(base_dir, "" if refusal else hosts_file, read_only)
+        _enter(base_dir, "" if refusal else hosts_file)
     except NamespaceError as error:
         _require_first_step(error.refusal)
         raise
     return refusal
 
 
-def find_refusal(base_dir: str, hosts_file: str = "", read_only: Sequence[str] = ()) -> Refusal | None:
+def find_refusal(base_dir: str, hosts_file: str = "") -> Refusal | None:
     """Return the first step of `enter` that this machine refuses, tried in a child process; None for none."""
-    return _try(partial(_enter, base_dir, hosts_file, read_only))
-
-
-def make_read_only(directory: str) -> bool:
-    """Move this process to where nothing can write a directory; return False if that is refused, also for threads.
-
-    In a namespace of a plain user no process in it can undo that: its user namespace does not own the mount. Root can.
-    """
-    steps = partial(_enter, "", "", (directory,))
-    parent = os.getppid()
-    try:
-        # Threads are those of a debugger, for example.
-        if not os.path.isdir(directory) or len(forks.threads()) > 1 or _try(steps):
-            return False
-        steps()
-    except NamespaceError as error:
-        _require_first_step(error.refusal)
-        return False
-    if parent:
-        # A change of the user's capabilities cancels it.
-        system.die_with_parent()
-        if os.getppid() != parent:
-            os._exit(1)
-    return True
+    return _try(partial(_enter, base_dir, hosts_file))
 
 
 def is_base_dir(base_dir: str) -> bool:
@@ -154,7 +125,7 @@ def _require_first_step(refusal: Refusal) -> None:
         os._exit(_HALF_ENTERED)
 
 
-def _enter(base_dir: str, hosts_file: str, read_only: Sequence[str]) -> None:
+def _enter(base_dir: str, hosts_file: str) -> None:
     """Run every step, that of ``/etc/hosts`` at the end; raise `NamespaceError` for the first that is refused."""
     uid, gid = os.geteuid(), os.getegid()
     with _step(_FIRST_STEP):
@@ -166,17 +137,11 @@ def _enter(base_dir: str, hosts_file: str, read_only: Sequence[str]) -> None:
     with _step("changing the propagation of mounts"):
         # Mounts of this namespace stay in it; unmounts of the machine arrive in it.
         _mount("", "/", _SLAVE | _RECURSIVE)
-    if base_dir:
-        if not os.path.isdir(DEFAULT_BASE_DIR):
-            with _step(f"adding {DEFAULT_BASE_DIR}"):
-                _add_directory(*os.path.split(DEFAULT_BASE_DIR))
-        with _step(f"mounting {DEFAULT_BASE_DIR}"):
-            _mount(base_dir, DEFAULT_BASE_DIR, _BIND | _RECURSIVE)
-    for directory in filter(os.path.isdir, read_only):
-        with _step(f"{_READ_ONLY_STEP} {directory}"):
-            _mount(directory, directory, _BIND | _RECURSIVE)
-            kept = os.statvfs(directory).f_flag & _KEPT_FLAGS
-            _mount("", directory, _REMOUNT | _BIND | _READ_ONLY | kept)
+    if not os.path.isdir(DEFAULT_BASE_DIR):
+        with _step(f"adding {DEFAULT_BASE_DIR}"):
+            _add_directory(*os.path.split(DEFAULT_BASE_DIR))
+    with _step(f"mounting {DEFAULT_BASE_DIR}"):
+        _mount(base_dir, DEFAULT_BASE_DIR, _BIND | _RECURSIVE)
     if hosts_file:
         with _step(_HOSTS_STEP):
             _mount(hosts_file, HOSTS_FILE, _BIND)

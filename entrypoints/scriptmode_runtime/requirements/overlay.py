@@ -1,30 +1,34 @@
-"""A virtual environment that can also import everything that its interpreter can, whose packages it does not change."""
+"""A virtual environment that can also import everything that its interpreter can, whose packages it does not change.
+
+``python -m scriptmode_runtime.requirements.overlay FOLDER CODE ARGUMENTS_OF_PIP...`` creates one and installs into it,
+with uv where it is on ``PATH``, whose cache makes that fast. uv does not read pip's settings: where there are any, or
+without uv, pip installs.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
+import shutil
 import site
 import subprocess
 import sys
 import sysconfig
 import venv
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scriptmode_runtime.files import beneath
+from scriptmode_runtime.processes import system
 from scriptmode_runtime.requirements import OWN_PATH, PIP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: The longest first line of a script that every kernel reads as a whole. (execve(2))
-_LONGEST_FIRST_LINE = 127
-#: How a script names its interpreter: in its first line or, where that is too long, in the second one, as pip does it.
-_INTERPRETER = (
-    rb"#!(?:/bin/sh\n'''exec' )?\"?%b/bin/(?P<name>[\w.-]+)\"?(?P<options>[^\"\n]*?)(?: \"\$0\" \"\$@\"\n' ''')?\n"
-)
-
+#: The INSTALLER of the records of packages that the interpreter has.
+_OWN_RECORD = "scriptmode"
 #: `system.die_with_parent`, for an interpreter that need not have this package.
 _DIE_WITH_PARENT = """\
 import contextlib
@@ -35,13 +39,65 @@ with contextlib.suppress(Exception):
 
 
 def install(folder: str, code: str, arguments: Sequence[str]) -> int:
-    """Create the overlay ``folder`` and run ``pip install`` in ``code``; return pip's exit code."""
+    """Create the overlay ``folder`` and install in ``code``; return the installer's exit code, or minus a signal."""
+    if (uv := shutil.which("uv")) and not _has_pip_settings():
+        return _install_with_uv(uv, folder, code, arguments)
     options = ("--disable-pip-version-check", "--no-input")
     with_pip = not _has_pip()
     code_of_pip = OWN_PATH + _DIE_WITH_PARENT + PIP
-    python = _create(folder, _site_folders(), with_pip=with_pip)
+    python = _create(folder, with_pip=with_pip)
     pip = [python, "-c", code_of_pip] if with_pip else [sys.executable, "-c", code_of_pip, "--python", python]
     return subprocess.run([*pip, "install", *options, *arguments], check=False, cwd=code).returncode
+
+
+def _install_with_uv(uv: str, folder: str, code: str, arguments: Sequence[str]) -> int:
+    # What an earlier run of the job left would be beside the records.
+    python = _create(folder, with_pip=False, clear=True)
+    records = _record_installed(folder)
+    # Copies: with links, a job that changes a file would change it in uv's cache, for all jobs.
+    words = (uv, "pip", "install", "--python", python, "--link-mode", "copy", "--no-progress", *arguments)
+    start = f"{OWN_PATH}{_DIE_WITH_PARENT}import os; os.execv(sys.argv[1], sys.argv[1:])"
+    done = subprocess.run([sys.executable, "-c", start, *words], check=False, cwd=code)
+    for record in records:
+        # uv has removed a record where it installed another version.
+        with contextlib.suppress(FileNotFoundError):
+            if (record / "INSTALLER").read_text(encoding="utf-8") == _OWN_RECORD:
+                beneath.remove_tree(record)
+    return done.returncode
+
+
+def _record_installed(folder: str) -> list[Path]:
+    """Record the interpreter's packages in an overlay, without their files; return the directories.
+
+    uv looks for installed packages in the environment alone, and would install them again in any version.
+    """
+    records = {}
+    for found in metadata.distributions(path=_site_folders()):
+        name = re.sub(r"[-_.]+", "_", found.metadata["Name"] or "").lower()
+        record = Path(_packages(folder), f"{name}-{found.version}.dist-info")
+        text = found.read_text("METADATA") or found.read_text("PKG-INFO")
+        # Of two versions of a package, Python imports the first.
+        if not name or not text or name in records:
+            continue
+        files = {"METADATA": text, "INSTALLER": _OWN_RECORD}
+        files["RECORD"] = "".join(f"{record.name}/{file},,\n" for file in (*files, "RECORD"))
+        record.mkdir()
+        for file, content in files.items():
+            (record / file).write_text(content, encoding="utf-8")
+        records[name] = record
+    return list(records.values())
+
+
+def _has_pip_settings() -> bool:
+    """Return whether pip has settings, in variables or in one of its files."""
+    variables = {name for name in os.environ if name.startswith("PIP_")}
+    if variables:
+        # With this file pip reads none.
+        return os.environ.get("PIP_CONFIG_FILE") != os.devnull or len(variables) > 1
+    home = os.path.expanduser("~")
+    config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    folders = ("/etc", "/etc/xdg/pip", os.path.join(home, ".pip"), os.path.join(config, "pip"), sys.prefix)
+    return any(os.path.exists(os.path.join(path, "pip.conf")) for path in folders)
 
 
 def _has_pip() -> bool:
@@ -53,26 +109,11 @@ def _has_pip() -> bool:
         return False
 
 
-def create_above(folder: str, installed: str) -> None:
-    """Create the overlay ``folder`` with everything of the overlay ``installed``, which it does not change."""
-    _create(folder, [_packages(installed)], with_pip=False)
-    scripts, own = (os.path.join(each, "bin") for each in (installed, folder))
-    for name in os.listdir(scripts):
-        if not os.path.lexists(os.path.join(own, name)):
-            _copy_script(os.path.join(scripts, name), os.path.join(own, name), installed, folder)
-    # Data of packages: share, etc, shared libraries.
-    for below in ("", "lib", "include"):
-        with os.scandir(os.path.join(installed, below)) as entries:
-            for entry in (each for each in entries if below or each.is_dir()):
-                with contextlib.suppress(FileExistsError):
-                    os.symlink(entry.path, os.path.join(folder, below, entry.name))
-
-
-def _create(folder: str, packages: Sequence[str], *, with_pip: bool) -> str:
-    """Create a virtual environment that also imports from the directories ``packages``; return its interpreter."""
-    venv.EnvBuilder(with_pip=with_pip, symlinks=True).create(folder)
+def _create(folder: str, *, with_pip: bool, clear: bool = False) -> str:
+    """Create a virtual environment that also imports what this interpreter can; return its interpreter."""
+    venv.EnvBuilder(with_pip=with_pip, clear=clear, symlinks=True).create(folder)
     # addsitedir reads .pth files too: editable installs stay visible.
-    lines = [f"import site; site.addsitedir({path!r})" for path in packages]
+    lines = [f"import site; site.addsitedir({path!r})" for path in _site_folders()]
     with open(os.path.join(_packages(folder), "_scriptmode_overlay.pth"), "w", encoding="utf-8") as file:
         file.write("".join(f"{line}\n" for line in lines))
     return os.path.join(folder, "bin", "python")
@@ -89,22 +130,8 @@ def _site_folders() -> list[str]:
     return [path for path in dict.fromkeys(folders) if os.path.isdir(path)]
 
 
-def _copy_script(script: str, copy: str, installed: str, folder: str) -> None:
-    """Copy a script so that the interpreter of ``folder`` runs it; link what that of ``installed`` does not run."""
-    if not os.path.isfile(script):
-        os.symlink(script, copy)
-        return
-    with open(script, "rb") as file:
-        found = re.match(_INTERPRETER % re.escape(os.fsencode(installed)), file.read(4096))
-        if not found:
-            os.symlink(script, copy)
-            return
-        file.seek(found.end())
-        rest = file.read()
-    python, options = os.path.join(os.fsencode(folder), b"bin", found["name"]), found["options"]
-    line = b"#!%b%b" % (python, options)
-    if len(line) > _LONGEST_FIRST_LINE or b" " in python:
-        line = b"#!/bin/sh\n'''exec' \"%b\"%b \"$0\" \"$@\"\n' '''" % (python, options)
-    with open(copy, "wb") as file:
-        file.write(line + b"\n" + rest)
-    os.chmod(copy, os.stat(script).st_mode | 0o200)
+if __name__ == "__main__":
+    status = install(sys.argv[1], sys.argv[2], sys.argv[3:])
+    if status < 0:
+        system.end_by_signal(-status)
+    sys.exit(status)

@@ -188,15 +188,10 @@ class Sandbox:
 
 
 def single_machine_cluster(
-    sandboxes: Mapping[str, Sandbox], ports: Mapping[str, Mapping[str, int]], secret: str, *, environments: str = ""
+    sandboxes: Mapping[str, Sandbox], ports: Mapping[str, Mapping[str, int]], secret: str
 ) -> dict[str, Any]:
-    """Return the content of the cluster file of hosts that are processes of one machine.
-
-    ``environments`` is the directory of the environments that jobs share.
-    """
-    content = cluster_of_machines(
-        sandboxes, dict.fromkeys(sandboxes, LOOPBACK), ports, secret, environments=environments
-    )
+    """Return the content of the cluster file of hosts that are processes of one machine."""
+    content = cluster_of_machines(sandboxes, dict.fromkeys(sandboxes, LOOPBACK), ports, secret)
     return {**content, "single_machine": True}
 
 
@@ -205,8 +200,6 @@ def cluster_of_machines(
     addresses: Mapping[str, str],
     ports: Mapping[str, Mapping[str, int]],
     secret: str,
-    *,
-    environments: str = "",
 ) -> dict[str, object]:
     """Return the content of the cluster file of hosts that are processes of one machine each; else as above."""
     return {
@@ -216,7 +209,6 @@ def cluster_of_machines(
         },
         "single_machine": False,
         "isolate_requirements": True,
-        "environments": environments,
         "secret": secret,
     }
 

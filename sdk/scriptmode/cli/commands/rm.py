@@ -20,7 +20,6 @@ _KEYS = {
     "tuning job": "tuning_jobs",
     "source": "sources",
     "cached download": "cached_downloads",
-    "cached environment": "cached_environments",
 }
 
 
@@ -31,7 +30,7 @@ _KEYS = {
     "--older-than",
     callback=convert_age,
     metavar="AGE",
-    help="Instead of JOB: delete the jobs that ended, and the sources, downloads and environments that were used last, "
+    help="Instead of JOB: delete the jobs that ended, and the sources and downloads that were used last, "
     "before this time: a number and s, min, h, d or w, such as 12h or 7d.",
 )
 @click.option("--dry-run", is_flag=True, help="Print what --older-than would delete, and delete nothing.")

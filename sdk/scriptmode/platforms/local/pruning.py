@@ -4,8 +4,7 @@ Tuning jobs are jobs here, too: their records are removed when they ended long a
 
 Other processes may start, end and delete jobs at the same time. A job is removed under its own lock (`agent.removal`).
 A source is removed under the lock of the directory of sources, under which `LocalPlatform.put_source` marks the source
-of a job that is about to be created as used. Cached environments have locks of their own
-(`requirements.environment_cache` of the runtime, `hosts.image_environments`).
+of a job that is about to be created as used.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.core.machine.data_dir import FETCHED, TUNING
@@ -25,15 +23,14 @@ from scriptmode.data import regular_files
 from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.platforms.local import job_index
 from scriptmode.platforms.local.agent import removal
-from scriptmode.platforms.local.hosts.image_environments import ImageEnvironments
 from scriptmode.platforms.local.store.state import STATUS_OF
 from scriptmode.platforms.local.system.directory_lock import locked_directory
 from scriptmode.platforms.local.system.full_disk import disk_usage
 from scriptmode_runtime.files import beneath
-from scriptmode_runtime.requirements.environment_cache import EnvironmentCache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from scriptmode.platforms.local.store.job_store import JobStore
 
@@ -43,7 +40,7 @@ _STARTING_SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class Removed:
-    """A job, a source, a cached download or environment that was removed, and the bytes that it had on disk."""
+    """A job, a source, or a cached download that was removed, and the bytes that it had on disk."""
 
     kind: str
     name: str
@@ -72,14 +69,6 @@ def prune(store: JobStore, older_than: float, *, dry_run: bool) -> PruneReport:
     before = time.time() - older_than
     _prune_jobs(store, before, report, dry_run=dry_run)
     removed = {each.name for each in report.removed}
-    environments = EnvironmentCache(str(store.environments))
-    for each in environments.remove_unused(older_than, most_bytes=None, dry_run=dry_run):
-        report.removed.append(Removed("cached environment", Path(each.path).name, each.size))
-    try:
-        for name, size in ImageEnvironments(store.environments).remove_unused(older_than, dry_run=dry_run):
-            report.removed.append(Removed("cached environment", f"images/{name}", size))
-    except OSError as error:
-        report.problems.append(Problem(f"environments of images are kept: {error}", "remove them as their owner"))
     if not dry_run:
         store.remove_orphans()
         _remove_interrupted(store.sources, store.data_dir / FETCHED, store.data_dir / TUNING)

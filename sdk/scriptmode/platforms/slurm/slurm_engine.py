@@ -115,7 +115,6 @@ class SlurmEngine(SlurmAgent):
             {name: name for name in types},
             dict.fromkeys(types, process_engine.UNCHOSEN_PORTS),
             planned_containers.HIDDEN,
-            environments=str(store.environments),
         )
         own = settings_from_json(job.engine)
         gpus = {

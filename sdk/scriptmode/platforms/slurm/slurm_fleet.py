@@ -82,9 +82,7 @@ class SlurmFleet(Fleet):
         engine_record.write_engine_record(self._folder, record)
         found = self._find_addresses()
         write_hosts_file(self._folder.channels / "hosts", found)
-        content = cluster_of_machines(
-            self.sandboxes, found, ports, secrets.token_hex(32), environments=str(self._store.environments)
-        )
+        content = cluster_of_machines(self.sandboxes, found, ports, secrets.token_hex(32))
         for sandbox in self.sandboxes.values():
             sandbox.prepare(self._job.request, content)
 
@@ -193,10 +191,6 @@ class NodeFleet(ProcessFleet):
         binds = (self._folder.path.parent.parent, self._directory, *linked)
         (base,) = (sandbox.base for sandbox in self.sandboxes.values())
         return apptainer_images.image_command(program, algorithm.image_uri, base, binds, command)
-
-    def _read_only(self) -> tuple[str, ...]:
-        # `train` of an image installs into the cached environments, too.
-        return () if self._job.request.algorithm.image_uri else super()._read_only()
 
     def _create_directory(self, data: Path, tmpdir: str) -> Path:
         try:

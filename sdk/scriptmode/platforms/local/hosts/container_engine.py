@@ -79,7 +79,7 @@ class ContainerEngine(LocalAgent, Engine):
         """Return the environment of each host, without the secret."""
         request, _ = opt_ml.with_visible_source(job.request)
         variables = container_fleet.container_environment(job, inherited)
-        cluster = {"secret": planned_containers.HIDDEN, **container_fleet.requirements_settings(job.request)}
+        cluster = {"secret": planned_containers.HIDDEN, "isolate_requirements": True}
         return planned_containers.plan_container_hosts(request, variables, cluster)
 
     def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:

@@ -6,11 +6,9 @@ import hashlib
 import json
 import os
 import secrets
-import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from scriptmode.containers import docker_client, training_images
@@ -21,18 +19,16 @@ from scriptmode.data import file_uris, regular_files
 from scriptmode.data.staging import StagingArea
 from scriptmode.errors import ContainerError
 from scriptmode.platforms import opt_ml, planned_containers
-from scriptmode.platforms.local.hosts import image_environments, job_containers
+from scriptmode.platforms.local.hosts import job_containers
 from scriptmode.platforms.local.hosts.container_host import BindMount, Container, ContainerHost
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits, default_pids
 from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet, fork_agent
 from scriptmode.platforms.local.hosts.job_containers import WrittenFolder
 from scriptmode.platforms.local.hosts.job_variables import CREDENTIALS, with_job_variables
 from scriptmode.platforms.local.store import shapes
-from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system import file_systems
 from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode_runtime import contract
-from scriptmode_runtime.requirements.environment_cache import UNUSED_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,8 +67,6 @@ class ContainerFleet(Fleet, HostFleet):
         self._inherited = inherited
         self._image = str(job.request.algorithm.image_uri)
         self._guard: job_containers.Guard | None = None
-        #: The lock of the image's environments, while the hosts use them.
-        self._in_use: int | None = None
         self._umask = _READABLE
         if os.geteuid():
             # Other users, such as that of a container, can read only the FUSE mounts of root.
@@ -90,7 +84,7 @@ class ContainerFleet(Fleet, HostFleet):
         self._guard = job_containers.Guard(job, self._folder.guard_lock, self._tasks)
         isolated = bool(self._job.request.network.isolation)
         job_containers.create_network(self._docker_name("network"), job, is_internal=isolated)
-        content = {"secret": secrets.token_hex(32), **requirements_settings(self._job.request)}
+        content = {"secret": secrets.token_hex(32), "isolate_requirements": True}
         for sandbox in self.sandboxes.values():
             sandbox.prepare(opt_ml.with_copied_source(self._job.request, sandbox), content)
             for name in self._file_systems(sandbox):
@@ -125,7 +119,6 @@ class ContainerFleet(Fleet, HostFleet):
         for sandbox in self.sandboxes.values():
             # Checkpoints were restored since `prepare`.
             opt_ml.open_to_all_users(sandbox.checkpoints(request.output), files=True)
-        shared = self._shared_environments()
         return [
             ContainerHost(
                 Container(
@@ -135,7 +128,7 @@ class ContainerFleet(Fleet, HostFleet):
                     image=self._image,
                     network=self._docker_name("network"),
                     environment=container_environment(self._job, self._inherited),
-                    binds=(*self._binds(sandbox), *shared),
+                    binds=self._binds(sandbox),
                     entrypoint=entry,
                     # `train` is the argument of the image's entry point, if the request sets neither.
                     command=arguments if entry or arguments else ("train",),
@@ -156,12 +149,6 @@ class ContainerFleet(Fleet, HostFleet):
         what = f"{', '.join(found)}: disconnected from the job's network, {network}"
         return Problem(what, "run the job again") if found else None
 
-    def release_machine(self) -> None:
-        """Release the lock of the image's environments; no container uses them any more."""
-        if self._in_use is not None:
-            image_environments.release(self._in_use)
-            self._in_use = None
-
     def remove_hosts(self) -> list[str]:
         """Remove the containers and the network, then change the owner of their files to the user."""
         if self._guard is None:
@@ -179,22 +166,6 @@ class ContainerFleet(Fleet, HostFleet):
         """Return Docker's name for a container or the network, unique also if data directories share a job name."""
         digest = hashlib.sha256(self._folder.label.encode()).hexdigest()[:_DIGEST_CHARACTERS]
         return f"{self._folder.name}-{what}-{digest}"
-
-    def _shared_environments(self) -> tuple[BindMount, ...]:
-        """Return the mount of the image's environments, which are in use from now on; none where that is impossible."""
-        if not shares_environments(self._job.request):
-            return ()
-        environments = _environments(self._folder)
-        try:
-            image = docker_client.find_image(self._image)
-            if image is None:
-                return ()
-            shared, self._in_use = environments.use(image.identifier)
-        except (ContainerError, OSError) as error:
-            sys.stderr.write(f"warning: the requirements are installed for each host alone: {error}\n")
-            return ()
-        self._tasks.start(partial(environments.remove_unused, UNUSED_SECONDS), "the removal of environments")
-        return (BindMount(str(shared), image_environments.MOUNT_POINT),)
 
     def _binds(self, sandbox: Sandbox) -> tuple[BindMount, ...]:
         binds = [BindMount(str(sandbox.base), contract.DEFAULT_BASE_DIR)]
@@ -226,22 +197,6 @@ def container_environment(job: Job, inherited: Mapping[str, str]) -> dict[str, s
     return with_job_variables({**own, **request.environment}, job)
 
 
-def shares_environments(job: JobRequest) -> bool:
-    """Return whether the containers of a job may write environments that other jobs of their image use.
-
-    Not those of a job without a script, which installs nothing, or without a network: what they write must not reach
-    the containers of jobs that have one.
-    """
-    is_refused = job.environment.get(contract.REQUIREMENTS_CACHE_VARIABLE) == contract.NO_CACHE
-    return bool(job.program) and not job.network.isolation and not is_refused
-
-
-def requirements_settings(job: JobRequest) -> dict[str, object]:
-    """Return where the hosts install requirements.txt: in shared environments, or each host alone."""
-    shared = {"environments": image_environments.MOUNT_POINT} if shares_environments(job) else {}
-    return {"isolate_requirements": True, **shared}
-
-
 def restore_ownership(folder: JobFolder, job: Job) -> None:
     """Change the owner of files that the job's containers wrote to the job's owner; raise `ContainerError`."""
     status = folder.path.stat()
@@ -254,20 +209,7 @@ def restore_ownership(folder: JobFolder, job: Job) -> None:
             before = regular_files.read_json(record)
             shapes.validate_shape(before, _BEFORE_SHAPE, "")
             written.append(WrittenFolder(model_dir, owner, before["since"], frozenset(before["known"])))
-    with _environments(folder).unused_folders() as shared:
-        # What is not new has the owner already, and may be large.
-        new = [each for each in shared if _has_new_entries(each, owner[0])]
-        written.extend(WrittenFolder(each, owner, image=image_environments.image_of(each)) for each in new)
-        job_containers.restore_owner(written, str(job.request.algorithm.image_uri), folder.label)
-
-
-def _has_new_entries(folder: Path, owner: int) -> bool:
-    with os.scandir(folder) as entries:
-        return any(entry.stat(follow_symlinks=False).st_uid != owner for entry in entries)
-
-
-def _environments(folder: JobFolder) -> image_environments.ImageEnvironments:
-    return image_environments.ImageEnvironments(JobStore(folder.path.parent.parent).environments)
+    job_containers.restore_owner(written, str(job.request.algorithm.image_uri), folder.label)
 
 
 def model_dir_here(job: JobRequest) -> Path | None:

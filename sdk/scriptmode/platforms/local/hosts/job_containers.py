@@ -128,8 +128,6 @@ class WrittenFolder:
     owner: tuple[int, int]
     since: float | None = None
     known: frozenset[int] = frozenset()
-    #: The image whose chown gets at the files, so that other images do not; "" for the job's.
-    image: str = ""
 
     def foreign_entries(
         self, directory: beneath.Directory, failed: beneath.Failed | None = None
@@ -170,7 +168,7 @@ def folder_inodes(folder: Path) -> frozenset[int]:
 def restore_owner(written: Sequence[WrittenFolder], image: str, job: str) -> None:
     """Change the owner of the files that a job's containers wrote; raise `ContainerError` where that fails.
 
-    Root does so itself; another user needs a container for it, of the directory's image, else of the job's.
+    Root does so itself; another user needs a container for it, of the job's image.
     """
     # A job that has ended keeps none of its hosts.
     written = [each for each in written if each.folder.exists()]
@@ -184,12 +182,11 @@ def restore_owner(written: Sequence[WrittenFolder], image: str, job: str) -> Non
         raise ContainerError(f"{_NOT_OWNED}: {error}") from error
     failures = []
     for each, paths_below in found.items():
-        own = each.image if each.image and docker_client.has_image(each.image) else image
         paths = [str(Path(_SEEN, top)) for top in paths_below]
         parts = [paths[start : start + _PATHS_AT_ONCE] for start in range(0, len(paths), _PATHS_AT_ONCE)]
         for part in parts:
             try:
-                _chown(part, each, own, job)
+                _chown(part, each, image, job)
             except ContainerError as error:  # noqa: PERF203 - the other files are given back nevertheless
                 failures.append(error)
     if failures:

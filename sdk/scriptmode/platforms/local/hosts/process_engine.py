@@ -64,10 +64,8 @@ class ProcessEngine(LocalAgent, Engine):
         types = {name: group.instance_type for group in job.request.resources.host_groups for name in group.hosts}
         sandboxes = {name: Sandbox(name, folder.host(name)) for name in types}
         ports_of_hosts = dict.fromkeys(types, UNCHOSEN_PORTS)
-        environments, refusal = str(store.environments), host_identity.find_refusal()
-        content = single_machine_cluster(
-            sandboxes, ports_of_hosts, planned_containers.HIDDEN, environments=environments
-        )
+        refusal = host_identity.find_refusal()
+        content = single_machine_cluster(sandboxes, ports_of_hosts, planned_containers.HIDDEN)
         return {
             name: PlannedHost(
                 types[name],

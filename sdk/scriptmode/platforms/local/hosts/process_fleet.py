@@ -62,8 +62,7 @@ class ProcessFleet(Fleet, HostFleet):
         self._hosts: list[ProcessHost] = []
         self._created = 0.0
         self._hosts_file = folder.channels / "hosts"
-        self._store = JobStore(folder.path.parent.parent)
-        self._ports = Ports(self._store.ports)
+        self._ports = Ports(JobStore(folder.path.parent.parent).ports)
         names = (only,) if only else job.request.resources.hosts
         self.sandboxes = {name: Sandbox(name, folder.host(name)) for name in names}
 
@@ -72,8 +71,7 @@ class ProcessFleet(Fleet, HostFleet):
         ports = self._ports.reserve(list(self.sandboxes))
         addresses = {name: loopback_address(min(each.values())) for name, each in ports.items()}
         write_hosts_file(self._hosts_file, addresses)
-        environments = str(self._store.environments)
-        content = single_machine_cluster(self.sandboxes, ports, secrets.token_hex(32), environments=environments)
+        content = single_machine_cluster(self.sandboxes, ports, secrets.token_hex(32))
         for sandbox in self.sandboxes.values():
             sandbox.prepare(self._job.request, content)
 
@@ -93,7 +91,6 @@ class ProcessFleet(Fleet, HostFleet):
                 log=self._folder.log(name),
                 base=sandbox.base,
                 hosts_file=self._hosts_file,
-                read_only=self._read_only(),
             )
             for name, sandbox in self.sandboxes.items()
         ]
@@ -104,15 +101,6 @@ class ProcessFleet(Fleet, HostFleet):
         algorithm = self._job.request.algorithm
         own = (*algorithm.container_entry_point, *algorithm.container_arguments)
         return own or (self._job.python, "-m", "scriptmode_runtime")
-
-    def _read_only(self) -> tuple[str, ...]:
-        """Return the directories that a host cannot write from its start.
-
-        `train` itself installs into the cached environments, and then makes them read-only.
-        """
-        algorithm = self._job.request.algorithm
-        has_own_program = algorithm.container_entry_point or algorithm.container_arguments
-        return (str(self._store.environments),) if has_own_program else ()
 
     def environment(self, sandbox: Sandbox) -> dict[str, str]:
         """Return a host's variables."""

@@ -32,8 +32,6 @@ class ProcessHost:
     #: The directory that is the host's ``/opt/ml``, and the file that is its ``/etc/hosts``.
     base: Path
     hosts_file: Path
-    #: Directories that the host's processes cannot write.
-    read_only: tuple[str, ...] = ()
     machine_failure: str = ""
     #: Why the host has no ``/opt/ml`` of its own, once it is started; None where it has.
     refusal: Problem | None = field(default=None, init=False)
@@ -55,7 +53,7 @@ class ProcessHost:
 
         def enter_namespace() -> None:
             try:
-                refusal, is_own = namespace.enter(str(self.base), str(self.hosts_file), self.read_only), True
+                refusal, is_own = namespace.enter(str(self.base), str(self.hosts_file)), True
             except namespace.NamespaceError as error:
                 refusal, is_own = error.refusal, False
             os.write(writing, json.dumps((refusal, is_own)).encode())

@@ -359,8 +359,6 @@ class JobStore:
         self.ports = data_dir / "ports"
         #: Where killed processes may have left drafts.
         self._draft_directories = (data_dir, self.jobs, self.sources, data_dir / TUNING, data_dir / "queue")
-        #: Environments of requirements, which the runtime's `requirements.environment_cache` manages.
-        self.environments = data_dir / "environments"
         #: Cache of the summaries of ended jobs.
         self.ended_jobs = data_dir / "ended-jobs.json"
 

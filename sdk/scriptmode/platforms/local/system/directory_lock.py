@@ -34,10 +34,10 @@ def new_lock(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def try_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
+def try_lock(descriptor: int) -> bool:
     """Lock an open file, unless another process has locked it; return whether it is locked now."""
     try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
