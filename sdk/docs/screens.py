@@ -77,10 +77,6 @@ PLAN = (
     "scriptmode plan words.py --instance-type ml.c5.2xlarge --instance-count 2 --distribution multi-worker-mirrored"
     + ELSEWHERE
 )
-HOROVOD_PLAN = (
-    "scriptmode plan --full train.py --instance-type ml.p3.8xlarge --instance-count 2"
-    " --distribution mpi --processes-per-host 4" + ELSEWHERE
-)
 #: The documents with the screens' programs: blocks of Python whose first line is the file's name.
 WITH_PROGRAMS = [ROOT / "README.md", ROOT / "sdk" / "docs" / "guides" / "getting_started.md"]
 PROGRAM = re.compile(r"^```python\n(?P<text># (?P<name>\w+\.py)\n.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -217,11 +213,6 @@ def plan(terminal: Terminal) -> list[str]:
     return _session(terminal, PLAN)
 
 
-def horovod_plan(terminal: Terminal) -> list[str]:
-    """Plan a job with many ranks, with all that its hosts have."""
-    return _session(terminal, HOROVOD_PLAN)
-
-
 def doctor(terminal: Terminal) -> list[str]:
     """Check this machine."""
     return _session(terminal, "scriptmode doctor")
@@ -274,7 +265,6 @@ SCREENS: dict[str, Callable[[Terminal], list[str]]] = {
     "failure": failure,
     "list": job_list,
     "plan": plan,
-    "horovod_plan": horovod_plan,
     "doctor": doctor,
 }
 

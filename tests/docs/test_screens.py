@@ -76,12 +76,11 @@ def test_the_failure_in_the_guide_is_what_the_command_prints(program, terminal):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["plan", "horovod_plan"])
-def test_a_plan_in_the_documents_has_the_rows_of_the_one_that_the_command_prints(name, program, terminal):
+def test_the_plan_in_the_guide_has_the_rows_of_the_one_that_the_command_prints(program, terminal):
     def rows(lines):
         return [found[0] for line in lines if (found := re.match(r" {0,4}[\w.`$-]+:?(?= |$)", line))]
 
-    assert rows(program.SCREENS[name](terminal)) == rows(SCREENS[name].text.splitlines())
+    assert rows(program.SCREENS["plan"](terminal)) == rows(SCREENS["plan"].text.splitlines())
 
 
 @pytest.mark.slow

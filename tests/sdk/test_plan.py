@@ -114,9 +114,6 @@ def test_a_job_of_an_image_with_its_own_program_is_planned():
     assert "its own program" in plan.assumed[0]
     assert plan.hosts["algo-1"].files["input/config/hyperparameters.json"]["pin"] == "1234"
     assert f"  runs     the program of the image\n  hosts    Amazon SageMaker\n  image    {IMAGE}\n" in str(plan)
-    text = plan.text(full=True)
-    assert "none: the image has its own program" in text
-    assert "algo-1: the program of the image" in text
 
 
 def test_gpus_are_as_many_as_the_service_of_the_instances_answers():

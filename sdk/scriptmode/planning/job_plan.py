@@ -49,34 +49,28 @@ class Plan:
             del document["script"]
         return {**document, "request": dict(self._shown)}
 
-    def text(self, *, full: bool = False, width: int = 118) -> str:
-        """Return the plan as text, without secrets.
+    def text(self, *, width: int = 118) -> str:
+        """Return the essential lines of the plan, or with ``against`` the difference alone, without secrets.
 
         Args:
-            full: Whether to return all of it: the request, the source, and the files, variables and processes of the
-                hosts. Otherwise it is the essential lines, or with ``against`` the difference alone.
             width: The number of columns.
         """
         from scriptmode.core.request import parse
-        from scriptmode.planning import plan_summary, plan_text
+        from scriptmode.planning import plan_summary
 
-        if full:
-            rows = plan_text.plan_rows(
-                self._shown, self.hosts, self.source, width, assumed=self.assumed, difference=self.difference
-            )
-        elif self.difference:
-            rows = plan_text.difference_rows(self.difference)
+        if self.difference:
+            rows = plan_summary.difference_rows(self.difference)
         else:
             job = parse.parse_request(self._shown)
             rows = plan_summary.summary_rows(job, self.hosts, self.source, self.assumed)
         lines = [line for row in rows for line in row.lines(width)]
-        if self.script and (full or not self.difference):
+        if self.script and not self.difference:
             title = "Batch script (sbatch)" if self.script.startswith("#!") else "Manifests"
             lines += ["", title, *(f"  {line}".rstrip() for line in self.script.splitlines())]
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        return f"{self.text()}\n\nThe whole plan: plan.text(full=True)"
+        return f"{self.text()}\n\nThe whole plan: plan.to_dict()"
 
     def __repr__(self) -> str:
         from scriptmode.core.request import parse
@@ -91,8 +85,7 @@ class Plan:
 def _document(value: Any) -> Any:
     """Convert a value of the plan's classes to JSON's types; values that are already JSON are not copied."""
     if is_dataclass(value):
-        # Fields without repr are for the text alone.
-        return {each.name: _document(getattr(value, each.name)) for each in fields(value) if each.repr}
+        return {field.name: _document(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, (ProcessSpec, Wait)):
         return {name: _document(each) for name, each in value._asdict().items() if name not in _OF_THE_LAUNCHER}
     if isinstance(value, tuple):

@@ -42,8 +42,8 @@ class HostPlan:
     before: tuple[Wait, ...] = ()
     after: tuple[Wait, ...] = ()
     writes: Mapping[str, str] = field(default_factory=dict)
-    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
-    program: tuple[str, ...] = field(default=(), repr=False)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    program: tuple[str, ...] = field(default=())
 
     @property
     def processes(self) -> tuple[ProcessSpec, ...]:

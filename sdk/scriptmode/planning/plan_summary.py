@@ -1,23 +1,26 @@
-"""The essential lines of a plan: what runs, on which hosts, with which data, for how long. Pure."""
+"""The text of a plan: what runs, on which hosts, with which data, for how long; or a difference. Pure."""
 
 from __future__ import annotations
 
+import json
 import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scriptmode.core.spec.inputs import FileSystemInput
 from scriptmode.core.spec.job_request import JobRequest
 from scriptmode.core.spec.training_job import Resources
 from scriptmode.core.text import messages
 from scriptmode.core.text.terminal_text import escape_unprintable
-from scriptmode.planning.plan_parts import HostPlan, SourcePlan
+from scriptmode.planning.plan_parts import Difference, HostPlan, SourcePlan
 
 _LABEL = 9
 #: Lines of text that a row may take, and items of a list that are shown.
 _MOST_LINES, _MOST_ITEMS = 2, 3
+#: Changed files that are all shown.
+_MOST_FILES = 6
 _HOUR = 3600
 
 
@@ -131,3 +134,38 @@ def _limits(count: int, job: JobRequest) -> str:
         return text
     hours = f"{count * limits.max_run / _HOUR:,.1f}".removesuffix(".0")
     return f"{text}; cost: at most {hours} instance hours" + (" of spot" if limits.use_spot_instances else "")
+
+
+def difference_rows(difference: Difference) -> Iterator[Row]:
+    """Yield the rows of a difference."""
+    yield Row(f"Difference to {difference.job}")
+    for path, change in difference.fields.items():
+        if change.before is None:
+            yield _item(f"{path}: {_json(change.after)}, not set before")
+        elif change.after is None:
+            yield _item(f"{path}: not set, {_json(change.before)} before")
+        else:
+            yield _item(f"{path}: {_json(change.before)} -> {_json(change.after)}")
+    for word, names in (("added", difference.added), ("removed", difference.removed), ("changed", difference.changed)):
+        if names:
+            yield _item(f"source: {word} {', '.join(_shorten_list(names))}")
+    if difference.note:
+        yield _item(difference.note)
+    elif difference.is_none:
+        yield _item("none, except the job's name and what depends on it")
+
+
+def _item(text: str) -> Row:
+    return Row(text, "  ", "    ")
+
+
+def _shorten_list(values: Sequence[str]) -> list[str]:
+    return (
+        [*values]
+        if len(values) <= _MOST_FILES
+        else [*values[:_MOST_ITEMS], f"... {len(values) - _MOST_ITEMS - 1} more ...", values[-1]]
+    )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

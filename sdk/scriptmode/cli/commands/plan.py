@@ -17,12 +17,11 @@ from scriptmode.cli.run_options import RunOptions
 @click.option(
     "--against", metavar="JOB", shell_complete=completers.complete_job, help="Show the differences from this job."
 )
-@click.option("--full", is_flag=True, help="Show the request, and the files, variables and processes of the hosts.")
-def plan(*, against: str | None, full: bool, as_json: bool, **given: Any) -> None:
+def plan(*, against: str | None, as_json: bool, **given: Any) -> None:
     """Show what a training job would run, without starting it.
 
-    The plan is its essential lines; with --against only the differences; with --full everything. PROGRAM, the options,
-    and ARGUMENTS are those of scriptmode run.
+    The plan is its essential lines; with --against only the differences; with --json everything: the request, and the
+    files, variables and processes of the hosts. PROGRAM, the options, and ARGUMENTS are those of scriptmode run.
 
     \b
     Example:
@@ -35,6 +34,6 @@ def plan(*, against: str | None, full: bool, as_json: bool, **given: Any) -> Non
     if as_json:
         output.print_json(found.to_dict())
         return
-    output.echo(found.text(full=full, width=output.terminal_width()))
-    if not full and not against:
-        output.echo("\nAll of it, with the request and each host's files: --full")
+    output.echo(found.text(width=output.terminal_width()))
+    if not against:
+        output.echo("\nAll of it, with the request and each host's files: --json")
