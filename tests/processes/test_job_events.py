@@ -14,7 +14,6 @@ from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store import host_logs
 from scriptmode.platforms.local.store.state import MOST_EVENTS, starting_state, state_from_json
 from scriptmode.platforms.local.system import full_disk
-from scriptmode.serve.page import PageOperations
 
 DEEP = """
     import os
@@ -42,13 +41,11 @@ def told(platform, name):
     """What each view says of a job's losses."""
     job = TrainingJob(name, platform)
     described = json.loads(program("describe", name, "--json").stdout)
-    page = PageOperations(platform, lambda _: "", lambda _: {}).operations["GetTrainingJobActivity"]
     return {
         "python": [str(each) for each in job.events],
         "json": [each["message"] for each in described.get("Events", ())],
         "text": program("describe", name).stdout,
         "card": job._repr_html_().replace("&#x27;", "'"),
-        "page": page({"TrainingJobName": name})["Events"],
     }
 
 
@@ -68,7 +65,7 @@ def test_what_is_left_out_of_the_output_is_told_by_every_view(jobs, jobs_of_the_
     found = told(jobs.platform, name)
     assert len(found["python"]) == 1
     assert words in found["python"][0]
-    assert found["json"] == found["page"] == found["python"]
+    assert found["json"] == found["python"]
     assert f"warning  {found['python'][0]}" in found["text"]
     assert f"warning: {found['python'][0]}" in found["card"]
     # The second list reads the index of ended jobs.
