@@ -47,6 +47,14 @@ def docker(*words, timeout=300):
     )  # fmt: skip
 
 
+def pushed(image, name):
+    """Push an image under a name of a registry, and keep the name there alone."""
+    for words in (("tag", image, name), ("push", name), ("image", "rm", name)):
+        done = docker(*words)
+        assert done.returncode == 0, done.stdout
+    return name
+
+
 @pytest.fixture(scope="session")
 def docker_daemon():
     """A daemon that answers: the machine's own, else one that is started for these tests."""

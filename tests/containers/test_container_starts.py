@@ -1,10 +1,10 @@
 """What is wrong with a job on containers is told as soon as it can be known; an image comes from its registry."""
 
 import pytest
-from containers.conftest import docker
+from containers.conftest import docker, pushed
 from fakes.container_jobs import ContainerJobs
 
-from scriptmode.containers import docker_client, push_image
+from scriptmode.containers import docker_client
 from scriptmode.errors import ContainerError
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
@@ -78,7 +78,7 @@ def test_more_cpus_than_the_machine_has_fail_the_job(tmp_path, base_image):
 
 
 def test_an_image_is_pulled_from_its_registry_and_the_status_says_so(jobs, registry, base_image):
-    name = push_image(f"{registry}/team/hosts:1", base_image)
+    name = pushed(base_image, f"{registry}/team/hosts:1")
     assert not docker_client.has_image(name)
     request = jobs.request("pass", image=name)
     request["AlgorithmSpecification"]["ContainerEntrypoint"] = ["echo", "from the registry"]

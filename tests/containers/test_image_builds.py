@@ -8,10 +8,10 @@ import subprocess
 import uuid
 
 import pytest
-from containers.conftest import ROOT, docker
+from containers.conftest import ROOT, docker, pushed
 from fakes.archives import packed
 
-from scriptmode.containers import build_image, docker_client, image_recipe, package_indexes, push_image, refresh_image
+from scriptmode.containers import build_image, docker_client, image_recipe, package_indexes
 from scriptmode.errors import ContainerError
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(2400)]
@@ -87,7 +87,7 @@ def test_the_base_may_be_named_by_its_digest_and_is_recorded(registry, base_imag
     default = built("2.21.0")
     assert labels(default)["org.opencontainers.image.base.name"] == base_image
     identifier = inspected(base_image, ".Id")
-    name = push_image(f"{registry}/debian:12", base_image)
+    name = pushed(base_image, f"{registry}/debian:12")
     digest = re.search(r"Digest: (sha256:\w+)", docker("pull", name).stdout)[1]
     docker("image", "rm", name)
     base = f"{name}@{digest}"
@@ -103,16 +103,18 @@ def test_the_base_may_be_named_by_its_digest_and_is_recorded(registry, base_imag
         docker("image", "rm", image, base)
 
 
-def test_a_refreshed_image_has_its_name_and_the_same_packages_make_the_same_files(built, base_image):
+def test_a_refreshed_image_is_built_on_a_pulled_base_without_the_cache(built, base_image, monkeypatch):
     image = built("2.21.0")
-    said = []
-    assert refresh_image("2.21.0", on_line=said.append) == image
+    said, builds = [], []
+    monkeypatch.setattr(docker_client, "build", lambda wanted, name, **_: builds.append((wanted.uses_cache, name)))
+    assert build_image("2.21.0", refresh=True, on_line=said.append) == image
+    assert builds == [(False, image)]
     assert said.count("pulling debian:bookworm-slim") == 1
     if base_image == image_recipe.LOCAL_BASE:
         assert [line for line in said if "base_image.sh --refresh" in line]
-    assert any("Setting up openssh-server" in line for line in said)
-    assert labels(image)["scriptmode.base"] == inspected(base_image, ".Id")
 
+
+def test_the_same_packages_make_the_same_files(base_image):
     wanted = image_recipe.resolve_recipe("2.21.0")
     context = wanted.context(package_indexes.index_settings(os.environ))
     bases = {"BASE": base_image, "DEVELOPMENT_BASE": base_image}
@@ -124,3 +126,8 @@ def test_a_refreshed_image_has_its_name_and_the_same_packages_make_the_same_file
         listed.append(in_image("scriptmode-test:stage", LISTED.format("/difference")))
     assert "usr/sbin/sshd" in listed[0]
     assert listed[0] == listed[1]
+
+
+def test_an_unknown_base_says_what_to_do(docker_daemon):
+    with pytest.raises(ContainerError, match="image 127.0.0.1:1/none:7 cannot be pulled: .*; or name another base"):
+        build_image("2.15.1", base="127.0.0.1:1/none:7")

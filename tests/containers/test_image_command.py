@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from containers.conftest import ROOT
+from moto import mock_aws
 
 from scriptmode import ContainerError, SpecError
 from scriptmode.containers import (
@@ -21,6 +22,7 @@ from scriptmode.containers import (
     image_recipe,
     package_indexes,
 )
+from scriptmode.core.aws.ecr import registry_login
 
 SCRIPTMODE = str(Path(sys.executable).with_name("scriptmode"))
 #: Builds as a user who may not use the socket: root may use every one.
@@ -215,3 +217,12 @@ def test_an_installed_scriptmode_builds_the_same_image(tmp_path):
     )
     assert done.stdout.split() == [default_image(), str(installed / "scriptmode" / "containers" / "image")]
     assert os.access(installed / "scriptmode" / "containers" / "image" / "base_image.sh", os.R_OK)
+
+
+def test_an_image_of_a_repository_is_pulled_with_a_login_of_its_region(monkeypatch, no_credentials):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    with mock_aws():
+        assert registry_login("123456789012.dkr.ecr.ap-south-1.amazonaws.com/training:1")["username"] == "AWS"
+    assert registry_login("127.0.0.1:5000/training:1") is None
+    assert registry_login("training") is None

@@ -1,15 +1,15 @@
-"""Training images: building, finding and pushing them with Docker.
+"""Training images: building and finding them with Docker.
 
 Public are the names in ``__all__``; ``import scriptmode`` does not import this package.
 
-* ``training_images``: build, find, refresh, pull and push an image.
+* ``training_images``: build, find and pull an image.
 * ``image_recipe``: the files and arguments of an image, and the name that follows from them. Needs no Docker.
 * ``package_indexes``: this machine's settings for pip, apt, proxies and certificates, which a build needs.
 * ``docker_client``: Docker's Python client, with its errors translated.
 """
 
 from scriptmode.containers.image_recipe import DEFAULT_BASE, TENSORFLOW_VERSIONS
-from scriptmode.containers.training_images import build_image, built_image, default_image, push_image, refresh_image
+from scriptmode.containers.training_images import build_image, built_image, default_image
 
 __all__ = [
     "DEFAULT_BASE",
@@ -17,6 +17,4 @@ __all__ = [
     "build_image",
     "built_image",
     "default_image",
-    "push_image",
-    "refresh_image",
 ]

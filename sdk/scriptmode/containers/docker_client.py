@@ -22,7 +22,7 @@ from scriptmode.errors import ContainerError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-#: Seconds without output: compiling and pushing may be silent for minutes.
+#: Seconds without output: compiling may be silent for minutes.
 _LONG_SECONDS = 3600
 _SECONDS = 60
 _LAST_LINES = 15
@@ -209,34 +209,6 @@ def _remove_labelled(client: Any, identifier: str, label: str, on_line: OnLine) 
     except APIError as error:
         problem = Problem(str(error.explanation), f"remove it: docker image rm {identifier}")
         on_line(f"image {identifier} holds this machine's settings and cannot be removed: {problem}")
-
-
-def tag(image: str, name: str) -> None:
-    """Add a name to an image; raises `ContainerError`."""
-    repository, _, word = name.rpartition(":") if ":" in name.rpartition("/")[2] else (name, "", "latest")
-    with docker_client(f"image {image} cannot be named {name}") as client:
-        client.images.get(image).tag(repository, word)
-
-
-def push(image: str, name: str, *, login: Mapping[str, str] | None, on_line: OnLine) -> None:
-    """Push an image to ``name``, a repository with its registry and a tag; raises `ContainerError`.
-
-    ``login`` has ``username`` and ``password``; without it docker's own login is used. The image has this name during
-    the push.
-    """
-    is_new = not has_image(name)
-    tag(image, name)
-    try:
-        with docker_client(f"pushing {name} failed") as client:
-            client.api.timeout = _LONG_SECONDS
-            repository, _, word = name.rpartition(":")
-            given = {"auth_config": dict(login)} if login else {}
-            answers = client.api.push(repository, tag=word, stream=True, decode=True, **given)
-            _read_progress(answers, f"pushing {name} failed", on_line)
-    finally:
-        if is_new:
-            with docker_client(f"name {name} of image {image} cannot be removed") as client:
-                client.images.remove(name)
 
 
 def _read_progress(answers: Iterable[Mapping[str, Any]], subject: str, on_line: OnLine) -> None:

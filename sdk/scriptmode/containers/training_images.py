@@ -1,15 +1,13 @@
-"""Building, finding, pulling and pushing of training images."""
+"""Building, finding and pulling of training images."""
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.containers import docker_client, package_indexes
 from scriptmode.containers.image_recipe import (
-    DEBIAN_STAGE,
     DEFAULT_BASE,
     LOCAL_BASE,
     REPOSITORY,
@@ -18,15 +16,13 @@ from scriptmode.containers.image_recipe import (
     recipe_directory,
     resolve_recipe,
 )
-from scriptmode.errors import ContainerError, SpecError
+from scriptmode.errors import ContainerError
 
 if TYPE_CHECKING:
     from scriptmode.containers.docker_client import OnLine
 
 #: Names of `image_recipe.Recipe.name`.
 _PROJECT_IMAGE = re.compile(REPOSITORY + r":(?P<tensorflow>[0-9.]+)(?P<gpu>-gpu)?-[0-9a-f]+")
-#: As the distribution specification spells them, without a digest.
-_NAME = re.compile(r"(?P<repository>[\w.:-]+(?:/[\w.-]+)*?)(?::(?P<tag>[\w.-]+))?")
 
 
 def default_image(
@@ -99,7 +95,7 @@ def build_image(
     gpu: bool = False,
     base: str | None = None,
     development_base: str | None = None,
-    tag: str | None = None,
+    refresh: bool = False,
     on_line: OnLine = docker_client.ignore_line,
 ) -> str:
     """Build an image unless Docker has it.
@@ -112,11 +108,12 @@ def build_image(
         gpu: Whether the image is for GPUs.
         base: Image of Debian or a derivative, for GPUs with CUDA. Its name may end with a digest.
         development_base: Image with CUDA's headers.
-        tag: One more name for the image.
+        refresh: Whether to build the image also if Docker has it, on the newest base and with Debian's newest packages.
+            Python's packages are those of the lock file, and the name stays the same.
         on_line: Called with each line of the builder.
 
     Returns:
-        The name of the image, or ``tag`` if it was given.
+        The name of the image.
 
     Raises:
         SpecError: There is no image for the version, or ``gpu`` is set without ``base``.
@@ -124,31 +121,8 @@ def build_image(
 
     """
     wanted = resolve_recipe(tensorflow, gpu=gpu, base=base, development_base=development_base)
-    if not docker_client.has_image(wanted.name):
-        _build(wanted, refresh=False, on_line=on_line)
-    if tag:
-        docker_client.tag(wanted.name, tag)
-    return tag or wanted.name
-
-
-def refresh_image(
-    tensorflow: str | None = None,
-    *,
-    gpu: bool = False,
-    base: str | None = None,
-    development_base: str | None = None,
-    on_line: OnLine = docker_client.ignore_line,
-) -> str:
-    """Build an image again, on the newest base and with Debian's newest packages.
-
-    Python's packages are those of the lock file. Arguments and errors are those of `build_image`.
-
-    Returns:
-        The name of the image, which stays the same.
-
-    """
-    wanted = resolve_recipe(tensorflow, gpu=gpu, base=base, development_base=development_base)
-    _build(wanted, refresh=True, on_line=on_line)
+    if refresh or not docker_client.has_image(wanted.name):
+        _build(wanted, refresh=refresh, on_line=on_line)
     return wanted.name
 
 
@@ -168,67 +142,10 @@ def _build(wanted: Recipe, *, refresh: bool, on_line: OnLine) -> None:
         wanted.context(settings),
         arguments={**wanted.arguments, **bases, **package_indexes.proxy_variables(os.environ)},
         labels=labels,
+        uses_cache=not refresh,
         discarded=STAGE_LABEL if package_indexes.have_credentials(settings) else "",
     )
-    if refresh and whole.discarded:
-        # The cached stages of earlier builds were removed with the credentials.
-        whole = replace(whole, uses_cache=False)
-    elif refresh:
-        # The builder then uses the newest stage of its cache: only these packages are installed again.
-        docker_client.build(replace(whole, target=DEBIAN_STAGE, uses_cache=False), "", on_line=on_line)
     docker_client.build(whole, wanted.name, on_line=on_line)
-
-
-def push_image(
-    repository: str, image: str, *, session: object = None, on_line: OnLine = docker_client.ignore_line
-) -> str:
-    """Push an image to a repository.
-
-    A repository in Amazon ECR is created if it does not exist. Docker's own login is used for other registries.
-
-    Args:
-        repository: Repository with its registry, or its name alone for Amazon ECR in the session's account and Region;
-            with a tag, or else the tag of the image is used.
-        image: Name of an image on this machine.
-        session: Session for Amazon ECR, by default a new boto3 session.
-        on_line: Called with each line of the daemon.
-
-    Returns:
-        URI of the image in the repository, for ``image_uri``.
-
-    Raises:
-        SpecError: The repository is not a valid name.
-        PlatformError: The image does not exist, or it cannot be pushed.
-
-    """
-    found = _NAME.fullmatch(repository)
-    if not found:
-        raise SpecError(
-            f"repository {repository!r} is not a valid name of an image",
-            argument="repository",
-            advice="give a name like 'team/scriptmode'",
-        )
-    if not docker_client.has_image(image):
-        raise ContainerError(f"there is no image {image} on this machine", advice="build it: scriptmode image build")
-    place, word = found["repository"], found["tag"] or image.rpartition(":")[2]
-    login = None
-    if _is_ecr(place):
-        from scriptmode.core.aws.ecr import prepare_repository
-
-        prepared = prepare_repository(place, session)
-        place, login = prepared.uri, prepared.login
-    uri = f"{place}:{word}"
-    docker_client.push(image, uri, login=login, on_line=on_line)
-    return uri
-
-
-def _is_ecr(place: str) -> bool:
-    """Return whether a repository is in Amazon ECR: by its host, or because it has none."""
-    from scriptmode.core.aws.ecr import HOST
-
-    host, slash, _ = place.partition("/")
-    names_a_host = bool(slash) and (any(mark in host for mark in ".:") or host == "localhost")
-    return not names_a_host or bool(HOST.fullmatch(host))
 
 
 def _find_or_pull_base(base: str, *, refresh: bool, on_line: OnLine) -> docker_client.Image:

@@ -47,7 +47,7 @@ def check_aws_image(spec: TrainingJobSpec) -> None:
         raise SpecError(
             f"{what} is known to this project's images alone, but {image!r} is one of AWS's, whose `train` does not "
             "know it",
-            "give image_uri= of one that `scriptmode image build` made and `scriptmode image push` stored "
+            "give image_uri= of one that `scriptmode image build` made and `docker push` stored "
             "(guide containers.md), or leave it out",
             argument="image_uri",
         )
