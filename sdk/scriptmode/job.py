@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from scriptmode.display.job_list import JobList
     from scriptmode.results.analytics import TrainingJobAnalytics
     from scriptmode.results.metrics import Metrics
-    from scriptmode.results.tensorboard import TensorBoard
     from scriptmode.sagemaker_session import Session
 
 
@@ -229,27 +228,18 @@ class TrainingJob:
         """
         return self.metrics().plot(*names)
 
-    def tensorboard(self, port: int | None = None) -> TensorBoard:
-        """Start TensorBoard on the event files that the job writes with ``tf.summary``.
+    def tensorboard(self) -> str:
+        """Return the command line that starts TensorBoard on the event files that the job writes with ``tf.summary``.
 
-        It reads the hosts' output, model and checkpoint directories, and directories of this machine that
-        hyperparameters name (``job-dir``, ``model_dir``). It is updated while the job runs on this machine; of a job
-        elsewhere it shows the artifacts.
-
-        Args:
-            port: The port of 127.0.0.1 to listen on; by default a free one.
-
-        Returns:
-            The server, once it answers at its ``url``; a notebook displays it. It ends with ``close()``, at the end of
-            a ``with`` block, or with this process.
+        It names the hosts' output, model and checkpoint directories and the directories of this machine that
+        hyperparameters name (``job-dir``, ``model_dir``); of an ended job, its artifacts after a download.
 
         Raises:
-            MissingPackageError: Where TensorBoard is not installed.
-            DataError: For a job without event files.
+            DataError: For a job without event files on this machine so far.
         """
-        from scriptmode.results import tensorboard
+        from scriptmode.results.tensorboard import tensorboard_command
 
-        return tensorboard.start_tensorboard(self.platform, self.name, port)
+        return tensorboard_command(self.platform, self.name)
 
     @property
     def model(self) -> Path:

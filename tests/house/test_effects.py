@@ -31,7 +31,6 @@ RESOLVED = {
     "sdk/scriptmode/core/source/source_archive.py": {
         "resolve"
     },  # strictly, for the name of a dependency that the caller names
-    "sdk/scriptmode/results/tensorboard.py": {"rmtree"},  # its own copies of event files, a few directories deep
     "sdk/scriptmode/serve/allowed_paths.py": {"realpath"},  # a request must not lead out of them by a link
     "sdk/scriptmode/data/mounts.py": {"realpath"},  # the job's folder as /proc/self/mountinfo spells it
     "entrypoints/scriptmode_runtime/report/__init__.py": {"realpath"},  # the source's directory as tracebacks name it

@@ -131,7 +131,6 @@ STARTERS = (
     "sdk/scriptmode/platforms/local/remote/",  # the agent of a host elsewhere
     "sdk/scriptmode/platforms/local/system/",
     "sdk/scriptmode/platforms/slurm/slurm_fleet.py",
-    "sdk/scriptmode/results/tensorboard.py",  # a server beside the job
     "sdk/scriptmode/serve/seaweedfs.py",  # an S3 server beside the server
     "sdk/scriptmode/testing/engine_suite.py",  # another process that reads a job
     "sdk/scriptmode/testing/local_server.py",  # a server for tests

@@ -64,11 +64,11 @@ class Execution:
 
 
 @contextmanager
-def executed(name, *, timeout=1800.0, after_cell=None, **parameters):
+def executed(name, *, timeout=1800.0, **parameters):
     """Execute ``notebooks/<name>.ipynb`` in a copy of the folder, with jobs in a data directory of its own.
 
     ``parameters`` overrule what the cell tagged "parameters" assigns. ``timeout`` is for each cell, in seconds. A cell
-    that raises fails the test with that cell's traceback. ``after_cell`` gets each cell that was executed.
+    that raises fails the test with that cell's traceback.
     """
     notebook = nbformat.reads(stripped((NOTEBOOKS / f"{name}.ipynb").read_text()), as_version=4)
     inject(notebook, parameters)
@@ -78,8 +78,6 @@ def executed(name, *, timeout=1800.0, after_cell=None, **parameters):
         with client.setup_kernel(env=_environment(folder)):
             for index, cell in enumerate(notebook.cells):
                 client.execute_cell(cell, index)
-                if after_cell is not None:
-                    after_cell(cell)
             yield Execution(client, folder)
         # Neither a job's agent nor what a cell started outlives the notebook's kernel.
         until(lambda: not processes_naming(str(folder)))

@@ -1,6 +1,5 @@
 """A real JupyterLab in a headless Chromium, which is driven through its debugging port."""
 
-import base64
 import json
 import os
 import signal
@@ -42,9 +41,6 @@ class Page:
     def command(self, name, **arguments):
         """Run one of JupyterLab's commands, and wait until it has ended."""
         self.value(f"window.jupyterapp.commands.execute({name!r}, {json.dumps(arguments)}).then(() => true)")
-
-    def picture(self):
-        return base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"])
 
     def _call(self, method, **parameters):
         self._sent += 1

@@ -6,13 +6,9 @@ A reader without Jupyter sees what happens. What differs from run to run without
 times in jobs' names and addresses of objects, is replaced by what is typical; a run's measurements stay.
 """
 
-import base64
 import hashlib
-import html
-import os
 import re
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -37,8 +33,6 @@ _TYPICAL = (
     (re.compile(r"(http://(?:localhost|127\.0\.0\.1)):\d+"), r"\1:6006"),
     (re.compile(r"/tmp/tmp\w{8}"), "/tmp/work"),
 )
-#: Seconds for TensorBoard's page to draw its charts.
-_DRAWN_SECONDS = 25.0
 #: Seconds for one cell: the comparison has the longest.
 _CELL_SECONDS = 3600.0
 
@@ -128,30 +122,10 @@ def _output(output, count, typical):
     return output
 
 
-def _picture_of_page(output):
-    """Replace a page of a server that ends with the run by a picture of it."""
-    address = re.search(r'<iframe src="(http[^"]+)"', output.get("data", {}).get("text/html", ""))
-    if address is None:
-        return
-    from notebooks.jupyter_lab import browser_page
-
-    with tempfile.TemporaryDirectory() as folder, browser_page(Path(folder), os.environ, (1400, 760)) as page:
-        page.open(html.unescape(address[1]))
-        # The page has no event for "drawn".
-        time.sleep(_DRAWN_SECONDS)
-        picture = page.picture()
-    del output.data["text/html"]
-    output.data["image/png"] = base64.b64encode(picture).decode()
-
-
 def run(name):
     from notebooks.execution import executed
 
-    def look(cell):
-        for output in cell.get("outputs", []):
-            _picture_of_page(output)
-
-    with executed(name, timeout=_CELL_SECONDS, after_cell=look) as execution:
+    with executed(name, timeout=_CELL_SECONDS) as execution:
         folder = execution.folder
         paths = {
             f"{folder}/notebooks": "/home/me/scriptmode/notebooks",

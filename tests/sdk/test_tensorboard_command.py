@@ -1,0 +1,90 @@
+"""Which directories TensorBoard's command line of a job names; and a real TensorBoard that reads them."""
+
+import json
+import shlex
+import subprocess
+import urllib.request
+
+import pytest
+from fakes.processes import until
+from fakes.sagemaker_jobs import started
+
+from scriptmode import DataAccessError, DataError
+from scriptmode.results.tensorboard import tensorboard_command
+from scriptmode.testing import Life, ServiceError
+
+EVENTS = "events.out.tfevents.1.host"
+WRITE = f"""
+import os, pathlib, time
+folder = pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"])
+(folder / {EVENTS!r}).touch()
+print("wrote", flush=True)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+
+
+def runs(command):
+    """Return the names of runs and their directories."""
+    *_, option, value = shlex.split(command)
+    if option == "--logdir":
+        return {"": value}
+    return dict(part.split(":", 1) for part in value.split(","))
+
+
+def test_of_a_job_that_ended_the_first_artifact_with_event_files_is_named():
+    _, job = started(Life.completed(model={f"eval/{EVENTS}": b"1"}))
+    with pytest.raises(DataError, match="has no event files on this machine.*call again"):
+        job.tensorboard()
+    job.wait()
+    folder = runs(job.tensorboard())[""]
+    assert folder.endswith("/model")
+
+
+def test_what_may_not_be_read_is_not_taken_for_a_missing_file():
+    fake, job = started(Life.completed())
+    job.wait()
+    fake.fault("head_object", ServiceError("403", "Forbidden", 403), times=9)
+    fake.fault("list_objects_v2", ServiceError("AccessDenied", "Access Denied", 403), times=9)
+    with pytest.raises(DataAccessError):
+        job.tensorboard()
+
+
+@pytest.mark.tf
+@pytest.mark.slow
+def test_a_real_tensorboard_reads_the_hosts_of_a_running_job(jobs, tmp_path):
+    name = jobs.start(f"{WRITE}\ntime.sleep(600)", hosts=2)
+    for host in ("algo-1", "algo-2"):
+        jobs.until_line(name, f"{host}: wrote")
+    command = tensorboard_command(jobs.platform, name)
+    assert list(runs(command)) == ["algo-1/output", "algo-2/output"]
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        board = subprocess.Popen([*shlex.split(command), "--port", "0"], stdout=output, stderr=output)
+    try:
+        until(lambda: " at http://" in log.read_text())
+        url = log.read_text().partition(" at ")[2].split()[0]
+        expected = {"algo-1/output/data", "algo-2/output/data"}
+        until(lambda: set(json.load(urllib.request.urlopen(f"{url}data/runs", timeout=60))) == expected)
+    finally:
+        board.kill()
+        board.wait()
+
+
+def test_a_failed_jobs_hosts_are_read_where_they_are_kept(jobs):
+    name = jobs.start(f"{WRITE}\nraise SystemExit(1)")
+    jobs.wait(name)
+    assert runs(tensorboard_command(jobs.platform, name))[""].endswith("algo-1/output")
+
+
+def test_a_directory_that_a_hyperparameter_names_is_read_and_one_for_data_is_not(jobs, tmp_path):
+    for folder in ("logs", "images"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / EVENTS).touch()
+    given = {"log-dir": f"file://{tmp_path}/logs", "data_dir": str(tmp_path / "images"), "model_dir": "/opt/ml/model"}
+    name = jobs.start("pass", hyperparameters=given)
+    jobs.wait(name)
+    assert runs(tensorboard_command(jobs.platform, name)) == {"": f"{tmp_path}/logs"}
