@@ -44,7 +44,7 @@ SECTIONS = {
     },
     "From other tools": {
         "migrate": "Show what has to change in programs of the SageMaker SDK v2 or v1.",
-        "jobs": "Submit and manage training jobs with the commands of Cloud ML Engine.",
+        "jobs": "Submit and follow training jobs with the commands of Cloud ML Engine.",
     },
 }
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from scriptmode import SourceError
-from scriptmode.core.text.messages import did_you_mean
 
 #: The script that hosts start for a package without setup.py; it stands beside the package in the source archive. With
 #: a setup.py the hosts run modules by name themselves.
@@ -27,35 +26,17 @@ def source_arguments(package_path: Path, module: str, directory: Path) -> dict[s
     until the job is submitted. Raises `SourceError` for a directory that is not a package, and for a missing module.
     """
     package = package_path.resolve()
-    if not package.exists():
-        beside = [path.parent.name for path in sorted(package.parent.glob("*/__init__.py"))]
-        advice = did_you_mean(package.name, beside) or "name the directory that contains the modules"
-        raise SourceError(f"--package-path {str(package_path)!r} does not exist", advice=advice)
     if not (package / "__init__.py").is_file():
-        raise SourceError(
-            f"--package-path {str(package_path)!r} is not a Python package: it has no __init__.py",
-            advice="name the directory that contains the modules, or create that file",
-        )
-    entry_point = _module_file(package, module)
+        what = f"--package-path {str(package_path)!r} is not a Python package: it has no __init__.py"
+        raise SourceError(what, advice="name the directory that contains the modules, or create that file")
+    path = package.parent.joinpath(*module.split("."))
+    files = (path.with_suffix(".py"), path / "__main__.py")
+    found = [file for file in files if package in file.parents and file.is_file()]
+    if not found:
+        what = f"--module-name {module!r} is not a module of the package {package.name!r}"
+        raise SourceError(what, advice=f"write the package and the module, such as {package.name}.task")
     if (package.parent / "setup.py").is_file():
-        return {"source_dir": str(package.parent), "entry_point": entry_point.relative_to(package.parent).as_posix()}
+        return {"source_dir": str(package.parent), "entry_point": found[0].relative_to(package.parent).as_posix()}
     launcher = directory / LAUNCHER
     launcher.write_text(_LAUNCHER_TEXT.format(module=module), encoding="utf-8")
     return {"entry_point": str(launcher), "dependencies": [str(package)]}
-
-
-def _module_file(package: Path, module: str) -> Path:
-    first, *rest = module.split(".")
-    if first != package.name or not all(map(str.isidentifier, rest)):
-        raise SourceError(
-            f"--module-name {module!r} is not a module of the package {package.name!r}",
-            advice=f"write the package and the module, such as {package.name}.task",
-        )
-    path = package.joinpath(*rest)
-    for candidate in (path.with_suffix(".py"), path / "__main__.py"):
-        if rest and candidate.is_file():
-            return candidate
-    names = (each.relative_to(package).with_suffix("").as_posix() for each in sorted(package.rglob("*.py")))
-    modules = tuple(f"{package.name}.{name.replace('/', '.')}" for name in names if not name.endswith("__init__"))
-    advice = did_you_mean(module, modules) or "name one of its files"
-    raise SourceError(f"--module-name {module!r} is not in {str(package)!r}", advice=advice)

@@ -101,7 +101,4 @@ def _result_text(job: TrainingJob, status: str, *, was_running: bool, has_waited
     if has_waited or JobStatus(status).has_ended:
         # Even without waiting: a job whose agent does not answer is ended immediately.
         return f"training job {job.name} has ended: {output.status_text(status)}"
-    # In ``scriptmode jobs`` the command of Cloud ML Engine.
-    is_google = click.get_current_context().command_path.endswith(" jobs cancel")
-    follow = "scriptmode jobs stream-logs" if is_google else "scriptmode logs -f"
-    return f"training job {job.name} is stopping; follow it: {follow} {job.name}"
+    return f"training job {job.name} is stopping; follow it: scriptmode logs -f {job.name}"
