@@ -39,7 +39,7 @@ SECTIONS = {
     },
     "Set up": {
         "doctor": "Check whether training jobs can run, and print how to fix problems.",
-        "image": "Build the training image, and push it to a registry.",
+        "image": "Build the training image.",
         "serve": "Serve SageMaker's training API, whose jobs run on this machine.",
     },
     "From other tools": {
