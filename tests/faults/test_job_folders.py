@@ -36,12 +36,11 @@ FILES = [
 ]  # fmt: skip
 #: Verbs that read, then those that write; {new} is a folder that does not exist.
 VERBS = [
-    "list", "list --json", "list --status Failed", "jobs list", "describe", "describe --json", "jobs describe", "logs",
-    "logs --json", "logs --tail 1", "logs --host algo-1", "metrics", "metrics --json", "metrics loss", "stop", "stop --json",
-    "jobs cancel", "stop --wait", "logs -f --plain", "logs -f --json",
-    "jobs stream-logs --plain", "model download {new}", "model download {new} --no-extract", "rerun --job-name good --no-wait",
+    "list", "list --json", "list --status Failed", "describe", "describe --json", "jobs describe", "logs", "logs --json",
+    "logs --tail 1", "logs --host algo-1", "metrics", "metrics --json", "metrics loss", "stop", "stop --json", "stop --wait",
+    "logs -f --plain", "logs -f --json", "jobs stream-logs --plain", "model download {new}",
+    "model download {new} --no-extract", "rerun --job-name good --no-wait",
 ]  # fmt: skip
-OF_ALL = ("list", "jobs list")
 #: Verbs whose errors may be about a metric, or about the job to be started.
 OF_THE_REQUEST = ("metrics", "rerun")
 #: Files without which there is no job.
@@ -108,7 +107,7 @@ def promptly(what):
 def words(verb, folder):
     """Return the words of a verb's call about the victim."""
     name, *rest = verb.format(new=folder).split()
-    if verb.startswith(OF_ALL):
+    if name == "list":
         return [name, *rest]
     if name in ("jobs", "model"):
         return [name, rest[0], VICTIM, *rest[1:]]

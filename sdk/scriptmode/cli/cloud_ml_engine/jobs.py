@@ -111,9 +111,7 @@ def submit() -> None:
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
 
 
-@submit.command(
-    cls=ProgramCommand, epilog=EXIT_CODES_HELP.replace("Exit code", "Exit code with --stream-logs", 1)
-)  # fmt: skip
+@submit.command(cls=ProgramCommand, epilog=EXIT_CODES_HELP.replace("Exit code", "Exit code with --stream-logs", 1))
 @click.argument("name")
 @_training_options
 def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any) -> None:

@@ -25,7 +25,7 @@ _NAMES = {"master": "master", "chief": "chief", "worker": "worker", "ps": "param
 #: What the value of each key is.
 _KEYS: dict[str, tuple[type, str]] = {
     **dict.fromkeys((*_TYPE_KEYS, "scaleTier", "pythonModule", "jobDir", "runtimeVersion"), (str, "a text in quotes")),
-    **dict.fromkeys(_COUNT_KEYS, (int, "a whole number")),
+    **dict.fromkeys(_COUNT_KEYS, (int, "a whole number of at least 0")),
     "args": (list, 'a list of strings, such as ["--max_steps=1000"]'),
     "useChiefInTfConfig": (bool, "true or false"),
 }
@@ -41,10 +41,11 @@ def parse_settings(path: Path | None, options: Mapping[str, Any]) -> dict[str, A
     found.update({key: value for key, value in options.items() if key in _KEYS and value not in (None, ())})
     for key, value in found.items():
         kind, text = _KEYS[key]
+        words = value if isinstance(value, list) else ()
         if key in _COUNT_KEYS and str(value).isdecimal():
             # The JSON of the API represents 64-bit integers as strings.
             found[key] = int(value)
-        elif type(value) is not kind:
+        elif key in _COUNT_KEYS or type(value) is not kind or not all(isinstance(word, str) for word in words):
             raise SpecError(f"{key} is {value!r}", advice=f"write {text}")
     return found
 
