@@ -7,6 +7,7 @@ import pytest
 from containers.conftest import ROOT, docker
 
 from scriptmode.doctor import machine_checks
+from scriptmode.errors import ContainerError
 
 
 def script(*words, **environment):
@@ -37,16 +38,16 @@ def test_a_command_runs_and_the_daemon_goes_on(docker_daemon):
 
 @pytest.mark.docker
 def test_a_daemon_that_answers_is_told_with_its_version(docker_daemon):
-    (check,) = machine_checks.docker()
-    assert " answers, " in check.found
-    assert check.found[0].isdigit()
-    # Without an image of this project's the next step is to build one.
-    assert (check.outcome, check.advice) in [("ok", ""), ("warning", "scriptmode image build")]
+    try:
+        found = machine_checks.docker()
+    except ContainerError as error:
+        # Without an image of this project's.
+        found = error.message
+    assert " answers, " in found
+    assert found[0].isdigit()
 
 
 @pytest.mark.docker
 @pytest.mark.slow
 def test_an_image_of_this_project_is_named(image):
-    (check,) = machine_checks.docker()
-    assert check.outcome == "ok"
-    assert image in check.found
+    assert image in machine_checks.docker()

@@ -118,10 +118,10 @@ def test_a_plan_and_the_errors_know_the_engines(user):
 
 def test_the_doctor_and_the_engine_of_pods_work_beside_broken_engines(user):
     report = user("scriptmode", "doctor").stdout
-    assert "You can run: instance_type='local_process'" in report
-    assert "instance_type='kubernetes'" not in report
+    assert "problem: 0" in report
+    assert "trial pod" not in report
     refused = user("scriptmode", "doctor", "--platform", "kubernetes")
-    assert "instance_type='kubernetes' (see cluster" in refused.stdout
+    assert "problem  cluster " in refused.stdout
     arguments = ("train.py", "--instance-type", "kubernetes", "--image-uri", "image")
     job = user("scriptmode", "run", *arguments)
     assert job.returncode != 0

@@ -272,17 +272,19 @@ def test_plan_and_doctor_report_the_error_and_its_step(tmp_path, preload, argv, 
     program = """
         import os, sys
         from pathlib import Path
-        from scriptmode import Estimator
+        from scriptmode import Estimator, PlatformError
         from scriptmode.doctor import machine_checks
         script = Path(sys.argv[1], "train.py")
         script.touch()
         os.environ["SCRIPTMODE_DATA_DIR"] = sys.argv[1] + "/data"
         print(Estimator(entry_point=str(script), instance_type="local_process").plan())
-        (found,) = machine_checks.namespaces()
-        print(found.outcome, found.found)
+        try:
+            print(machine_checks.namespaces())
+        except PlatformError as error:
+            print("warning", error.message)
     """
     lines = run_by([word.replace("@library@", preload) for word in argv], program, tmp_path).splitlines()
-    assert lines[-1].startswith(f"warning {said}" if said else "ok own /opt/ml: yes")
+    assert lines[-1].startswith(f"warning {said}" if said else "own /opt/ml: yes")
     assert any(said in line for line in lines[:-1]) if said else "own /opt/ml" not in "".join(lines[:-1])
 
 

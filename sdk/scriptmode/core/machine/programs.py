@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import tempfile
-import time
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime.processes import process_tree
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
 
 #: Not the current directory, whose files could shadow the packages that a Python program imports.
 _ROOT = os.path.abspath(os.sep)  # noqa: PTH100 - the root, as the operating system calls it
-_PIPE_BYTES = 65536
 
 
 class ProgramResult(NamedTuple):
@@ -38,10 +35,6 @@ class ProgramResult(NamedTuple):
             how = f"it ended with signal {signal.Signals(-self.code).name}"
         last_line = (self.errors.strip() or self.output.strip()).rpartition("\n")[2].strip()
         return f"{how}: {last_line}" if last_line else how
-
-
-class ProgramError(Exception):
-    """A program failed; the text is `ProgramResult.failure`."""
 
 
 @contextmanager
@@ -67,27 +60,6 @@ def run_program(
         with _started(argv, output, errors, cwd, env) as process:
             code = _wait(process, seconds, seconds)
         return ProgramResult(code, _text(output), _text(errors))
-
-
-def stream_program(argv: Sequence[str], seconds: float, *, env: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Run a program and yield each line of its output at once; raise as `run_program`, and `ProgramError`."""
-    deadline, rest = time.monotonic() + seconds, b""
-    with tempfile.TemporaryFile() as errors, ExitStack() as stack:
-        reading, writing = os.pipe()
-        stack.callback(os.close, reading)
-        with os.fdopen(writing, "wb") as output:
-            process = stack.enter_context(_started(argv, output, errors, _ROOT, env))
-        while select.select([reading], [], [], max(deadline - time.monotonic(), 0.0))[0]:
-            if not (chunk := os.read(reading, _PIPE_BYTES)):
-                break
-            *lines, rest = (rest + chunk).split(b"\n")
-            yield from (line.decode("utf-8", "replace") for line in lines)
-        last = rest.decode("utf-8", "replace")
-        result = ProgramResult(_wait(process, deadline - time.monotonic(), seconds), last, _text(errors))
-        if result.code:
-            raise ProgramError(result.failure)
-        if last:
-            yield last
 
 
 def _wait(process: subprocess.Popen[bytes], left: float, seconds: float) -> int:

@@ -55,7 +55,7 @@ class HostKind:
         runs_scripts: Whether they can run a script without an image, by an interpreter of this machine.
         takes_gpus: Whether ``NAME:gpu=N`` is the instance type of hosts with N GPUs each.
         checks: What ``scriptmode doctor --platform NAME`` runs, as ``module:mapping``: functions by the names of their
-            checks, which return what was found, and the next step or "".
+            checks, which return what was found, or raise an error of scriptmode with the next step.
     """
 
     title: str
@@ -94,6 +94,7 @@ HostKind.SLURM = HostKind(
     agent="scriptmode.platforms.slurm.slurm_agent:SlurmAgent",
     is_scheduled=True,
     runs_images=True,
+    checks="scriptmode.doctor.slurm_checks:CHECKS",
 )
 HostKind.CLOUD = HostKind(
     "Amazon SageMaker",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -23,21 +22,15 @@ if TYPE_CHECKING:
 _FIFO_MODE = 0o600
 
 
-def probe_writable(data_dir: Path) -> float:
-    """Write, rename, lock and create a FIFO in an existing data directory, as the store does; remove them again.
-
-    Return the seconds by which the file system's clock is ahead of this machine's. Raises ``OSError``.
-    """
+def probe_writable(data_dir: Path) -> None:
+    """Write, rename, lock and create a FIFO in an existing data directory, as the store does; raise ``OSError``."""
     with drafts.new_directory(data_dir) as draft:
-        file = draft / "state.json"
-        replace_file(file, b"{}")
-        ahead = file.stat().st_mtime - time.time()
+        replace_file(draft / "state.json", b"{}")
         folder = draft / "job"
         folder.mkdir()
         folder.rename(draft / "renamed")
         _lock(draft / "agent.lock")
         os.mkfifo(draft / "pipe", _FIFO_MODE)
-        return ahead
 
 
 def existing_folder(data_dir: Path) -> Path:
