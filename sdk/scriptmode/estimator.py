@@ -180,7 +180,8 @@ class Estimator:
 
         if given and name in older_names.ATTRIBUTES:
             return getattr(self, older_names.take(name, older_names.ATTRIBUTES[name], stacklevel=3))
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        advice = f"; {older_names.MISSING_METHODS[name]}" if name in older_names.MISSING_METHODS else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{advice}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an argument, checked as by the constructor, or an attribute of the user's own."""

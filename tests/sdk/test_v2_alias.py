@@ -1,5 +1,6 @@
 """The import alias of ``scriptmode.v2``: programs of sagemaker v2 and v1 import scriptmode's own objects."""
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -8,6 +9,7 @@ import pytest
 
 import scriptmode
 import scriptmode.aws
+from scriptmode.core.spec.older_names import MISSING_METHODS
 from scriptmode.errors import SpecError
 from scriptmode.v2 import alias, load_ipython_extension, name_table, unload_ipython_extension
 from scriptmode.v2.debugger import Rule
@@ -100,6 +102,13 @@ def program(folder, *words, text="import sagemaker\nprint(sagemaker.__file__)\n"
     return subprocess.run(
         [sys.executable, *words], cwd=folder, check=False, capture_output=True, text=True, timeout=300
     )
+
+
+@pytest.mark.parametrize("name", MISSING_METHODS)
+def test_a_method_that_is_not_included_is_refused_with_what_to_do_instead(name, code):
+    estimator = scriptmode.TensorFlow(entry_point=f"{code}/train.py", instance_count=1, instance_type="local_process")
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}'; {re.escape(MISSING_METHODS[name])}"):
+        getattr(estimator, name)
 
 
 def test_an_installed_sagemaker_is_imported_before_and_after_but_not_meanwhile(tmp_path):
