@@ -155,8 +155,9 @@ def test_a_wrong_config_names_the_key_the_value_and_the_next_step(package, text,
 
 
 OPTIONS = [
+    (["--job-dir", "gs://bucket/x"], SpecError, "give an s3:// URI or a directory"),
     (["--staging-bucket", "gs://bucket"], SpecError, "give an 's3://...' URI"),
-    (["--platform", "sagemaker"], SpecError, "masterType is '', which Amazon SageMaker does not have"),
+    (["--platform", "sagemaker"], SpecError, "masterType is '', which is no instance type.*in --config"),
     (["--input", "train"], click.UsageError, "'train' does not have the form NAME=VALUE; write --input train=s3"),
     (["--config", "nowhere.yaml"], SpecError, "'nowhere.yaml' cannot be read"),
     (["--module-name", "trainer.tusk"], SourceError, "'trainer.tusk' is not a module of the package 'trainer'"),

@@ -172,6 +172,8 @@ def _script_arguments(found: Mapping[str, Any], *, is_local: bool) -> dict[str, 
     """Return the estimator's arguments for those of the script, with the job's directory as the service passes it."""
     words = list(found.get("args", ()))
     if "jobDir" in found:
+        if found["jobDir"].startswith("gs://"):
+            raise SpecError(f"--job-dir is {found['jobDir']!r}", advice="give an s3:// URI or a directory")
         words += ["--job-dir", resolve_location("--job-dir", found["jobDir"], is_local=is_local)]
     hyperparameters = parse_hyperparameters(words)
     return {"arguments": words} if hyperparameters is None else {"hyperparameters": hyperparameters}

@@ -107,6 +107,6 @@ def _type(key: str, settings: Mapping[str, Any], *, is_local: bool) -> str:
         return "local_process"
     found = str(settings.get(key, ""))
     if not found.startswith("ml."):
-        step = f"write scaleTier: {_CUSTOM} and {key} with an instance type such as ml.m5.xlarge"
-        raise SpecError(f"{key} is {found!r}, which Amazon SageMaker does not have", advice=step)
+        step = f"write scaleTier: {_CUSTOM} and {key}: ml.m5.xlarge or another one below {_TRAINING_INPUT} in --config"
+        raise SpecError(f"{key} is {found!r}, which is no instance type of Amazon SageMaker", advice=step)
     return found
