@@ -1,4 +1,4 @@
-"""The output of the command: JSON, log lines, columns of text, and figures."""
+"""The output of the command: JSON, log lines, and columns of text."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import click
 
-from scriptmode import DataError, LogEvent, SpecError
+from scriptmode import LogEvent
 from scriptmode.core.text.colours import RUNNING, STATUS_COLOURS, colours_enabled
 from scriptmode.core.text.terminal_text import sanitize, wrap_words
 
@@ -103,22 +102,3 @@ def print_columns(rows: Sequence[Sequence[str]], *, status_column: int | None = 
         lines.append("  ".join(cells).rstrip())
     # One write: there may be thousands of rows.
     echo("\n".join(lines))
-
-
-def save_figure(option: str, path: str, figure: Any) -> None:
-    """Write a Matplotlib figure to the file that an option names; raise `SpecError` for a suffix that is not known."""
-    try:
-        figure.savefig(path, format=Path(path).suffix[1:] or None, facecolor="white")
-    except ValueError as error:
-        # Matplotlib lists the suffixes that it knows.
-        raise SpecError(
-            f"{option} {path!r} cannot be drawn: {error}",
-            advice="end its name in .png, .svg or .pdf, such as metrics.png",
-        ) from error
-    except OSError as error:
-        raise _unwritable(option, path, error) from error
-
-
-def _unwritable(option: str, path: str, error: OSError) -> DataError:
-    what = f"{option} {path!r} cannot be written: {error.strerror or error}"
-    return DataError(what, advice="name another file, such as metrics.png")
