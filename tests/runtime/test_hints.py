@@ -73,7 +73,13 @@ MESSAGES = {
         """requests.exceptions.ConnectionError: HTTPSConnectionPool(host='storage.googleapis.com', port=443): Max retries exceeded with url: /x (Caused by NameResolutionError("HTTPSConnection(host='storage.googleapis.com', port=443): Failed to resolve 'storage.googleapis.com' ([Errno -2] Name or service not known)"))""",
         "tensorflow.python.framework.errors_impl.FailedPreconditionError: Error executing an HTTP request: libcurl code 6 meaning 'Couldn't resolve host name', error details: Could not resolve host: www.googleapis.com",
     ],
-    "pip found no polars>=9: correct its name or version": [NO_DISTRIBUTION],
+    "The package index has no polars>=9: correct its name or version": [
+        NO_DISTRIBUTION,
+        "error: No solution found when resolving dependencies\n  cause: Because only polars<=1.1 is available and you require polars>=9, we",
+    ],
+    "The package index has no polar: correct its name or version": [
+        "No solution found when resolving dependencies:\n  cause: Because polar was not found in the package registry and you"
+    ],
     "The job has no channel of that name: give an input with it": ["KeyError: 'SM_CHANNEL_EVAL'"],
     "Horovod is not installed in /venv/bin/python": ["ModuleNotFoundError: No module named 'horovod'"],
     "tensorflow is not installed in /venv/bin/python: install it there with pip install 'scriptmode[tensorflow]'": [

@@ -113,9 +113,10 @@ _OF_OUTPUT = {
     r"\[Errno -[235]\] (?:Name or service not known|Temporary failure in name resolution|No address associated)"
     r"|libcurl code 6 |urlopen error \[Errno 101\] Network is unreachable":
         "This host could not look up an internet address: give data that the script downloads as a channel",
-    # It follows such an error of pip.
-    r"No matching distribution found for ([^\s;]{1,200})":
-        "pip found no {0}: correct its name or version, or let this host reach a package index",
+    # It follows such an error of pip; in the words of pip, and of uv.
+    r"(?:No matching distribution found for |No solution found when resolving dependencies[\s\S]{0,40}?Because "
+    r"(?:only \S{1,200} is available and you require )?)([^\s;]{0,199}[^\s;,])":
+        "The package index has no {0}: correct its name or version, or let this host reach an index",
     r"No space left on device|Disk quota exceeded":
         "The disk is full: use a larger volume, or fewer files",
     r"Address already in use|Could not start gRPC server":
