@@ -214,10 +214,10 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_changed(migrate,
     (tmp_path / "good.py").write_text("import sagemaker\n")
     cells = [{"cell_type": "code", "source": source} for source in (["x = # TODO"], "import sagemaker")]
     (tmp_path / "cell.ipynb").write_text(json.dumps({"cells": cells}))
-    code, output, errors = migrate(".", "absent.py", "--write")
+    code, output, errors = migrate(".", "--write")
     assert code == 1
     assert (tmp_path / "good.py").read_text() == "import scriptmode as sagemaker\n"
     assert "cell.ipynb: cell 1, line 1: invalid syntax" in output
     for _, expected in WRONG.values():
-        assert f"scriptmode migrate: {expected}" in errors
-    assert "absent.py cannot be read: No such file or directory" in errors
+        assert f"scriptmode: {expected}" in errors
+    assert "'absent.py' does not exist" in migrate("good.py", "absent.py", "--write")[2]

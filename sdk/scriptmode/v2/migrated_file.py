@@ -99,5 +99,7 @@ def _migrate_notebook(path: Path, text: str) -> MigratedFile:
         is_list = isinstance(cell["source"], list)
         cell["source"] = io.StringIO(source, newline="").readlines() if is_list else source
     indentation = re.match(r"\{\r?\n([ \t]+)", text)
-    written = json.dumps(notebook, indent=indentation and indentation[1], ensure_ascii=text.isascii())
+    # Halves of surrogate pairs are text as escapes alone.
+    is_ascii = text.isascii() or re.search(r"\\u[dD][89a-fA-F]", text) is not None
+    written = json.dumps(notebook, indent=indentation and indentation[1], ensure_ascii=is_ascii)
     return MigratedFile(path, text, written + text[len(text.rstrip()) :], "utf-8", not_included)

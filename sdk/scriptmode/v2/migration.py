@@ -22,7 +22,7 @@ _VERSION = "this is scriptmode's own version now: remove what compares it with s
 #: As Python divides lines; `str.splitlines` divides at more characters.
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 #: A line for IPython, and the magics whose cell is Python.
-_MAGIC = re.compile(r"\s*(?:[\w.,\[\] ]+=\s*)?[%!]|\s*[\w.]+\?{1,2}\s*$|\s*(?:pip3?|conda|ls|cd|mkdir|cp|rm|cat)\s")
+_MAGIC = re.compile(r"\s*(?:[\w.,\[\] ]+=\s*)?[%!?]|\s*[\w.]+\?{1,2}\s*$|\s*(?:pip3?|conda|ls|cd|mkdir|cp|rm|cat)\s")
 _CELLS_OF_PYTHON = ("%%time", "%%timeit", "%%capture", "%%prun")
 
 

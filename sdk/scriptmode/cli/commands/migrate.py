@@ -18,7 +18,7 @@ from scriptmode.v2.migrated_file import MigratedFile, find_files, migrate_file
     metavar="PATH...",
     nargs=-1,
     required=True,
-    type=click.Path(path_type=Path),
+    type=click.Path(exists=True, path_type=Path),
     shell_complete=completers.complete_file,
 )
 @click.option("--write", is_flag=True, help="Change the files.")
@@ -43,7 +43,7 @@ def migrate(paths: tuple[Path, ...], *, write: bool) -> None:
                 files[-1].write()
         except DataError as error:  # noqa: PERF203 - the other files must be changed too
             failed = True
-            output.echo(f"scriptmode migrate: {error}", err=True)
+            output.echo(f"scriptmode: {error}", err=True)
     _print(files, is_written=write)
     if failed:
         click.get_current_context().exit(1)
