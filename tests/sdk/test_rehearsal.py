@@ -15,7 +15,7 @@ from fakes.processes import processes_naming, until
 from scriptmode import Estimator, SpecError, TrainingJob
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.slurm.slurm_platform import Slurm
-from scriptmode.rehearsal import Interrupt, Kill, LoseHost, Rehearsal, Verdict, parse_fault
+from scriptmode.rehearsal import Fault, Interrupt, Kill, LoseHost, Rehearsal, Verdict, parse_fault
 from scriptmode.rehearsal.steps import find_resumption
 
 #: Takes 60 steps, saves after each tenth one and at SIGTERM, and goes on from there.
@@ -128,6 +128,7 @@ def test_a_wrong_text_is_refused_with_the_next_step(text, words):
 def test_a_wrong_fault_and_a_metric_that_is_not_defined_are_refused(estimator):
     for faults, words in (
         ([3], r"Kill\(at=60\)"),
+        ([Fault()], r"Kill\(at=60\)"),
         ([], r"faults is \[\]"),
         (Kill("algo-3"), "use one of algo-1, algo-2"),
     ):
@@ -144,6 +145,7 @@ def test_a_wrong_fault_and_a_metric_that_is_not_defined_are_refused(estimator):
         ([1, 2, 3], [4], 1, (3, 4, 0)),
         ([0, 1, 2], [0, 1], 1, (2, 0, 3)),
         ([10, 20], [30], 10, (20, 30, 0)),
+        ([10, 20], [21, 30], 10, (20, 21, 0)),
         ([10, 20], [10, 20], 10, (20, 10, 20)),
         ([10, 20], [], 10, None),
         ([], [1], 1, None),

@@ -96,7 +96,7 @@ def parse_faults(faults: Iterable[Fault | str] | None, hosts: Sequence[str]) -> 
         faults = [faults]
     given = [kind() for kind in _KINDS.values()] if faults is None else faults
     found = [parse_fault(fault) if isinstance(fault, str) else fault for fault in given]
-    if not found or not all(isinstance(fault, Fault) for fault in found):
+    if not found or not all(type(fault) in _KINDS.values() for fault in found):
         raise invalid("faults", f"is {faults!r}", "give faults of scriptmode.rehearsal, such as Kill(at=60)")
     for fault in found:
         if (host := getattr(fault, "host", "")) and host not in hosts:

@@ -56,4 +56,5 @@ def find_resumption(runs: Sequence[Sequence[int]], interval: int) -> Resumption 
     before, after = runs[0], next(filter(None, runs[1:]), None)
     if not before or not after:
         return None
-    return Resumption(max(before), after[0], max(0, max(before) - after[0] + interval))
+    last = max(before)
+    return Resumption(last, after[0], 0 if after[0] > last else last - after[0] + interval)
