@@ -30,7 +30,9 @@ class ProgramCommand(click.Command):
         except click.UsageError as error:
             is_stray = isinstance(error, click.NoSuchOption) or "unexpected extra argument" in error.message
             if is_stray and "--" not in args:
-                step = "write arguments of the script after --, and those of the estimator with --set"
+                step = "write arguments of the script after --"
+                if any("--set" in option.opts for option in self.params):
+                    step += ", and those of the estimator with --set"
                 raise click.UsageError(f"{error.format_message().rstrip('.')}; {step}", ctx) from error
             raise
 

@@ -45,7 +45,7 @@ _COUNT_OPTIONS = (("--worker-count", "workerCount"), ("--parameter-server-count"
 _training_options = add_options(
     (
         click.option(
-            "--package-path", type=click.Path(path_type=Path), required=True, metavar="DIRECTORY",
+            "--package-path", type=click.Path(exists=True, path_type=Path), required=True, metavar="DIRECTORY",
             help="Directory of the Python package that contains the training module.",
         ),
         *(click.option(name, key, metavar=metavar, help=text) for name, key, metavar, text in _TEXT_OPTIONS),

@@ -37,17 +37,8 @@ def parse_settings(path: Path | None, options: Mapping[str, Any]) -> dict[str, A
     Options that are ``None`` or empty were not given. Raises `SpecError` for an unreadable file, for unknown keys and
     for values of the wrong type.
     """
-    found = {} if path is None else _read_training_input(path)
-    found.update({key: value for key, value in options.items() if key in _KEYS and value not in (None, ())})
-    for key, value in found.items():
-        kind, text = _KEYS[key]
-        words = value if isinstance(value, list) else ()
-        if key in _COUNT_KEYS and str(value).isdecimal():
-            # The JSON of the API represents 64-bit integers as strings.
-            found[key] = int(value)
-        elif key in _COUNT_KEYS or type(value) is not kind or not all(isinstance(word, str) for word in words):
-            raise SpecError(f"{key} is {value!r}", advice=f"write {text}")
-    return found
+    given = {key: value for key, value in options.items() if key in _KEYS and value not in (None, ())}
+    return {**({} if path is None else _read_training_input(path)), **given}
 
 
 def _read_training_input(path: Path) -> dict[str, Any]:
@@ -60,7 +51,18 @@ def _read_training_input(path: Path) -> dict[str, Any]:
     if not isinstance(found, Mapping):
         raise SpecError(f"{path}: {_TRAINING_INPUT} is {found!r}", advice=example)
     validate_keys(f"{path}: {_TRAINING_INPUT}", found, tuple(_KEYS))
-    return dict(found)
+    return {key: _parse(f"{path}: {key}", key, value) for key, value in found.items()}
+
+
+def _parse(where: str, key: str, value: Any) -> Any:
+    kind, text = _KEYS[key]
+    if key in _COUNT_KEYS and str(value).isdecimal():
+        # The JSON of the API represents 64-bit integers as strings.
+        return int(value)
+    words = value if isinstance(value, list) else ()
+    if key in _COUNT_KEYS or type(value) is not kind or not all(isinstance(word, str) for word in words):
+        raise SpecError(f"{where} is {value!r}", advice=f"write {text}")
+    return value
 
 
 def count_machines(settings: Mapping[str, Any]) -> dict[str, int]:
