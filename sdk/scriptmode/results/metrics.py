@@ -170,7 +170,7 @@ class Metrics(list[dict[str, Any]]):
             what = f"there are no values of a metric {name!r}"
             if name in self.definitions:
                 raise _no_values(what, {name: self.definitions[name]})
-            raise SpecError(what, argument="metric_definitions", advice=did_you_mean(str(name), self.names) or _DEFINE)
+            raise SpecError(what, argument="names", advice=did_you_mean(str(name), self.names) or _DEFINE)
 
 
 def import_pandas(call: str, advice: str) -> Any:
