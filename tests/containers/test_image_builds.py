@@ -121,7 +121,7 @@ def test_the_same_packages_make_the_same_files(base_image):
     arguments = {**wanted.arguments, **package_indexes.proxy_variables(os.environ), **bases}
     listed = []
     for uses_cache in (True, False):
-        stage = docker_client.Build(context, arguments, target=image_recipe.DEBIAN_STAGE, uses_cache=uses_cache)
+        stage = docker_client.Build(context, arguments, target="system", uses_cache=uses_cache)
         docker_client.build(stage, "scriptmode-test:stage", on_line=docker_client.ignore_line)
         listed.append(in_image("scriptmode-test:stage", LISTED.format("/difference")))
     assert "usr/sbin/sshd" in listed[0]

@@ -22,8 +22,7 @@ REPOSITORY = "scriptmode"
 DEFAULT_BASE = "debian:bookworm-slim"
 #: The base that ``base_image.sh`` makes if no registry has `DEFAULT_BASE`.
 LOCAL_BASE = "scriptmode-base:bookworm"
-#: The stage of the Dockerfile with Debian's packages, and the label of the stages that contain ``settings/``.
-DEBIAN_STAGE = "system"
+#: The label of the stages that contain ``settings/``.
 STAGE_LABEL = "scriptmode.build-stage"
 #: The interpreter of that base.
 PYTHON_VERSION = (3, 11)
