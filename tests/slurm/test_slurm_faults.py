@@ -47,6 +47,12 @@ def kill_stepd(jobs, name):
     os.kill(find(jobs.cluster, "node2", f"slurmstepd: [{jobs.number(name)}."), signal.SIGKILL)
 
 
+def kill_script(jobs, name):
+    (number,) = re.findall(r"algo-2: .*script started, process (\d+)", "\n".join(jobs.lines(name)))
+    place = (f"--jobid={jobs.number(name)}", "--nodelist=node2", "--ntasks=1", "--nodes=1")
+    jobs.cluster.run("srun", "--overlap", *place, "kill", "-KILL", number)
+
+
 def set_down(jobs, name):
     jobs.cluster.set_node("node2", "DOWN")
 
@@ -58,6 +64,7 @@ def cancel(jobs, name):
 #: By the fault: status, a part of the reason, and Slurm's state. `engines` kills launchers and agents.
 FAULTS = {
     "srun killed": (kill_srun, "Failed", "the agent of algo-2", "FAILED"),
+    "script killed": (kill_script, "Failed", "algo-2, script: killed by SIGKILL", "FAILED"),
     "node set DOWN": (set_down, "Failed", "node", "NODE_FAIL"),
     "cancelled": (cancel, "Stopped", "", "CANCELLED"),
 }
