@@ -19,7 +19,6 @@ LONG = (
     "launcher",
     "live_view",
     "reader",
-    "recovery",
     "streams",
     "wire",
 )
