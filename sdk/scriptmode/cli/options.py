@@ -50,7 +50,7 @@ def _set_environment(ctx: click.Context, changes: Mapping[str, str | None]) -> N
     apply(changes)
 
 
-def use_region(ctx: click.Context, param: click.Parameter | None, value: str | None) -> None:  # noqa: ARG001 - click's
+def _use_region(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - click's
     """Set the AWS Region that boto3 uses while this command runs."""
     if value is not None:
         _set_environment(ctx, {"AWS_DEFAULT_REGION": value, "AWS_REGION": value})
@@ -63,25 +63,18 @@ def _use_profile(ctx: click.Context, param: click.Parameter, value: str | None) 
 
 
 #: Of what boto3 uses while this command runs.
-profile_option = click.option(
-    "--profile",
-    metavar="NAME",
-    expose_value=False,
-    callback=_use_profile,
-    help="Profile of the AWS configuration. [default: that of the environment]",
-)
 account_options = add_options(
     (
         click.option(
-            "--region",
-            metavar="NAME",
-            expose_value=False,
-            callback=use_region,
+            "--region", metavar="NAME", expose_value=False, callback=_use_region,
             help="AWS Region, such as us-east-1. [default: that of the AWS configuration]",
         ),
-        profile_option,
+        click.option(
+            "--profile", metavar="NAME", expose_value=False, callback=_use_profile,
+            help="Profile of the AWS configuration. [default: that of the environment]",
+        ),
     )
-)
+)  # fmt: skip
 
 
 def job_name_option(help_text: str) -> Callable[[_Function], _Function]:
