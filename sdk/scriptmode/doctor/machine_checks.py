@@ -6,7 +6,6 @@ import errno
 import os
 import shutil
 import socket
-import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, default_data_dir
 from scriptmode.core.text.messages import format_bytes
 from scriptmode.errors import ContainerError, DataError, PlatformError
 from scriptmode.platforms.local.system.memory import Memory, read_memory
+from scriptmode_runtime.host import machine
 
 #: Bytes of memory that TensorFlow itself needs on each host.
 _LEAST_MEMORY = 1024**3
@@ -79,8 +79,7 @@ def ports() -> str:
 def memory() -> str:
     """Check the available memory, the limit of this control group, and the shared memory."""
     sizes = read_memory() or Memory(0, 0, 0)
-    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
-    found = f"{format_bytes(sizes.free)} of {format_bytes(sizes.total)} are free, for {cores} cores"
+    found = f"{format_bytes(sizes.free)} of {format_bytes(sizes.total)} are free, for {machine.inspect().cpus} cores"
     if sizes.limit:
         found += f"; {format_bytes(sizes.limit)} is the limit of this container or session"
     shared = 0
