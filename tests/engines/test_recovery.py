@@ -187,7 +187,8 @@ def test_files_that_a_power_cut_emptied_are_not_copied_over_the_checkpoints(agen
     script = COUNTS.replace("time.sleep(0.1)", "time.sleep(6 if (number, step) == (5, '0') else 0.1)")
     name = start_counting(jobs, script=script, RetryStrategy={"MaximumRetryAttempts": 1})
     kept = file_path(jobs.job_folder(name).read_job().request.output.checkpoint_uri)
-    until(lambda: kept.exists() and len(list(kept.iterdir())) == 2)
+    # Under their own names: a file that is still being copied has another one.
+    until(lambda: all((kept / host).exists() for host in ("algo-1", "algo-2")))
     folder = kill_agent(jobs, name)
     for host in folder.hosts.iterdir():
         # There is a name, and no content.
