@@ -30,7 +30,8 @@ RUNTIME_NAMES = {
     # Jobs wait for the processors that their hosts are told of.
     "scriptmode_runtime.host.machine": (
         "sdk/scriptmode/platforms/local/system/capacity.py",
-        "sdk/scriptmode/results/scaling.py",  # the processors that hosts of this machine share
+        "sdk/scriptmode/doctor/machine_checks.py",
+        "sdk/scriptmode/results/scaling.py",  # processors that hosts of this machine share
     ),
     # A request that launchers would refuse is refused before there is a job.
     "scriptmode_runtime.settings": ("sdk/scriptmode/core/request/render.py",),
