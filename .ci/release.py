@@ -5,9 +5,7 @@ section. The next run, on the commit with that change, makes in ``dist/VERSION``
 
 - the source distribution, and from it a wheel for each of `MACHINES`, compiled by Zig for systems with `GLIBC` or newer
 - the documentation as HTML
-- ``sbom.cdx.json``: what an installation of the wheel has at this time, in CycloneDX 1.5
-- ``images.json``: the training images by digest, if a Docker daemon answers
-- ``provenance.intoto.json``, an unsigned SLSA provenance of all these, and ``SHA256SUMS``
+- ``SHA256SUMS`` of all these
 
 and runs ``tests/outside`` with these distributions. Nothing is committed, tagged or uploaded.
 """
@@ -16,9 +14,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
-import platform
 import re
 import shlex
 import shutil
@@ -28,16 +24,11 @@ import tempfile
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 from uv import find_uv_bin
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "container"))
-import sbom  # noqa: E402 - of the training images
-
 CHANGELOG, PROJECT = ROOT / "CHANGELOG.md", ROOT / "pyproject.toml"
-REPOSITORY = "https://github.com/scriptmode/scriptmode"
 UNRELEASED = "## [Unreleased]\n"
 VERSION = re.compile(r"\d+\.\d+\.\d+((a|b|rc)\d+)?")
 MACHINES = ("x86_64", "aarch64")
@@ -131,20 +122,14 @@ def prepare(version: str) -> None:
 
 def make(release: Release) -> None:
     """Make all files of a release in its directory, which is emptied first."""
-    began = now()
     shutil.rmtree(release.folder, ignore_errors=True)
     release.uv("build", "--sdist", "--python", sys.executable, "--out-dir", release.folder, ROOT)
     with tempfile.TemporaryDirectory() as folder:
         build_wheels(release, Path(folder))
         archive_documentation(release, Path(folder))
-        write_json(release.folder / "sbom.cdx.json", bill_of_materials(release, Path(folder)))
     (release.folder / ".gitignore").unlink(missing_ok=True)
-    images = build_images()
-    if images:
-        write_json(release.folder / "images.json", images)
-    statement = provenance(release, {**digests(release.folder), **images}, began)
-    write_json(release.folder / "provenance.intoto.json", statement)
-    sums = [f"{sha256}  {name}\n" for name, sha256 in digests(release.folder).items()]
+    files = sorted(release.folder.iterdir())
+    sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files]
     (release.folder / "SHA256SUMS").write_text("".join(sums))
 
 
@@ -176,90 +161,13 @@ def archive_documentation(release: Release, folder: Path) -> None:
     release.run("tar", *stable, "--create", "--xz", f"--file={archive}", f"--directory={folder}", name)
 
 
-def bill_of_materials(release: Release, folder: Path) -> dict[str, Any]:
-    """Return the bill of materials: scriptmode, what an installation adds, and what its binary contains."""
-    (wheel,) = release.folder.glob(f"*_{platform.machine()}.whl")
-    release.environment(folder / "installed", wheel)
-    installed = {each["name"]: each for each in sbom.python_distributions(folder / "installed")}
-    own = installed.pop("scriptmode")
-    licenses = [{"expression": "Apache-2.0 WITH LLVM-exception"}]
-    libcxx = sbom.library("libc++", f"Zig {ZIG_VERSION}", f"pkg:pypi/ziglang@{ZIG_VERSION}", licenses=licenses)
-    others = [libcxx, *(installed[name] for name in sorted(installed))]
-    return {
-        "$schema": "http://cyclonedx.org/schema/bom-1.5.schema.json",
-        "bomFormat": "CycloneDX",
-        "specVersion": "1.5",
-        "version": 1,
-        "metadata": {"timestamp": now(), "component": own},
-        "components": others,
-        "dependencies": [{"ref": own["bom-ref"], "dependsOn": [each["bom-ref"] for each in others]}],
-    }
-
-
-def build_images() -> dict[str, str]:
-    """Return the digests of the training images by their names, none if no Docker daemon answers."""
-    if not shutil.which("docker") or subprocess.run(("docker", "version"), check=False, capture_output=True).returncode:  # noqa: S607
-        return {}
-    from scriptmode import containers
-
-    names = [containers.build_image(version, on_line=say) for version in containers.TENSORFLOW_VERSIONS]
-    inspect = ("docker", "image", "inspect", "--format", "{{.Id}}")
-    return {name: subprocess.check_output((*inspect, name), text=True).strip().partition(":")[2] for name in names}
-
-
-def provenance(release: Release, subjects: dict[str, str], began: str) -> dict[str, Any]:
-    """Return the in-toto statement with a SLSA provenance of subjects, digests by their names."""
-    script = f"{REPOSITORY}/blob/{release.commit}/.ci/release.py"
-    versions = {
-        "python": platform.python_version(),
-        "uv": subprocess.check_output((find_uv_bin(), "--version"), text=True).split()[1],
-        "ziglang": ZIG_VERSION,
-        "system": platform.platform(),
-    }
-    source = {"uri": f"git+{REPOSITORY}@refs/tags/v{release.version}", "digest": {"gitCommit": release.commit}}
-    return {
-        "_type": "https://in-toto.io/Statement/v1",
-        "subject": [{"name": name, "digest": {"sha256": sha256}} for name, sha256 in subjects.items()],
-        "predicateType": "https://slsa.dev/provenance/v1",
-        "predicate": {
-            "buildDefinition": {
-                "buildType": script,
-                "externalParameters": {"version": release.version},
-                "internalParameters": {"SOURCE_DATE_EPOCH": release.time},
-                "resolvedDependencies": [source],
-            },
-            "runDetails": {
-                "builder": {"id": script, "version": versions},
-                "metadata": {"startedOn": began, "finishedOn": now()},
-            },
-        },
-    }
-
-
 def report(release: Release) -> None:
-    """Print the files, what was left out, and the commands that publish them."""
+    """Print the files and the commands that publish them."""
     for path in sorted(release.folder.iterdir()):
         say(f"{path.stat().st_size:>12,} {path.relative_to(ROOT)}")
-    if not (release.folder / "images.json").exists():
-        say("The images were not built: no Docker daemon answers. `.ci/docker run make release ...` starts one.")
     tag, files = f"v{release.version}", f"dist/{release.version}"
     say(f"  git tag --annotate --message 'scriptmode {release.version}' {tag} {release.commit}")
     say(f"  git push origin {tag}\n  uv publish {files}/*.whl {files}/*.tar.gz")
-
-
-def digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file by its name."""
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
-
-
-def write_json(path: Path, content: object) -> None:
-    """Write a JSON file."""
-    path.write_text(json.dumps(content, indent=1) + "\n")
-
-
-def now() -> str:
-    """Return the time as in-toto and CycloneDX write it."""
-    return f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def git(*arguments: str) -> str:

@@ -34,7 +34,6 @@ _FILES = (
     "environment.sh",
     "normalise.sh",
     "runtime.sh",
-    "sbom.py",
     "horovod/build_wheel.sh",
     "horovod/in_image.sh",
     "settings/use.sh",
