@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +12,7 @@ from scriptmode.core.text.messages import validate_keys
 from scriptmode.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Mapping
 
 FILE_NAME = "config.yaml"
 #: Environment variables with other locations of the files (SageMaker SDK, "Configuring and using defaults").
@@ -74,160 +74,90 @@ def parse_config(document: Mapping[str, Any] | None, where: str) -> SageMakerCon
     """
     if not document:
         return SageMakerConfig()
-    whole = _Section(document, where)
-    _check_version(whole)
-    sagemaker = whole.section("SageMaker")
-    job = sagemaker.section("TrainingJob", _TRAINING_JOB)
-    vpc = job.section("VpcConfig", {"SecurityGroupIds", "Subnets"})
-    modules = sagemaker.section("PythonSDK").section("Modules")
-    session = modules.section("Session")
-    return SageMakerConfig(
-        role=job.text("RoleArn"),
-        output_kms_key=job.section("OutputDataConfig", {"KmsKeyId"}).text("KmsKeyId"),
-        volume_kms_key=job.section("ResourceConfig", {"VolumeKmsKeyId"}).text("VolumeKmsKeyId"),
-        subnets=vpc.texts("Subnets"),
-        security_group_ids=vpc.texts("SecurityGroupIds"),
-        network_isolation=job.switch("EnableNetworkIsolation"),
-        encrypt_traffic=job.switch("EnableInterContainerTrafficEncryption"),
-        disable_profiler=job.section("ProfilerConfig", {"DisableProfiler"}).switch("DisableProfiler"),
-        debug_hook=modules.section("Estimator").switch("DebugHookConfig"),
-        environment=_environment(job),
-        tags=_tags(job),
-        default_bucket=session.text("DefaultS3Bucket"),
-        default_bucket_prefix=session.text("DefaultS3ObjectKeyPrefix"),
+    if (version := _find(document, "SchemaVersion", where)) != SCHEMA_VERSION:
+        advice = f"begin the file with SchemaVersion: '{SCHEMA_VERSION}', in quotes"
+        raise ConfigError(f"{where}: SchemaVersion is {'missing' if version is None else repr(version)}", advice)
+    found: dict[str, Any] = {}
+    for name, (path, is_right, advice) in _FIELDS.items():
+        value = _find(document, path, where)
+        if value is None:
+            continue
+        if not is_right(value):
+            # The values of environment variables may be secrets.
+            shown = f"of type {type(value).__name__}" if path == _ENVIRONMENT else repr(value)
+            raise ConfigError(f"{where}: {path} is {shown}", advice)
+        found[name] = tuple(value) if isinstance(value, list) else value
+    found["tags"] = tuple((tag["Key"], tag["Value"]) for tag in found.get("tags", ()))
+    return SageMakerConfig(**found)
+
+
+def _find(document: Any, path: str, where: str) -> Any:
+    """Return the value at a path, ``None`` if it is missing; raise `ConfigError` for what leads to it and is wrong."""
+    value, above = document, ""
+    for key in path.split("."):
+        owner = f"{where}: {above or 'the file'}"
+        # A sagemaker.Session may contain any mapping, YAML only dicts.
+        if not hasattr(value, "items"):
+            raise ConfigError(f"{owner} is {value!r}", "write keys and values, or leave it out")
+        known = {
+            field[len(above) + 1 :].partition(".")[0] for field, *_ in _FIELDS.values() if field.startswith(f"{above}.")
+        }
+        # Other sections have keys of other programs; only the case of this one can be wrong.
+        keys = value if above.startswith(_JOB) else [other for other in value if str(other).lower() == key.lower()]
+        validate_keys(owner, keys, known or {key}, error=ConfigError)
+        if key not in value:
+            return None
+        value, above = value[key], f"{above}.{key}".lstrip(".")
+        if value is None:
+            raise ConfigError(f"{where}: {above} is None", "write a value, or leave the key out")
+    return value
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and bool(value) and all(map(_is_text, value))
+
+
+def _is_environment(value: Any) -> bool:
+    return hasattr(value, "items") and all(isinstance(text, str) for pair in value.items() for text in pair)
+
+
+def _are_tags(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and all(
+        hasattr(tag, "keys")
+        and tag.keys() == {"Key", "Value"}
+        and _is_text(tag["Key"])
+        and isinstance(tag["Value"], str)
+        for tag in value
     )
 
 
-_TRAINING_JOB = frozenset(
-    {
-        "EnableInterContainerTrafficEncryption",
-        "EnableNetworkIsolation",
-        "Environment",
-        "OutputDataConfig",
-        "ProfilerConfig",
-        "ResourceConfig",
-        "RoleArn",
-        "Tags",
-        "VpcConfig",
-    }
-)
-
-
-@dataclass(frozen=True)
-class _Section:
-    """A mapping within the file. ``path`` is the keys that lead to it, each followed by a dot."""
-
-    content: Any
-    where: str
-    path: str = ""
-
-    def __post_init__(self) -> None:
-        # A sagemaker.Session may contain any mapping, YAML only dicts.
-        if not hasattr(self.content, "items"):
-            name = self.path.rstrip(".")
-            what = f"{self.where}: {f'{name} is' if name else 'the file contains'} {self.content!r}"
-            raise ConfigError(what, "write keys and values, or leave it out")
-
-    @property
-    def owner(self) -> str:
-        """What the keys belong to: the file, and the keys that lead to it."""
-        name = self.path.rstrip(".")
-        return f"{self.where}: {name or 'the file'}"
-
-    def get(self, key: str) -> Any:
-        """Return a key's value or ``None``; raise `ConfigError` for a key in the wrong case, and for ``null``."""
-        if key in self.content:
-            if self.content[key] is None:
-                raise self.error(key, "write a value, or leave the key out")
-            return self.content[key]
-        for other in self.content:
-            if str(other).lower() == key.lower():
-                raise ConfigError(f"{self.owner} has no key {other!r}", f"did you mean {key!r}?")
-        return None
-
-    def error(self, key: str, advice: str) -> ConfigError:
-        # The values of environment variables may be secrets.
-        value = self.content[key]
-        shown = f"of type {type(value).__name__}" if self.path.endswith("Environment.") else repr(value)
-        return ConfigError(f"{self.where}: {self.path}{key} is {shown}", advice)
-
-    def allow(self, known: Collection[str]) -> None:
-        """Raise `ConfigError` for any other key."""
-        validate_keys(self.owner, self.content, known, error=ConfigError)
-
-    def section(self, key: str, known: Collection[str] | None = None) -> _Section:
-        """Return the mapping below a key, an empty one if the key is missing; raise `ConfigError` for unknown keys."""
-        value = self.get(key)
-        section = _Section({} if value is None else value, self.where, f"{self.path}{key}.")
-        if known is not None:
-            section.allow(known)
-        return section
-
-    def text(self, key: str, *, may_be_empty: bool = False) -> str | None:
-        value = self.get(key)
-        if value is None:
-            return None
-        if not isinstance(value, str):
-            raise self.error(key, f"write a string in quotes: '{value}'")
-        if not value and not may_be_empty:
-            raise self.error(key, "write a string that is not empty, or leave the key out")
-        return value
-
-    def switch(self, key: str) -> bool | None:
-        value = self.get(key)
-        if value is None or isinstance(value, bool):
-            return value
-        raise self.error(key, "write true or false, without quotes")
-
-    def items(self, key: str) -> list[Any]:
-        value = self.get(key)
-        if value is None:
-            return []
-        if not isinstance(value, (list, tuple)):
-            raise self.error(key, "write a list")
-        return list(value)
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        values = self.items(key)
-        if key in self.content and not values:
-            raise self.error(key, "name at least one, or leave the key out")
-        if not all(isinstance(value, str) and value for value in values):
-            raise self.error(key, "write a list of strings")
-        return tuple(values)
-
-
-def _check_version(whole: _Section) -> None:
-    version = whole.get("SchemaVersion")
-    if version is None:
-        raise ConfigError(
-            f"{whole.where}: SchemaVersion is missing", f"begin the file with SchemaVersion: '{SCHEMA_VERSION}'"
-        )
-    if version != SCHEMA_VERSION:
-        raise whole.error(
-            "SchemaVersion", f"write SchemaVersion: '{SCHEMA_VERSION}', in quotes; this is the only supported version"
-        )
-
-
-def _environment(job: _Section) -> dict[str, str] | None:
-    if job.get("Environment") is None:
-        return None
-    section = job.section("Environment")
-    for name in section.content:
-        if not isinstance(name, str):
-            raise ConfigError(f"{job.where}: {section.path.rstrip('.')} has the key {name!r}", "write it in quotes")
-    return {name: section.text(name, may_be_empty=True) or "" for name in section.content}
-
-
-def _tags(job: _Section) -> tuple[tuple[str, str], ...]:
-    tags = []
-    for position, item in enumerate(job.items("Tags")):
-        tag = _Section(item, job.where, f"{job.path}Tags[{position}].")
-        tag.allow({"Key", "Value"})
-        key, value = tag.text("Key"), tag.text("Value", may_be_empty=True)
-        if key is None or value is None:
-            raise ConfigError(f"{job.where}: {tag.path.rstrip('.')} is {item!r}", "write both Key and Value")
-        tags.append((key, value))
-    return tuple(tags)
+_Rule = tuple[Callable[[Any], bool], str]
+_TEXT: _Rule = (_is_text, "write a string that is not empty, in quotes, or leave the key out")
+_TEXTS: _Rule = (_are_texts, "write a list of strings, or leave the key out")
+_SWITCH: _Rule = (lambda value: isinstance(value, bool), "write true or false, without quotes")
+_JOB = "SageMaker.TrainingJob"
+_MODULES = "SageMaker.PythonSDK.Modules"
+_ENVIRONMENT = f"{_JOB}.Environment"
+#: The place of each default, what its value must be, and the advice for another one.
+_FIELDS: dict[str, tuple[str, Callable[[Any], bool], str]] = {
+    "role": (f"{_JOB}.RoleArn", *_TEXT),
+    "output_kms_key": (f"{_JOB}.OutputDataConfig.KmsKeyId", *_TEXT),
+    "volume_kms_key": (f"{_JOB}.ResourceConfig.VolumeKmsKeyId", *_TEXT),
+    "subnets": (f"{_JOB}.VpcConfig.Subnets", *_TEXTS),
+    "security_group_ids": (f"{_JOB}.VpcConfig.SecurityGroupIds", *_TEXTS),
+    "network_isolation": (f"{_JOB}.EnableNetworkIsolation", *_SWITCH),
+    "encrypt_traffic": (f"{_JOB}.EnableInterContainerTrafficEncryption", *_SWITCH),
+    "disable_profiler": (f"{_JOB}.ProfilerConfig.DisableProfiler", *_SWITCH),
+    "debug_hook": (f"{_MODULES}.Estimator.DebugHookConfig", *_SWITCH),
+    "environment": (_ENVIRONMENT, _is_environment, "write the names and the values as strings, in quotes"),
+    "tags": (f"{_JOB}.Tags", _are_tags, "write a list of tags, each with a Key and a Value: strings, in quotes"),
+    "default_bucket": (f"{_MODULES}.Session.DefaultS3Bucket", *_TEXT),
+    "default_bucket_prefix": (f"{_MODULES}.Session.DefaultS3ObjectKeyPrefix", *_TEXT),
+}
 
 
 def _fetch_file(uri: str, variable: str, fetch: Callable[[str], bytes]) -> tuple[str, bytes]:
