@@ -65,7 +65,7 @@ def run(folder: str) -> list[Figure]:
         variables = {"PATH": "/usr/bin:/bin", "AWS_REGION": "us-east-1", "HOME": folder}
         # With pipes the end is seen at once; without them a wait with a timeout looks every 50 ms.
         return subprocess.run(
-            [python, "-c", program], check=True, timeout=60, cwd=folder, env=variables, capture_output=True, text=True
+            [python, "-c", program], check=True, timeout=600, cwd=folder, env=variables, capture_output=True, text=True
         ).stdout
 
     def fresh(python: str, program: str) -> float:

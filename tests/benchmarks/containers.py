@@ -53,7 +53,7 @@ def in_fit(folder: Path, image: str) -> float:
     made = estimator(folder, image, FIRST_LINE)
     begun = time.monotonic_ns()
     job = made.fit(wait=False)
-    job.wait(timeout=120)
+    job.wait(timeout=600)
     return seconds_to_last("\n".join(event.message for event in job.logs()), begun)
 
 
@@ -64,7 +64,7 @@ def in_docker_run(folder: Path, image: str) -> float:
     command = ("docker", "run", "--rm", "--volume", volume, image, "python", "/program.py")
     begun = time.monotonic_ns()
     containers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in HOSTS]
-    said = "\n".join(container.communicate(timeout=120)[0] for container in containers)
+    said = "\n".join(container.communicate(timeout=600)[0] for container in containers)
     return seconds_to_last(said, begun)
 
 

@@ -38,7 +38,7 @@ def run(folder: str) -> list[Figure]:
         variables = {"PATH": f"{Path(command[0]).parent}:/usr/bin:/bin", "FIRST_LINE": str(note)}
         variables |= {"SAGEMAKER_BASE_DIR": str(base), "HOME": folder}
         began = time.monotonic_ns()
-        subprocess.run(command, check=True, timeout=60, env=variables, cwd=folder, capture_output=True)
+        subprocess.run(command, check=True, timeout=600, env=variables, cwd=folder, capture_output=True)
         first, peak = note.read_text().split()
         peaks[label] = int(peak) / 1024
         return (int(first) - began) / 1e6

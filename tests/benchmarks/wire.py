@@ -98,7 +98,7 @@ def run(folder: str) -> list[Figure]:
         endpoint.calls = []
         began = time.monotonic()
         done = subprocess.run(
-            [python, "-c", program], check=False, timeout=60, cwd=folder, env=variables(endpoint, folder),
+            [python, "-c", program], check=False, timeout=600, cwd=folder, env=variables(endpoint, folder),
             capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-2000:]

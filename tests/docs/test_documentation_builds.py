@@ -13,7 +13,7 @@ import scriptmode.doctor
 import scriptmode.planning
 import scriptmode.testing
 
-pytestmark = pytest.mark.timeout(450)
+pytestmark = pytest.mark.timeout(1500)
 
 MODULES = (scriptmode, scriptmode.testing, scriptmode.containers, scriptmode.doctor, scriptmode.planning)
 PUBLIC = {
@@ -30,7 +30,7 @@ def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("docs")
     done = subprocess.run(
         [sys.executable, "-m", "sphinx", "-n", "-W", "--keep-going", "-q", "-d", folder / "trees", DOCS, folder / "html"],
-        check=False, capture_output=True, text=True, timeout=400,
+        check=False, capture_output=True, text=True, timeout=1200,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr

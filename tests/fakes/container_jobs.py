@@ -47,7 +47,7 @@ class ContainerJobs(LocalJobs):
         return {**super().estimator_arguments(), "image_uri": self.image}
 
     def kill_host(self, name, host):
-        subprocess.run(("docker", "kill", self.container(name, host)), check=True, timeout=60, capture_output=True)
+        subprocess.run(("docker", "kill", self.container(name, host)), check=True, timeout=600, capture_output=True)
 
     def remains(self, name):
         label = f"{self.job_folder(name).path}"

@@ -17,6 +17,7 @@ import pytest
 from fakes.command_line import invoke
 from fakes.local_jobs import LocalJobs
 from fakes.processes import until
+from fakes.promptness import stretched
 from faults.damage import KINDS, erase
 
 from scriptmode.cli import completers
@@ -97,7 +98,7 @@ def promptly(what):
         raise TimeoutError(f"{what} hangs")
 
     before = signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(SECONDS)
+    signal.alarm(round(stretched(SECONDS)))
     try:
         yield
     finally:

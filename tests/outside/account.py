@@ -17,7 +17,7 @@ MODELS = ("vision-1",)
 def running_account():
     """Run moto with an account that no other document changed; yield the variables with which boto3 uses it as a role."""
     with aws_server() as endpoint:
-        urllib.request.urlopen(f"{endpoint}/moto-api/reset", data=b"", timeout=60).close()
+        urllib.request.urlopen(f"{endpoint}/moto-api/reset", data=b"", timeout=600).close()
         yield {"AWS_ENDPOINT_URL": endpoint, "AWS_DEFAULT_REGION": "eu-west-1", **fill_account(endpoint)}
 
 

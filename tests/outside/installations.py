@@ -165,7 +165,7 @@ def _version(python: str) -> str | None:
     try:
         done = subprocess.run(
             [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
-            check=False, capture_output=True, text=True, timeout=60,
+            check=False, capture_output=True, text=True, timeout=600,
         )  # fmt: skip
     except OSError:
         return None

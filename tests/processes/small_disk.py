@@ -59,7 +59,7 @@ def run_on_small_disk(disk, options, *words):
     script = 'mount -t tmpfs -o "$1" tmpfs "$2" && shift 2 && exec "$@"'
     return subprocess.run(
         [*_namespace(), "sh", "-c", script, "sh", options, str(disk), *words],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ def command(here, *words):
     """Run the program in the directory, in a locale that has no such bytes; its data directory is there."""
     variables = {os.fsencode(name): os.fsencode(value) for name, value in os.environ.items()}
     variables.update({b"SCRIPTMODE_DATA_DIR": here + b"/jobs \xfb", b"PYTHONIOENCODING": b"utf-8:strict"})
-    return subprocess.run((PROGRAM, *words), cwd=here, env=variables, capture_output=True, timeout=120, check=False)
+    return subprocess.run((PROGRAM, *words), cwd=here, env=variables, capture_output=True, timeout=600, check=False)
 
 
 @pytest.mark.parametrize("mode", ["File", "FastFile"])

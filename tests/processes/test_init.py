@@ -10,7 +10,7 @@ from fakes.command_line import program
 def test_the_job_runs_as_it_is(here):
     done = program("init", "my first")
     assert done.stdout.splitlines()[-1] == "run it: scriptmode run --file 'my first/job.toml'"
-    ran = program("run", "--file", "my first/job.toml", "--job-name", "first", "--plain", timeout=180)
+    ran = program("run", "--file", "my first/job.toml", "--job-name", "first", "--plain", timeout=600)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     rows = json.loads(program("metrics", "first", "loss", "val_loss", "--json").stdout)
     losses = [row["value"] for row in rows if row["metric_name"] == "loss"]

@@ -106,7 +106,7 @@ def test_a_signal_to_the_client_stops_the_job_that_runs(folder, number, code):
         job = TrainingJob.attach(name)
         until(lambda: any("step 3" in line.message for line in job.logs()))
         process.send_signal(number)
-        assert process.wait(timeout=60) == code
+        assert process.wait(timeout=600) == code
     until(lambda: job.ended)
     assert job.status == "Stopped"
 

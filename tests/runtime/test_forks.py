@@ -21,7 +21,7 @@ except forks.ForkError as error:
 @pytest.mark.parametrize("fork", ["forks.fork()", "forks.popen(['true'], lambda: None)"])
 def test_a_fork_beside_a_thread_is_refused_with_the_names_of_all_threads(fork):
     program = WITH_A_THREAD.format(fork=fork)
-    done = subprocess.run((sys.executable, "-c", program), check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run((sys.executable, "-c", program), check=True, capture_output=True, text=True, timeout=600)
     assert done.stdout == (
         "process PID has 2 threads (MainThread, feeder) and must not fork; start the work in an interpreter of its own\n"
     )

@@ -155,4 +155,4 @@ for child in children:
 def test_a_process_writes_its_stacks_and_runs_a_hidden_sitecustomize(tmp_path, customized):
     (tmp_path / "sitecustomize.py").write_text(f"import sys; sys.customized = {customized!r}")
     variables = {"PATH": os.defpath, **stack_variables(str(tmp_path), {"PYTHONPATH": str(tmp_path)})}
-    assert subprocess.check_output([sys.executable, "-c", STACKS], env=variables, text=True, timeout=60) == "True\n"
+    assert subprocess.check_output([sys.executable, "-c", STACKS], env=variables, text=True, timeout=600) == "True\n"

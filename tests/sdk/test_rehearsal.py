@@ -279,7 +279,7 @@ def test_a_signal_to_the_client_ends_the_job(estimator, tmp_path, number, code):
     logs = tmp_path / "data" / "jobs"
     until(lambda: any("up" in path.read_text() for path in logs.glob("*/logs/*.log")))
     os.kill(process.pid, number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     assert process.returncode == code
     assert not list((tmp_path / "temporary").glob("scriptmode-rehearsal-*"))
     states = [JobFolder(path).read_state() for path in logs.iterdir()]
@@ -326,7 +326,7 @@ def test_the_fixture_fails_the_test_of_a_job_that_is_not_ready(tmp_path):
     )
     own = f"--basetemp={tmp_path / 'temporary'}"
     words = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", own, "test_training.py")
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 1
     assert "verdict: not ready: 1 problem" in done.stdout
     assert "1 failed" in done.stdout

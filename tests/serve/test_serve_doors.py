@@ -203,7 +203,7 @@ def test_an_unsigned_body_is_not_read(tmp_path, s3):
     with serving(tmp_path, "--s3", s3, environment={"TMPDIR": str(temporary)}) as api:
         host, port = api.server.url[len("http://") :].split(":")
         for path in ("/data/x", "/"):
-            with socket.create_connection((host, int(port)), timeout=60) as each:
+            with socket.create_connection((host, int(port)), timeout=600) as each:
                 head = f"PUT {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 600000000\r\n\r\n"
                 each.sendall(head.encode())
                 sent = 0
@@ -227,7 +227,7 @@ def test_an_unsigned_body_is_not_read(tmp_path, s3):
 )
 def test_headers_that_two_readers_understand_differently_are_refused(api, headers, status):
     host, port = api.server.url[len("http://") :].split(":")
-    with socket.create_connection((host, int(port)), timeout=60) as each:
+    with socket.create_connection((host, int(port)), timeout=600) as each:
         target = "X-Amz-Target: SageMaker.ListTrainingJobs\r\n" if status == 413 else ""
         path = "/a-bucket-of-doors" if status == 200 else "/"
         each.sendall(f"PUT {path} HTTP/1.1\r\nHost: {host}:{port}\r\n{target}{headers}\r\n\r\n".encode())
@@ -240,7 +240,7 @@ def test_the_body_of_a_refused_request_is_awaited_for_some_seconds_only(tmp_path
     AccessKeys(tmp_path / "data").create()
     with serving(tmp_path, "--s3", "memory") as api:
         host, port = api.server.url[len("http://") :].split(":")
-        with socket.create_connection((host, int(port)), timeout=60) as each:
+        with socket.create_connection((host, int(port)), timeout=600) as each:
             each.sendall(f"PUT /data/x HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 5000000\r\n\r\n".encode())
             began = time.monotonic()
             with suppress(OSError):
