@@ -27,7 +27,8 @@ COUNTS = """
     print("from", first, flush=True)
     for step in range(first, 10):
         print("step", step, flush=True)
-        saved.write_text(str(step + 1))
+        saved.with_name("draft").write_text(str(step + 1))
+        saved.with_name("draft").rename(saved)
         time.sleep(0.2 if first else 4)
 """
 
