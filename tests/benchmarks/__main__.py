@@ -16,7 +16,7 @@ from scriptmode.core.text.messages import did_you_mean
 #: In the order in which they run.
 NAMES = (
     "client", "wire", "launcher", "cluster", "containers", "training", "reader", "streams", "first_step",
-    "footprint", "live_view", "command_line", "plan", "entry_point", "slurm",
+    "footprint", "live_view", "command_line", "entry_point", "slurm",
 )  # fmt: skip
 
 

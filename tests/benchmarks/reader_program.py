@@ -2,7 +2,7 @@
 
     reader_program.py FOLDER ROUNDS BYTES
 
-``FOLDER`` is to be in memory, ``BYTES`` is the size of each file of records. Everything is drained inside TensorFlow, as
+``FOLDER`` is to be in memory, ``BYTES`` is the size of the file of records. Everything is drained inside TensorFlow, as
 its next stage would: Python takes longer for an element than the reader does.
 """
 
@@ -19,8 +19,8 @@ import tensorflow as tf
 from scriptmode_runtime.tensorflow import PipeModeDataset
 
 FILE = int(sys.argv[3])
-#: Bytes of a record, records of a vector, bytes of a stream.
-SIZES = {"100 B": (100, 4096, 4 * FILE), "3 KB": (3_000, 256, 16 * FILE), "150 KB": (150_000, 16, 16 * FILE)}
+#: Bytes of a record, records of a vector.
+RECORD, BATCH = 3_000, 256
 #: Elements to pass over: more than there are, less than an int32 holds.
 ALL = (1 << 31) - 1
 WRITE = """
@@ -72,40 +72,21 @@ class Bench:
 
         return self.through(path, stream, read)
 
-    def pipe(self, path, stream, batch_size):
-        pipes = PipeModeDataset("train", "TFRecord", batch_size=batch_size)
-        iterator = iter(pipes.take(ALL).skip(ALL))
+    def vectors(self, path, stream):
+        iterator = iter(PipeModeDataset("train", "TFRecord", batch_size=BATCH).take(ALL).skip(ALL))
         rate = self.through(path, stream, lambda _: list(iterator))
         self.epoch += 1
         return rate
 
-    def files(self, path, stream, batch_size):
-        times = stream // path.stat().st_size
-        iterator = iter(tf.data.TFRecordDataset([str(path)] * times).batch(batch_size).take(ALL).skip(ALL))
-        began = time.perf_counter()
-        list(iterator)
-        return path.stat().st_size * times / (time.perf_counter() - began) / 1e6
-
 
 def main():
     bench = Bench(Path(sys.argv[1]))
-    paths = {}
-    for name, (size, _, _) in SIZES.items():
-        paths[name] = bench.base / str(size)
-        with tf.io.TFRecordWriter(str(paths[name])) as writer:
-            for _ in range(FILE // size):
-                writer.write(os.urandom(size))
+    path, stream = bench.base / "records", 16 * FILE
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for _ in range(FILE // RECORD):
+            writer.write(os.urandom(RECORD))
     for number in range(int(sys.argv[2]) + 1):
-        rates = {"version": tf.__version__}
-        for name, (_, batch_size, stream) in SIZES.items():
-            path = paths[name]
-            rates[name] = {
-                "cat": bench.cat(path, stream),
-                "vectors": bench.pipe(path, stream, batch_size),
-                "scalars": bench.pipe(path, stream, None),
-            }
-        _, batch_size, stream = SIZES["3 KB"]
-        rates["3 KB"]["files in vectors"] = bench.files(paths["3 KB"], stream // 2, batch_size)
+        rates = {"version": tf.__version__, "cat": bench.cat(path, stream), "vectors": bench.vectors(path, stream)}
         if number:  # the first one warms up
             print(json.dumps(rates), flush=True)
     bench.writer.stdin.close()

@@ -116,8 +116,6 @@ def run(folder: str) -> list[Figure]:
         Figure("a fresh process to CreateTrainingJob on the wire", ours, "ms"),
         Figure("the same calls in plain boto3", plain, "ms"),
         Figure("the same with sagemaker v2", theirs, "ms"),
-        Figure("scriptmode / plain boto3", ours / plain, "x", 1.3),
-        Figure("sagemaker v2 / scriptmode", theirs / ours, "x", 4, at_most=False),
         Figure("calls of fit(wait=False)", calls["ours"], "", 3),
         Figure("the same with sagemaker v2, its reports to its makers included", calls["theirs"], ""),
     ]

@@ -6,7 +6,6 @@ Containers train by an image with TensorFlow, in tests/containers/test_container
 import re
 import subprocess
 import sys
-import tarfile
 from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -104,16 +103,6 @@ def test_two_hosts_train_one_model(jobs, entry_point, distribution, sharded, lay
     accuracy = accuracy_read_back(job)
     assert accuracy == pytest.approx(float(results["accuracy"]), abs=0.002)
     assert accuracy > 0.6
-
-
-# In each run two containers train with such a ring, and tests/processes/test_runtime_mpi.py has its ranks on two hosts.
-@pytest.mark.thorough
-@pytest.mark.mpi
-def test_two_ranks_on_each_of_two_hosts_are_one_ring(jobs):
-    job = fit(jobs, "train_hvd.py", MPI(processes_per_host=2), **{"steps-per-epoch": 5})
-    assert summary(job)["trainers"] == "4"
-    with tarfile.open(local(job.model_data)) as archive:
-        assert any(name.endswith("saved_model.pb") for name in archive.getnames())
 
 
 @pytest.mark.skipif(WITH_TF_ESTIMATOR, reason="the hosts' Keras is Keras 2; containers train with Keras 3")

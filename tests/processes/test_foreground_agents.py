@@ -236,26 +236,6 @@ def test_hosts_that_the_engine_ended_interrupt_the_job(runs):
     assert runs.statuses()[-2:] == ["Training", "Interrupted"]
 
 
-def test_a_killed_host_agent_of_a_machine_that_is_there_fails_the_job(runs):
-    runs.create(spot=False)
-    with runs.start(reason="unknown", text="") as agent:
-        runs.until_line(agent, "up at")
-        os.kill(recorded(runs.folder)["agent of algo-1"].pid, signal.SIGKILL)
-        assert agent.wait(600) == 1
-    assert "was killed by SIGKILL, and so were its hosts" in runs.describe()["FailureReason"]
-    assert not runs.is_requeued()
-
-
-def test_a_killed_host_agent_interrupts_spot_training(runs):
-    runs.create()
-    with runs.start(reason="unknown", text="") as agent:
-        runs.until_line(agent, "up at")
-        os.kill(recorded(runs.folder)["agent of algo-1"].pid, signal.SIGKILL)
-        assert agent.wait(600) == 1
-    assert runs.is_requeued()
-    assert "was killed by SIGKILL" in runs.describe()["SecondaryStatusTransitions"][-1]["StatusMessage"]
-
-
 @pytest.mark.parametrize("process", ["agent of algo-1", "algo-1"])
 def test_a_host_whose_machine_is_lost_interrupts_the_job_before_the_engine_knows(runs, process):
     runs.create()

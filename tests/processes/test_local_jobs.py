@@ -109,11 +109,6 @@ def test_the_hosts_interpreter_is_the_one_given(tmp_path):
     platform.close()
 
 
-def test_an_interpreter_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(PlatformError, match="no/such/python"):
-        LocalJobs(tmp_path, python="/no/such/python").start("pass")
-
-
 def test_the_client_keeps_no_child_and_no_warning(jobs):
     code = f"""
 import gc, os, sys

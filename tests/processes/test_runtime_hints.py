@@ -11,33 +11,12 @@ from fakes.host_folders import write_host, write_job
 from processes.launchers import ENTRYPOINTS, host
 from references import environment
 
-LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29))\n"
-PARSER = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--data', required=True)\nparser.parse_args()\n"
-
-FAILURES = {
-    "out of memory": (f"{LIMITED}bytearray(1 << 40)", "The host ran out of memory: "),
-    "no memory for a child": (f"{LIMITED}import mmap; mmap.mmap(-1, 1 << 40)", "The host ran out of memory: "),
-    "disk full": ("with open('/dev/full', 'w') as file: file.write('x')", "The disk is full: "),
-    "missing module": ("import no_such_module.below", "no_such_module is not installed in "),
-    "module shadowed": ("import shadowed_random", "A file of the source has the name of a module"),
-    "crash": ("import ctypes; ctypes.string_at(0)", "Usually a library crashed: "),
-}
-
 
 def first_lines(launcher, timeout=600):
     launcher.wait(timeout)
     lines = launcher.failure.splitlines()
     assert len(lines) > 1, launcher.output
     return lines[0], lines[1]
-
-
-@pytest.mark.parametrize(("script", "advice"), FAILURES.values(), ids=FAILURES.keys())
-def test_the_second_line_of_a_failure_file_is_the_next_step(tmp_path, launch, script, advice):
-    code = {"train.py": script, "shadowed_random.py": "import shadowed_random; shadowed_random.x"}
-    launcher = launch(write_host(tmp_path / "algo-1", code=code, sagemaker_program="train.py"))
-    first, second = first_lines(launcher)
-    assert first.startswith("algo-1, script: ")
-    assert second.startswith(advice)
 
 
 def test_a_module_beside_the_program_of_a_package_is_imported_from_the_package(tmp_path, launch):
@@ -72,39 +51,6 @@ def test_a_port_that_is_taken_is_looked_for_elsewhere(tmp_path, launch):
         assert first_lines(launch(host(tmp_path, script)))[1].startswith(
             "A port of this task is held by another program: "
         )
-
-
-@pytest.mark.parametrize(
-    ("hyperparameters", "advice"),
-    [
-        ({"data": "x", "lr": 0.1}, "Each hyperparameter is given to the script as --name value"),
-        ({"data": "x", "model_dir": "s3://b/model"}, "TensorFlow jobs are given --model_dir"),
-        ({}, "What the script's parser requires is given as a hyperparameter"),
-    ],
-    ids=["one too many", "model_dir", "one missing"],
-)
-def test_arguments_that_a_parser_does_not_take_are_hyperparameters(tmp_path, launch, hyperparameters, advice):
-    first, second = first_lines(launch(host(tmp_path, PARSER, **hyperparameters)))
-    assert first == "algo-1, script: exit code 2"
-    assert second.startswith(advice)
-
-
-@pytest.mark.parametrize(
-    ("script", "code", "advice"),
-    [
-        ("no-such-tool --fast", 127, "no-such-tool is not installed on this host"),
-        ("./train.txt", 126, "./train.txt is not executable"),
-        ("exit 127", 127, "A command was not found"),
-        ("exit 126", 126, "A command is not executable"),
-        ("python -c 'import os; os.kill(os.getpid(), 9)'", 137, "If it was not killed on purpose, memory ran out"),
-    ],
-)
-def test_a_shell_scripts_exit_code_has_a_hint(tmp_path, launch, script, code, advice):
-    files = {"run.sh": f"#!/bin/sh\n{script}\n", "train.txt": "no program"}
-    launcher = launch(write_host(tmp_path / "algo-1", code=files, sagemaker_program="run.sh"))
-    first, second = first_lines(launcher)
-    assert first == f"algo-1, script: exit code {code}"
-    assert second.startswith(advice)
 
 
 # --- with TensorFlow

@@ -12,36 +12,6 @@ from fakes.host_folders import write_host
 from processes.launchers import ENTRYPOINTS, alive, child, host, until
 
 
-def test_a_failure_file_of_an_earlier_run_is_forgotten(tmp_path, launch):
-    base = host(tmp_path, "pass")
-    (base / "output").mkdir()
-    (base / "output" / "failure").write_text("old")
-    launcher = launch(base)
-    assert launcher.wait() == 0
-    assert not launcher.failure
-
-
-@pytest.mark.parametrize(
-    ("program", "files"),
-    [
-        pytest.param(
-            "run.sh",
-            {"run.sh": 'echo "it ran with $1 $2"; python -c "import sys; print(sys.executable)"'},
-            id="shell script",
-        ),
-        pytest.param("tool", {"tool": '#!/bin/sh\necho "it ran with $1 $2"\n'}, id="executable"),
-        pytest.param("train.py", {"train.py": "import sys; print('it ran with', *sys.argv[1:])"}, id="script"),
-        pytest.param(
-            "pkg/train.py", {"pkg/train.py": "import sys; print('it ran with', *sys.argv[1:])"}, id="script in a folder"
-        ),
-    ],
-)
-def test_every_kind_of_program_runs(tmp_path, launch, program, files):
-    launcher = launch(write_host(tmp_path / "algo-1", code=files, sagemaker_program=program, epochs=2))
-    assert launcher.wait() == 0, launcher.output
-    assert "it ran with --epochs 2\n" in launcher.output
-
-
 @pytest.mark.parametrize(
     ("hyperparameters", "said"),
     [
@@ -84,16 +54,6 @@ def test_sigint_is_forwarded_and_shows_in_the_exit_code(tmp_path, launch):
     launcher.send(signal.SIGINT)
     assert launcher.wait() == 130
     assert "KeyboardInterrupt" in launcher.output
-
-
-def test_requirements_that_cannot_be_met_show_the_end_of_pips_output(tmp_path, launch):
-    code = {"train.py": "print('never')", "requirements.txt": "/absent/package.whl\n"}
-    cluster = {"isolate_requirements": True}
-    launcher = launch(write_host(tmp_path / "algo-1", code=code, cluster=cluster, sagemaker_program="train.py"))
-    assert launcher.wait(600) == 1
-    assert launcher.failure.startswith("algo-1, requirements: exit code 1\n")
-    assert "/absent/package.whl" in launcher.failure
-    assert "never" not in launcher.output
 
 
 def test_a_second_sigint_does_not_wait_for_a_deaf_script(tmp_path, launch):

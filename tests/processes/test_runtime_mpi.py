@@ -30,26 +30,6 @@ def test_each_rank_has_the_arguments_of_its_own_host(tmp_path, launch):
         assert launchers[0].output.count(f"rank of {name} reads /of/{name}") == 2
 
 
-def test_every_rank_has_the_variables_with_which_pytorch_and_jax_find_each_other(tmp_path, launch):
-    script = "import json, os; print('has', json.dumps({k: os.environ.get(k) for k in %r}), flush=True)"
-    names = [
-        "RANK",
-        "LOCAL_RANK",
-        "WORLD_SIZE",
-        "LOCAL_WORLD_SIZE",
-        "MASTER_ADDR",
-        "MASTER_PORT",
-        "JAX_COORDINATOR_ADDRESS",
-    ]
-    job = write_job(tmp_path / "job", 2, {"train.py": script % names}, **MPI)
-    launchers = [launch(base, MASTER_PORT="29999") for base in job.values()]
-    assert [launcher.wait() for launcher in launchers] == [0, 0], launchers[0].output
-    cluster = json.loads((job["algo-2"] / "input" / "config" / "scriptmode.json").read_text())
-    coordinator = f"127.0.0.1:{cluster['hosts']['algo-1']['ports']['jax']}"
-    found = sorted(list(json.loads(text).values()) for text in re.findall(r"has (\{.*\})", launchers[0].output))
-    assert found == [[str(rank), str(rank), "4", "4", "127.0.0.1", "29999", coordinator] for rank in range(4)]
-
-
 JAX = """
 import jax
 jax.distributed.initialize()
@@ -67,20 +47,6 @@ def test_jax_finds_its_processes(tmp_path, launch):
     ]
     assert [launcher.wait() for launcher in launchers] == [0, 0], launchers[0].output
     assert sorted(re.findall(r"process (\d) has \[0, 1, 2, 3\]", launchers[0].output)) == ["0", "1", "2", "3"]
-
-
-@pytest.mark.parametrize(
-    ("module", "said"),
-    [
-        ("horovod.absent", "horovod was found, but it has no absent: "),
-        ("horovod_that_is_absent", "horovod_that_is_absent is not installed in {}: give the directory of your file"),
-    ],
-)
-def test_a_missing_module_of_a_rank_has_a_hint_of_one_line(tmp_path, launch, module, said):
-    code = {"train.py": f"raise ModuleNotFoundError(\"No module named '{module}'\")"}
-    launcher = launch(write_job(tmp_path / "job", 1, code, **MPI)["algo-1"])
-    assert launcher.wait() == 1
-    assert launcher.failure.splitlines()[1].startswith(said.format(sys.executable))
 
 
 def test_a_rank_starts_with_the_signals_a_shell_would_give_it(tmp_path, launch):

@@ -186,7 +186,8 @@ def pairs(argv, option):
 
 
 def test_mpirun_has_the_options_users_rely_on(tmp_path):
-    argv = plan(tmp_path / "1", 2, major=4, **MPI).main.argv
+    argv = plan(tmp_path / "1", 2, major=4, sagemaker_mpi_num_processes=3, **MPI).main.argv
+    assert pairs(argv, "-np") == ["3"]
     assert "--tag-output" not in plan(tmp_path / "2", 2, prefix="0", **MPI).main.argv
     parameters = {argv[at + 1]: argv[at + 2] for at, word in enumerate(argv) if word == "--mca"}
     assert parameters == {
@@ -208,10 +209,39 @@ def test_mpirun_has_the_options_users_rely_on(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("instance_type", "fabric"),
+    [
+        ("ml.c5.xlarge", []),
+        ("ml.p3dn.24xlarge", ["FI_PROVIDER=efa", "NCCL_PROTO=simple"]),
+        ("ml.p4d.24xlarge", ["FI_PROVIDER=efa", "NCCL_PROTO=simple", "FI_EFA_USE_DEVICE_RDMA=1"]),
+        ("ml.g4dn.8xlarge", ["FI_PROVIDER=efa", "NCCL_PROTO=simple"]),
+        ("ml.trn1.32xlarge", ["FI_PROVIDER=efa", "NCCL_PROTO=simple", "FI_EFA_USE_DEVICE_RDMA=1"]),
+        ("ml.p5en.48xlarge", ["FI_PROVIDER=efa"]),
+        ("ml.p6-b200.48xlarge", ["FI_PROVIDER=efa"]),
+    ],
+)
+def test_ranks_have_variables_of_the_fabric_and_none_of_the_first_hosts_credentials(tmp_path, instance_type, fabric):
+    base = write_host(tmp_path / "ml", code={"train.py": ""}, sagemaker_program="train.py", **MPI)
+    here = environment.read(str(base), {"LD_LIBRARY_PATH": "/opt/lib", "AWS_SECRET_ACCESS_KEY": "secret"})
+    resources = {**here.resource_config, "current_instance_type": instance_type, "network_interface_name": "ethwe"}
+    here = here._replace(machine=Machine(4, 0, 2), mpirun=Mpirun("mpirun", 4), resource_config=resources)
+    argv = plan_for(here, user_code.command(here)).main.argv
+    exported = pairs(argv, "-x")
+    assert [word for word in exported if word.startswith(("FI_", "NCCL_PROTO"))] == fabric
+    assert {"LD_LIBRARY_PATH", "NCCL_SOCKET_IFNAME=ethwe"} <= set(exported)
+    assert not [word for word in exported if word.startswith("AWS_")]
+    # One for each Neuron core.
+    assert pairs(argv, "-np") == ["2"]
+
+
+@pytest.mark.parametrize(
     ("options", "there", "gone"),
     [
         pytest.param("-x 'A=b c'", ["-x", "A=b c"], None, id="quoted"),
         pytest.param("--NCCL_DEBUG WARN", ["-x", "NCCL_DEBUG=WARN"], "NCCL_DEBUG=INFO", id="level as a word"),
+        pytest.param(
+            "--NCCL_DEBUG=WARN", ["-x", "NCCL_DEBUG=WARN"], "NCCL_DEBUG=INFO", id="level behind an equals sign"
+        ),
         pytest.param("-x NCCL_DEBUG=WARN", ["-x", "NCCL_DEBUG=WARN"], "NCCL_DEBUG=INFO", id="level as a variable"),
         pytest.param("-bind-to core", ["--bind-to", "core"], None, id="one dash"),
         pytest.param("-mca btl tcp,self", ["--mca", "btl", "tcp,self"], "^openib", id="parameter of ours"),

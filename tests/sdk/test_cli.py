@@ -93,19 +93,6 @@ def test_a_status_is_accepted_in_every_case():
     assert invoke("list", "--status", "completed").stderr == "no such training jobs on this machine\n"
 
 
-@pytest.mark.parametrize("words", [["run", "a.py"], ["rm", "--older-than", "1d"], ["serve", "key"]], ids=" ".join)
-def test_a_data_directory_that_is_a_file_is_named(words, tmp_path, monkeypatch):
-    file = tmp_path / "a.py"
-    file.touch()
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(file))
-    done = invoke(*words)
-    assert done.exit_code == 1
-    assert (
-        done.stderr
-        == f"scriptmode: SCRIPTMODE_DATA_DIR is '{file}', which is a file; set the variable to a directory\n"
-    )
-
-
 def test_the_package_runs_as_the_command():
     done = subprocess.run([sys.executable, "-m", "scriptmode", "list", "--json"], check=True, capture_output=True, text=True, timeout=600)  # fmt: skip
     assert json.loads(done.stdout) == []

@@ -412,7 +412,6 @@ def test_an_interrupted_wait_says_how_to_come_back(code, capsys, monkeypatch, is
 
 ATTACHED = {
     "mpi": {"distribution": MPI(4, "-x A=b"), "hyperparameters": {"epochs": 3, "name": "x y"}},
-    "spot": {"use_spot_instances": True, "max_run": 5, "max_wait": 6, "checkpoint_s3_uri": "s3://c/k"},
     "groups": {
         "instance_count": None,
         "instance_type": None,
@@ -420,15 +419,8 @@ ATTACHED = {
         "distribution": MPI(instance_groups=("b",)),
     },
     "no script": {"entry_point": None, "source_dir": None, "hyperparameters": {"k": "10"}},
-    "others": {
-        "subnets": ["subnet-1"], "security_group_ids": ["sg-1"], "enable_network_isolation": True,
-        "training_repository_access_mode": "Vpc", "training_repository_credentials_provider_arn": "arn:l",
-        "enable_infra_check": True, "enable_remote_debug": False, "enable_session_tag_chaining": True,
-        "keep_alive_period_in_seconds": 9, "volume_kms_key": "v", "training_plan": "arn:p", "output_kms_key": "k",
-        "metric_definitions": [{"Name": "a", "Regex": "b"}], "container_entry_point": ["e"],
-        "disable_output_compression": True, "instance_placement_config": {"EnableMultipleJobs": True},
-    },
-}  # fmt: skip
+    "isolated": {"enable_network_isolation": True, "enable_remote_debug": False},
+}
 
 
 @pytest.mark.parametrize("arguments", ATTACHED.values(), ids=ATTACHED)

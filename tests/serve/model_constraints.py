@@ -1,20 +1,15 @@
-"""Requests that each break one constraint of the service's model, and whether `scriptmode serve` refuses them.
-
-``python -m tests.serve.model_constraints`` prints the figures of each operation.
-"""
+"""Requests that each break one constraint of the service's model, and whether `scriptmode serve` refuses them."""
 
 import copy
 import io
 import json
-import tempfile
-from collections import ChainMap, Counter
+from collections import ChainMap
 from dataclasses import dataclass
 from typing import Any
 
 from botocore.loaders import Loader
 
 from scriptmode.core.request.service_model import compiled
-from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
 from scriptmode.serve.application import Application
 from scriptmode.serve.guard import Guard
@@ -232,22 +227,3 @@ def problem(app, operation, case):
 def root_of(operation):
     """Return the name of the shape of an operation's request."""
     return MODEL["operations"][operation]["input"]["shape"]
-
-
-def main():
-    """Print how many constraints each operation has, how many a request can break, and how many are refused."""
-    print(f"{'operation':43}constraints  breakable  refused")
-    total = Counter()
-    with tempfile.TemporaryDirectory() as folder:
-        app = application(LocalPlatform(data_dir=folder))
-        for operation in OPERATIONS:
-            found = list(cases(root_of(operation)))
-            breakable = [case for case in found if case.request is not None]
-            refused = sum(not problem(app, operation, case) for case in breakable)
-            total.update(constraints=len(found), breakable=len(breakable), refused=refused)
-            print(f"{operation:43}{len(found):11}{len(breakable):11}{refused:9}")
-    print(f"{'total':43}{total['constraints']:11}{total['breakable']:11}{total['refused']:9}")
-
-
-if __name__ == "__main__":
-    main()

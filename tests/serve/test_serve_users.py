@@ -163,11 +163,6 @@ def test_a_missing_bucket_is_told_alike_of_source_and_input(api):
         )
 
 
-def test_an_operation_that_is_not_served_is_one_of_a_service(api):
-    text = refusal(api.client("logs").describe_log_groups)
-    assert text.startswith("scriptmode serve does not have the operation DescribeLogGroups of CloudWatch Logs; it has")
-
-
 def test_a_job_without_a_source_fails_for_that(api):
     reason = api.run("", HyperParameters={"sagemaker_program": "train.py"})["FailureReason"]
     assert "there is no source: the hyperparameter sagemaker_submit_directory is missing" in reason

@@ -28,10 +28,10 @@ class Toolkit:
         self._folder = folder
         self._process = process
 
-    def ask(self, about, case, **details):
+    def ask(self, about, case):
         """Give the toolkit's answer for a case, or ``{"error": ...}``; the case stays written."""
         self.write(case)
-        question = {"about": about, "variables": variables(case, self._folder), **details}
+        question = {"about": about, "variables": variables(case, self._folder)}
         self._process.stdin.write(json.dumps(question) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
@@ -76,7 +76,8 @@ def our_script(here):
 
 def our_cluster(here):
     """Give what our plan starts on this host, in the words of `probe.cluster`."""
-    plan = our_plan(here)
+    here = here._replace(machine=Machine(4, 0, 0), mpirun=Mpirun("mpirun", 4), node=here.cluster.lead.name)
+    plan = plan_for(here, user_code.command(here))
     configs = {spec.name: json.loads(spec.env["TF_CONFIG"]) for spec in plan.services if "TF_CONFIG" in spec.env}
     main = plan.main.env.get("TF_CONFIG") if plan.main else None
     server = configs.get("ps")
@@ -87,25 +88,11 @@ def our_cluster(here):
     }
 
 
-def our_plan(here, gpus=0, neurons=0):
-    """Return our plan on a machine with this number of accelerators and the Open MPI that the toolkit's options are for."""
-    here = here._replace(machine=Machine(4, gpus, neurons), mpirun=Mpirun("mpirun", 4), node=here.cluster.lead.name)
-    here = here._replace(python=str(reference() / "python"))
-    return plan_for(here, user_code.command(here))
-
-
 def answers(toolkit):
     found = {}
     for case in clusters.CLUSTERS:
         theirs = {"cluster": toolkit.ask("cluster", case)}
         found[case.id] = {"theirs": theirs, "ours": {"cluster": _ours(toolkit, case)}}
-    for case in clusters.MPIRUN:
-        gpus, neurons = clusters.ACCELERATORS.get(case.id.rpartition("machine with ")[2], (0, 0))
-        words = toolkit.ask("mpirun", case, gpus=gpus, neurons=neurons)
-        plan = our_plan(toolkit.read(case), gpus, neurons)
-        files = {file.path: file.content for file in plan.files}
-        theirs = {"mpirun": asked(words[1:], {})}
-        found[case.id] = {"theirs": theirs, "ours": {"mpirun": asked(plan.main.argv[1:], files)}}
     return found
 
 
@@ -114,38 +101,3 @@ def _ours(toolkit, case):
         return our_cluster(toolkit.read(case))
     except RuntimeFailure as error:
         return {"error": str(error)}
-
-
-#: Options that are followed by a value, beside those below that are taken apart.
-VALUED = {"bind-to", "map-by"}
-
-
-def asked(words, files):
-    """Take the words after ``mpirun`` apart; one or two dashes are the same, and a later word wins."""
-    found = {"hosts": {}, "mca": {}, "exports": {}, "options": {}, "flags": []}
-    rest = iter(words)
-    for word in rest:
-        name = word.lstrip("-")
-        if not word.startswith("-"):
-            found["program"] = [word, *rest]
-        elif name == "np":
-            found["ranks"] = next(rest)
-        elif name == "host":
-            found["hosts"] = dict(_slots(host, ":") for host in next(rest).split(","))
-        elif name == "hostfile":
-            found["hosts"] = dict(_slots(line, " slots=") for line in files[next(rest)].splitlines())
-        elif name == "mca":
-            found["mca"].update([(next(rest), next(rest))])
-        elif name == "x":
-            variable, equals, value = next(rest).partition("=")
-            found["exports"][variable] = value if equals else None
-        elif name in VALUED:
-            found["options"][name] = next(rest)
-        else:
-            found["flags"] = sorted({*found["flags"], name})
-    return found
-
-
-def _slots(text, between):
-    host, _, slots = text.partition(between)
-    return host, int(slots or 1)

@@ -1,6 +1,6 @@
-"""Jobs of several hosts: what each host is told of the cluster, and what the first one runs ``mpirun`` with."""
+"""Jobs of several hosts: what each host is told of the cluster."""
 
-from contract.toolkit.case import Case, encoded, only_host
+from contract.toolkit.case import Case, encoded
 from contract.toolkit.settings import MIXED, WHOLE
 
 STRATEGIES = {
@@ -57,55 +57,4 @@ CLUSTERS = [
     grouped("mirrored, groups not named", "algo-3", "trainers", **STRATEGIES["mirrored"]),
     Case("cluster: mirrored, one group", encoded(**STRATEGIES["mirrored"]), {**WHOLE, "current_host": "algo-3"}),
     *(Case(f"cluster: {name}", encoded(**{f"sagemaker_{name}_enabled": True})) for name in NOT_OURS),
-]
-
-
-def ranks(name, count=2, interface="eth0", instance="ml.p3.16xlarge", **hyperparameters):
-    """A case of the first of ``count`` hosts."""
-    hosts = [f"algo-{number}" for number in range(1, count + 1)]
-    resources = only_host(hosts=hosts, network_interface_name=interface, current_instance_type=instance)
-    return Case(f"mpirun: {name}", encoded(sagemaker_mpi_enabled=True, epochs=2, **hyperparameters), resources)
-
-
-def custom(options):
-    return ranks(f"options {options!r}", sagemaker_mpi_custom_mpi_options=options)
-
-
-def per_host(count):
-    return {"sagemaker_mpi_num_of_processes_per_host": count}
-
-
-MPIRUN = [
-    ranks("one host", 1),
-    ranks("two hosts"),
-    ranks("three hosts, two ranks each", 3, **per_host(2)),
-    ranks("one host, eight ranks", 1, **per_host(8)),
-    ranks("another interface", interface="ethwe"),
-    ranks("number of ranks", sagemaker_mpi_num_processes=3, **per_host(4)),
-    *(ranks(f"instance {kind}", instance=kind) for kind in (
-        "ml.c5.xlarge", "ml.p3dn.24xlarge", "ml.p4d.24xlarge", "ml.p5en.48xlarge", "ml.g4dn.8xlarge", "ml.trn1.32xlarge",
-        "ml.p6-b200.48xlarge",
-    )),
-    custom("-x HOROVOD_TIMELINE=/tmp/timeline.json -verbose"),
-    custom("--NCCL_DEBUG WARN -x NCCL_MIN_NRINGS=8"),
-    custom("--NCCL_DEBUG=INFO --mca pml ucx --mca btl_tcp_if_include lo"),
-    custom("-bind-to socket -map-by node --report-bindings"),
-    custom('-x GREETING="two words"'),
-]  # fmt: skip
-#: Accelerators of the machine, in one case of two hosts each.
-ACCELERATORS = {"4 GPUs": (4, 0), "2 Neuron cores": (0, 2), "4 GPUs, 2 Neuron cores": (4, 2)}
-MPIRUN += [ranks(f"machine with {name}") for name in ACCELERATORS]
-MPIRUN += [
-    Case(f"mpirun: variables {', '.join(variables)}", encoded(sagemaker_mpi_enabled=True), variables=variables)
-    for variables in (
-        {"LD_LIBRARY_PATH": "/opt/lib"},
-        {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token"},
-    )
-]
-MPIRUN += [
-    Case(
-        "mpirun: one group of two",
-        encoded(sagemaker_mpi_enabled=True, **IN_GROUPS),
-        {**MIXED, "current_host": "algo-2", "current_group_name": "trainers"},
-    )
 ]

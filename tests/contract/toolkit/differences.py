@@ -86,23 +86,4 @@ OF_CLUSTERS = [
     Difference("distributions of others", "the toolkit runs or passes over AWS's and PyTorch's; we refuse them by name",
                "what was asked for in so many words does not go in silence", clusters.not_ours),
 ]  # fmt: skip
-OF_MPIRUN = [
-    Difference("quotes in options", "the toolkit splits custom_mpi_options at blanks; we as a shell does",
-               "a value may hold a blank", clusters.quotes),
-    Difference("rank's program", "the toolkit runs the script through mpi4py; we through scriptmode_runtime.rank",
-               "it gives each rank its own host's variables; mpirun itself ends a job whose rank fails", clusters.wrapper),
-    Difference("more variables", "we export four more", "every rank has what a single script has", clusters.more_variables),
-    Difference("other hosts", "the toolkit reaches them by ssh with keys of the image, by the first word of their names; we through their own launchers",
-               "no key is in an image, daemons are supervised, and names with dots are found", clusters.other_hosts),
-    Difference("only host", "the toolkit names it; we say localhost, and no network interface",
-               "nothing leaves the machine, and Open MPI 5 refuses the loopback interface", clusters.only_host),
-    Difference("--oversubscribe", "we add it", "ranks were asked for; Open MPI refuses more than processors", clusters.more_ranks_than_processors),
-    Difference("--display-map", "we leave it out", "it is written into the log of every job, and says what the plan says", clusters.no_map),
-    Difference("LD_PRELOAD", "the toolkit makes gethostname() answer the job's name for the host; we leave it",
-               "a library in every process of the user's, for a name that CURRENT_HOST has", clusters.own_host_name),
-    Difference("NCCL_MIN_NRINGS", "the toolkit sets 4; we leave it to NCCL", "NCCL chooses by the machine, and custom options set it for who knows better", clusters.rings),
-    Difference("LD_LIBRARY_PATH", "we export it where it is set", "mpirun warns of one that is not", clusters.library_path),
-    Difference("credentials", "the toolkit exports the first host's; we none", "every rank has those of its own host", clusters.credentials),
-    Difference("newer instances with EFA", "we set FI_PROVIDER there too", "they came after the toolkit's list", clusters.newer_fabric),
-]  # fmt: skip
-DIFFERENCES = [*OF_VARIABLES, *OF_PROGRAMS, *OF_ENDINGS, *OF_CLUSTERS, *OF_MPIRUN]
+DIFFERENCES = [*OF_VARIABLES, *OF_PROGRAMS, *OF_ENDINGS, *OF_CLUSTERS]

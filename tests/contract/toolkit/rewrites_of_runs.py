@@ -8,7 +8,7 @@ from typing import Any
 
 from contract.explained import AND_MORE
 
-#: ``exit``, ``failure``, ``success``, ``given`` and ``script`` of a run; ``cluster`` or ``mpirun`` of an answer.
+#: ``exit``, ``failure``, ``success``, ``given`` and ``script`` of a run; ``cluster`` of an answer.
 Record = dict[str, Any]
 
 

@@ -33,7 +33,7 @@ def tensorflow():
     return module
 
 
-def script(question):
+def script():
     from sagemaker_training import environment
 
     env = environment.Environment()
@@ -42,7 +42,7 @@ def script(question):
     return {"argv": env.to_cmd_args(), "env": {**told, **{name: os.environ[name] for name in own}}}
 
 
-def cluster(question):
+def cluster():
     """Give what the TensorFlow adapter starts on this host, as its ``train`` does it, short of starting it."""
     sys.modules["tensorflow"] = tensorflow()
     from sagemaker_tensorflow_container import training
@@ -63,17 +63,6 @@ def cluster(question):
     }
 
 
-def mpirun(question):
-    from sagemaker_training import environment, runner
-
-    environment.num_gpus = lambda: question["gpus"]
-    environment.num_neurons = lambda _instance_type: question["neurons"]
-    env = environment.Environment()
-    # As the runner for MPI is chosen and set up by entry_point.run().
-    found = runner.get(runner.RunnerType.MPI, env.user_entry_point, env.to_cmd_args(), env.to_env_vars(), None)
-    return found._create_command()
-
-
 def main():
     variables = dict(os.environ)
     answers = sys.stdout
@@ -84,7 +73,7 @@ def main():
         os.environ.clear()
         os.environ.update(variables, **question["variables"])
         try:
-            answer = {"answer": globals()[question["about"]](question)}
+            answer = {"answer": globals()[question["about"]]()}
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
         answers.write(json.dumps(answer) + "\n")
