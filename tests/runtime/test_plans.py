@@ -230,8 +230,10 @@ def test_ranks_have_variables_of_the_fabric_and_none_of_the_first_hosts_credenti
     assert [word for word in exported if word.startswith(("FI_", "NCCL_PROTO"))] == fabric
     assert {"LD_LIBRARY_PATH", "NCCL_SOCKET_IFNAME=ethwe"} <= set(exported)
     assert not [word for word in exported if word.startswith("AWS_")]
-    # One for each Neuron core.
+    # One for each Neuron core, or for each GPU.
     assert pairs(argv, "-np") == ["2"]
+    both = here._replace(machine=Machine(4, 4, 2))
+    assert pairs(plan_for(both, user_code.command(both)).main.argv, "-np") == ["4"]
 
 
 @pytest.mark.parametrize(
