@@ -12,7 +12,7 @@ from fakes.sagemaker_jobs import started
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
-from scriptmode import DataError, Estimator, MissingPackageError, SpecError, TrainingJob, Tuner
+from scriptmode import DataError, Estimator, MissingPackageError, SpecError, TrainingJob
 from scriptmode.results import metric_plot
 from scriptmode.results.analytics import TrainingJobAnalytics
 from scriptmode.results.metrics import Metrics
@@ -213,7 +213,7 @@ def test_what_is_not_installed_is_named_with_how_to_have_it(package, call):
         ("pandas", Metrics, "to_pandas", [Metrics]),
         ("pandas", TuningResults, "dataframe", [TuningResults]),
         ("pandas", TrainingJobAnalytics, "dataframe", [TrainingJob]),
-        ("matplotlib.figure", metric_plot, "create_figure", [TrainingJob, Tuner]),
+        ("matplotlib.figure", metric_plot, "create_figure", [TrainingJob]),
     ],
 )
 def test_what_needs_no_package_is_there(monkeypatch, package, kind, call, owners):

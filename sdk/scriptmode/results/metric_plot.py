@@ -143,7 +143,7 @@ def create_figure(count: int) -> Any:
     except ImportError as error:
         raise MissingPackageError(
             "plot() needs Matplotlib, which is not installed: pip install matplotlib",
-            advice="the values need nothing: metrics() of a job, analytics() of a tuner",
+            advice="the values need nothing: metrics() of a job",
         ) from error
 
     class MetricFigure(Figure):

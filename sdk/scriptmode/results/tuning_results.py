@@ -1,15 +1,13 @@
-"""The training jobs of a tuning job: rows, a table, a pandas DataFrame, a figure."""
+"""The training jobs of a tuning job: rows, a table, a pandas DataFrame."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from typing import Any
 
 from scriptmode.core.request import tuning
 from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
 from scriptmode.core.text.terminal_text import align_columns
-from scriptmode.errors import DataError
 from scriptmode.results.metrics import import_pandas
 
 #: Columns of a DataFrame after those of the hyperparameters, as in the SageMaker SDK v2.
@@ -59,26 +57,6 @@ class TuningResults(list[dict[str, object]]):
 
     to_pandas = dataframe
 
-    def plot(self) -> Any:
-        """Draw the objective of each training job, the best one so far, and the objective by each hyperparameter.
-
-        Returns:
-            A ``matplotlib.figure.Figure``, which a notebook displays.
-
-        Raises:
-            DataError: While no training job has an objective.
-            MissingPackageError: Where Matplotlib is not installed.
-        """
-        jobs = [each for each in self._jobs if each.has_objective]
-        if not jobs:
-            raise DataError(
-                f"no training job has a value of {self._tuning_job.metric!r} yet",
-                advice="wait for the first one to end",
-            )
-        from scriptmode.results import tuning_plot
-
-        return tuning_plot.draw(jobs, self._tuning_job, self._tuned_names())
-
     def table(self) -> str:
         """Return the rows as text, a line for each training job, in columns as wide as their widest cell."""
         return "\n".join(align_columns(self._lines()))
@@ -96,13 +74,6 @@ class TuningResults(list[dict[str, object]]):
 
     def __repr__(self) -> str:
         return self.table() if self else "no training jobs yet"
-
-    def _repr_html_(self) -> str:
-        head, *lines = ([html.escape(cell) for cell in line] for line in self._lines())
-        heads = "".join(f'<th style="text-align:left">{cell}</th>' for cell in head)
-        rows = ("".join(f'<td style="text-align:left">{cell}</td>' for cell in line) for line in lines)
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def format_value(value: object) -> str:

@@ -516,13 +516,9 @@ class Tuner:
     def analytics(self) -> TuningResults:
         """Return the training jobs so far, one row each: hyperparameters, status, objective, times.
 
-        They are displayed as a table; ``dataframe()`` returns a ``pandas.DataFrame``, ``plot()`` a figure.
+        They are displayed as a table; ``dataframe()`` returns a ``pandas.DataFrame``.
         """
         return self._job.analytics()
-
-    def plot(self) -> Any:
-        """Return the ``matplotlib.figure.Figure`` of `analytics`, and raise what its ``plot()`` raises."""
-        return self.analytics().plot()
 
     def _prepare(
         self, inputs: Any, job_name: str | None

@@ -33,11 +33,6 @@ class TunedJob:
         return self.status in ("Completed", "Failed", "Stopped")
 
     @property
-    def has_objective(self) -> bool:
-        """Whether the training job counts in the search."""
-        return self.objective is not None and self.status != "Failed"
-
-    @property
     def seconds(self) -> float | None:
         """Seconds of training; ``None`` while they are unknown."""
         return (self.ended - self.started).total_seconds() if self.started and self.ended else None
