@@ -27,6 +27,7 @@ from scriptmode.display import tuning_lines
 from scriptmode.errors import SpecError, invalid
 from scriptmode.estimator import Estimator
 from scriptmode.tuning.started_tuning_job import TuningJob
+from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -277,14 +278,16 @@ class Tuner:
             job = self._job
             for part in tuning.split_requests(job.describe()):
                 request = tuning.estimator_request(part)
-                name = part[tuning.DEFINITION].get("DefinitionName")
-                made = Tuner(
+                name = part[tuning.DEFINITION].get("DefinitionName", "")
+                search = _EstimatorSearch(
                     Estimator._of_job(request, {}, job.platform),  # noqa: SLF001
-                    estimator_name=name,
-                    **tuning.parse_tuner_arguments(part),
+                    tuning.parse_spec(part, script_mode=contract.PROGRAM in request["HyperParameters"]),
+                    arguments.metric_definitions(request["AlgorithmSpecification"].get("MetricDefinitions")),
+                    instances=tuning.instance_configs_of(part),
                 )
-                search = replace(made._searches[name or ""], instances=tuning.instance_configs_of(part))
-                vars(self).update(_base_name=made._base_name, _searches={**self._searches, name or "": search})
+                vars(self).update(
+                    _base_name=names.base_of_tuning_job(job.name), _searches={**self._searches, name: search}
+                )
         return self._searches
 
     def __repr__(self) -> str:

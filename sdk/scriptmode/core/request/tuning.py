@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.core.request import service_model
 from scriptmode.core.request.fields import argument_of, without_empty
 from scriptmode.core.spec import hyperparameters
-from scriptmode.core.spec.names import base_of_tuning_job
 from scriptmode.core.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
 from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
+from scriptmode.core.spec.tuning_job import TuningJobSpec
 from scriptmode.core.text.caller_warning import warn_caller
 from scriptmode.core.text.messages import did_you_mean
 from scriptmode.errors import QuotaError, SpecError, invalid
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scriptmode.core.spec.parameter_ranges import ParameterRange
-    from scriptmode.core.spec.tuning_job import TuningJobSpec
 
 REQUEST_SHAPE = "CreateHyperParameterTuningJobRequest"
 _CONFIG, _OBJECTIVE = "HyperParameterTuningJobConfig", "HyperParameterTuningJobObjective"
@@ -160,24 +159,12 @@ def field_of_training_job(field: str) -> str:
     return found.replace(RESOURCES, "ResourceConfig", 1) if parent == DEFINITION else ""
 
 
-def count_combinations(request: Mapping[str, Any]) -> float:
-    """Return how many combinations of values the ranges of a request have; infinite with a continuous one."""
-    total = 0.0
-    for each in split_requests(request):
-        ranges, count = each[_CONFIG].get("ParameterRanges", {}), 1.0
-        for found in ranges.get("CategoricalParameterRanges", ()):
-            count *= len(found["Values"])
-        for found in ranges.get("IntegerParameterRanges", ()):
-            count *= int(found["MaxValue"]) - int(found["MinValue"]) + 1
-        total += math.inf if ranges.get("ContinuousParameterRanges") else count
-    return total
-
-
 def require_quota(request: Mapping[str, Any]) -> None:
     """Raise `QuotaError` for more training jobs than Amazon SageMaker allows in a tuning job, whatever the account."""
     config = request[_CONFIG]
     limits, strategy = config["ResourceLimits"], config["Strategy"]
-    jobs = limits.get("MaxNumberOfTrainingJobs") or (count_combinations(request) if strategy == "Grid" else 0)
+    values = (each["Values"] for each in config.get("ParameterRanges", {}).get("CategoricalParameterRanges", ()))
+    jobs = limits.get("MaxNumberOfTrainingJobs") or (math.prod(map(len, values)) if strategy == "Grid" else 0)
     for name, argument, count, most in (
         ("MaxParallelTrainingJobs", "max_parallel_jobs", limits["MaxParallelTrainingJobs"], _MOST_PARALLEL),
         ("MaxNumberOfTrainingJobs", "max_jobs", jobs, _MOST_OF_STRATEGY.get(strategy, _MOST_JOBS)),
@@ -265,44 +252,43 @@ def _encode_values(name: str, parameter: CategoricalParameter, *, script_mode: b
     return texts
 
 
-def parse_tuner_arguments(tuning: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a `Tuner`, beside its estimator, for a request or a description with one definition."""
-    config, definition = tuning[_CONFIG], tuning[DEFINITION]
-    limits, objective = config["ResourceLimits"], objective_of(tuning)
-    ranges = config.get("ParameterRanges", {})
-    static, autotune = definition.get("StaticHyperParameters", {}), "Autotune" in tuning
-    is_script = contract.PROGRAM in static
-    return {
-        "objective_metric_name": objective["MetricName"],
-        "hyperparameter_ranges": parse_ranges(ranges, script_mode=is_script),
-        "metric_definitions": definition["AlgorithmSpecification"].get("MetricDefinitions"),
-        "strategy": config["Strategy"],
-        "objective_type": objective["Type"],
-        "max_jobs": limits.get("MaxNumberOfTrainingJobs"),
-        "max_parallel_jobs": limits["MaxParallelTrainingJobs"],
-        "max_runtime_in_seconds": limits.get("MaxRuntimeInSeconds"),
-        "base_tuning_job_name": base_of_tuning_job(tuning["HyperParameterTuningJobName"]),
-        "warm_start_config": tuning.get("WarmStartConfig"),
-        "strategy_config": config.get("StrategyConfig"),
-        "completion_criteria_config": config.get("TuningJobCompletionCriteria"),
-        "early_stopping_type": config.get("TrainingJobEarlyStoppingType", "Off"),
-        "random_seed": config.get("RandomSeed"),
-        "autotune": autotune,
-        "hyperparameters_to_keep_static": _users_names(static) if autotune else None,
-    }
+def parse_spec(tuning: Mapping[str, Any], *, script_mode: bool) -> TuningJobSpec:
+    """Return the search of a request or a description with one definition; raise `SpecError` or ``ValueError``.
+
+    Values of categorical parameters are decoded in script mode, and the texts of the request without.
+    """
+    config, static = tuning[_CONFIG], tuning[DEFINITION].get("StaticHyperParameters", {})
+    limits, objective, autotune = config["ResourceLimits"], objective_of(tuning), "Autotune" in tuning
+    return TuningJobSpec(
+        objective=objective["MetricName"],
+        ranges=parse_ranges(config.get("ParameterRanges", {}), script_mode=script_mode),
+        objective_type=objective["Type"],
+        strategy=config["Strategy"],
+        max_jobs=limits.get("MaxNumberOfTrainingJobs"),
+        max_parallel_jobs=limits["MaxParallelTrainingJobs"],
+        early_stopping=config.get("TrainingJobEarlyStoppingType", "Off"),
+        random_seed=config.get("RandomSeed"),
+        max_runtime=limits.get("MaxRuntimeInSeconds"),
+        strategy_config=config.get("StrategyConfig", {}),
+        warm_start=tuning.get("WarmStartConfig", {}),
+        completion_criteria=config.get("TuningJobCompletionCriteria", {}),
+        autotune=autotune,
+        kept_static=tuple(_users_names(static)) if autotune else (),
+    )
 
 
 def parse_ranges(ranges: Mapping[str, Any], *, script_mode: bool) -> dict[str, ParameterRange]:
     """Return the ranges of a service's ParameterRanges by the names of their hyperparameters."""
     found: dict[str, ParameterRange] = {}
-    kinds: dict[str, Any] = {"Integer": (int, IntegerParameter), "Continuous": (float, ContinuousParameter)}
-    for kind, (convert, make) in kinds.items():
-        for each in ranges.get(f"{kind}ParameterRanges") or ():
+    for kind, each in ((kind, each) for kind, given in ranges.items() for each in given or ()):
+        if kind == "CategoricalParameterRanges":
+            values = map(contract.decode, each["Values"]) if script_mode else each["Values"]
+            found[each["Name"]] = CategoricalParameter(list(values))
+        elif kind != "AutoParameters":
+            convert: Any = int if kind == "IntegerParameterRanges" else float
             bounds = convert(each["MinValue"]), convert(each["MaxValue"])
+            make = IntegerParameter if convert is int else ContinuousParameter
             found[each["Name"]] = make(*bounds, each.get("ScalingType", "Auto"))
-    for each in ranges.get("CategoricalParameterRanges") or ():
-        values = map(contract.decode, each["Values"]) if script_mode else each["Values"]
-        found[each["Name"]] = CategoricalParameter(list(values))
     return found
 
 

@@ -67,6 +67,11 @@ class TuningJobSpec:
             what = f"is {self.early_stopping!r}, but strategy 'Hyperband' stops training jobs by its own rule"
             raise invalid("early_stopping_type", what, "leave it out")
 
+    @property
+    def jobs(self) -> int:
+        """The number of training jobs: those of a grid are all its combinations."""
+        return self.max_jobs or grid_size(self.ranges)
+
     def _check_autotune(self) -> None:
         require_bool("autotune", self.autotune)
         argument = "hyperparameters_to_keep_static"

@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.machine.installation import install_command
+from scriptmode.core.spec.parameter_ranges import CategoricalParameter, IntegerParameter
 from scriptmode.errors import MissingPackageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from scriptmode.core.spec.parameter_ranges import ParameterRange
+    from scriptmode.core.spec.tuning_job import TuningJobSpec
 
 #: With scaling type Auto, positive values are searched on a logarithmic scale from this ratio of the bounds on.
 _WIDE_RATIO = 100.0
@@ -35,66 +40,55 @@ def require_optuna() -> None:
 
 
 class _Range:
-    """One range of the request: its distribution in Optuna, and its values as texts of the request."""
+    """One range: its distribution in Optuna, and its values as texts of the request."""
 
-    def __init__(self, kind: str, fields: Mapping[str, Any]) -> None:
+    def __init__(self, given: ParameterRange) -> None:
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-        self.name: str = fields["Name"]
-        self._is_reversed = fields.get("ScalingType") == "ReverseLogarithmic"
-        self._is_categorical = kind == "CategoricalParameterRanges"
-        self._is_integer = kind == "IntegerParameterRanges"
-        if self._is_categorical:
-            self.values: tuple[str, ...] = tuple(fields["Values"])
-            self.distribution: Any = CategoricalDistribution(self.values)
+        self._is_reversed = False
+        self._parse: Callable[[str], Any] = str
+        self.distribution: Any
+        if isinstance(given, CategoricalParameter):
+            self.distribution = CategoricalDistribution(given.values)
             return
-        low, high = float(fields["MinValue"]), float(fields["MaxValue"])
-        scaling = fields.get("ScalingType", "Auto")
+        low, high, scaling = given.min_value, given.max_value, given.scaling_type
         is_log = scaling == "Logarithmic" or (scaling == "Auto" and low > 0 and high / low >= _WIDE_RATIO)
-        if self._is_integer:
-            self.distribution = IntDistribution(int(fields["MinValue"]), int(fields["MaxValue"]), log=is_log)
-        elif self._is_reversed:
+        self._parse = float
+        if isinstance(given, IntegerParameter):
+            self._parse, self.distribution = int, IntDistribution(int(low), int(high), log=is_log)
+        elif scaling == "ReverseLogarithmic":
             # The distance from 1 is searched on a logarithmic scale.
-            self.distribution = FloatDistribution(1 - high, 1 - low, log=True)
+            self._is_reversed, self.distribution = True, FloatDistribution(1 - high, 1 - low, log=True)
         else:
             self.distribution = FloatDistribution(low, high, log=is_log)
 
     def encode(self, value: Any) -> str:
-        if self._is_categorical:
-            return str(value)
-        return str(int(value)) if self._is_integer else repr(1 - value if self._is_reversed else float(value))
+        return str(1 - value if self._is_reversed else value)
 
     def decode(self, text: str) -> Any:
-        if self._is_categorical:
-            return text
-        number = int(text) if self._is_integer else float(text)
+        value = self._parse(text)
         # Rounding of the difference may leave the range.
-        return min(max(1 - number, self.distribution.low), self.distribution.high) if self._is_reversed else number
+        return min(max(1 - value, self.distribution.low), self.distribution.high) if self._is_reversed else value
 
 
 class Search:
     """The search of one tuning job.
 
-    Training jobs are numbered in the order of their suggestions; `restore` comes before `suggest`.
-    ``config`` is the HyperParameterTuningJobConfig; ``seed`` is that of the random numbers, where the request has none.
+    Training jobs are numbered from 0 in the order of their suggestions; `restore` comes before `suggest`. The values of
+    categorical parameters are texts of the request; ``seed`` is that of the random numbers, where ``spec`` has none.
     ``max_resource`` is Hyperband's: a training job that logs more values of the objective is stopped.
     """
 
-    def __init__(self, name: str, config: Mapping[str, Any], seed: int, *, max_resource: int | None = None) -> None:
+    def __init__(self, name: str, spec: TuningJobSpec, seed: int, *, max_resource: int | None = None) -> None:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self._optuna = optuna
-        self._strategy: str = config["Strategy"]
-        self._seed = config.get("RandomSeed", seed)
-        self._ranges = [_Range(kind, each) for kind, found in config["ParameterRanges"].items() for each in found]
-        self._is_grid = self._strategy == "Grid"
-        self._grid_size = math.prod(len(each.values) for each in self._ranges) if self._is_grid else 0
-        limits = config["ResourceLimits"]
-        self.most_jobs: int = limits.get("MaxNumberOfTrainingJobs") or self._grid_size
-        self._sign = 1 if config["HyperParameterTuningJobObjective"]["Type"] == "Maximize" else -1
-        self._most_values = max_resource if max_resource and self._strategy == "Hyperband" else math.inf
-        pruner = self._create_pruner(config)
+        self._optuna, self._spec = optuna, spec
+        self._seed = seed if spec.random_seed is None else spec.random_seed
+        self._ranges = {name: _Range(given) for name, given in spec.ranges.items()}
+        self._sign = 1 if spec.objective_type == "Maximize" else -1
+        self._most_values = max_resource if max_resource and spec.strategy == "Hyperband" else math.inf
+        pruner = self._create_pruner()
         #: Whether training jobs may be stopped early, so that their values are needed as they come.
         self.stops_early = pruner is not None
         self._study = optuna.create_study(
@@ -104,60 +98,48 @@ class Search:
             sampler=optuna.samplers.RandomSampler(seed=0),
             pruner=pruner or optuna.pruners.NopPruner(),
         )
-        self._trials: dict[int, Any] = {}
-        self._steps: dict[int, int] = {}
+        self._trials: list[Any] = []
+        self._steps: Counter[int] = Counter()
 
-    @property
-    def count(self) -> int:
-        """The number of training jobs."""
-        return len(self._trials)
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether a grid has no more values."""
-        return self._is_grid and self.count >= self._grid_size
-
-    def _create_pruner(self, config: Mapping[str, Any]) -> Any:
-        pruners = self._optuna.pruners
-        if self._strategy == "Hyperband":
-            given = config.get("StrategyConfig", {}).get("HyperbandStrategyConfig", {})
+    def _create_pruner(self) -> Any:
+        pruners, spec = self._optuna.pruners, self._spec
+        if spec.strategy == "Hyperband":
+            least = spec.strategy_config.get("HyperbandStrategyConfig", {}).get("MinResource", 1)
             most = "auto" if math.isinf(self._most_values) else self._most_values
-            return pruners.HyperbandPruner(min_resource=given.get("MinResource", 1), max_resource=most)
-        if config.get("TrainingJobEarlyStoppingType") == "Auto":
-            first = min(_MOST_UNSTOPPED_JOBS, max(1, self.most_jobs // 4))
+            return pruners.HyperbandPruner(min_resource=least, max_resource=most)
+        if spec.early_stopping == "Auto":
+            first = min(_MOST_UNSTOPPED_JOBS, max(1, spec.jobs // 4))
             return pruners.MedianPruner(n_startup_trials=first, n_warmup_steps=1)
         return None
 
     def _create_sampler(self, number: int) -> Any:
         samplers = self._optuna.samplers
         seed = (self._seed * 1_000_003 + number) % 2**32
-        if self._strategy in ("Random", "Grid"):
+        if self._spec.strategy == "Random":
             return samplers.RandomSampler(seed=seed)
-        first = min(_MOST_RANDOM_JOBS, max(2, self.most_jobs // 3))
+        first = min(_MOST_RANDOM_JOBS, max(2, self._spec.jobs // 3))
         # The running training jobs count as bad ones, so that parallel ones differ.
         return samplers.TPESampler(seed=seed, n_startup_trials=first, constant_liar=True)
 
-    def suggest(self, number: int) -> dict[str, str]:
+    def suggest(self) -> dict[str, str]:
         """Return the hyperparameters of the next training job, by name, as the request has them."""
-        if self._is_grid:
-            # A list of all combinations may exceed any memory.
-            combinations = itertools.product(*(each.values for each in self._ranges))
-            values = next(itertools.islice(combinations, self.count, None))
-            return self.restore(number, dict(zip((each.name for each in self._ranges), values)))
-        self._study.sampler = self._create_sampler(number)
-        return self._ask(number)
+        if self._spec.strategy == "Grid":
+            combinations = itertools.product(*(each.distribution.choices for each in self._ranges.values()))
+            values = next(itertools.islice(combinations, len(self._trials), None))
+            return self.restore(dict(zip(self._ranges, values)))
+        self._study.sampler = self._create_sampler(len(self._trials))
+        return self._ask()
 
-    def restore(self, number: int, tuned: Mapping[str, str]) -> dict[str, str]:
+    def restore(self, tuned: Mapping[str, str]) -> dict[str, str]:
         """Add a training job whose hyperparameters are known, in the order of the numbers."""
-        known = {each.name: each.decode(tuned[each.name]) for each in self._ranges}
-        self._study.enqueue_trial(known)
-        self._ask(number)
+        self._study.enqueue_trial({name: each.decode(tuned[name]) for name, each in self._ranges.items()})
+        self._ask()
         return dict(tuned)
 
-    def _ask(self, number: int) -> dict[str, str]:
-        trial = self._study.ask({each.name: each.distribution for each in self._ranges})
-        self._trials[number], self._steps[number] = trial, 0
-        return {each.name: each.encode(trial.params[each.name]) for each in self._ranges}
+    def _ask(self) -> dict[str, str]:
+        trial = self._study.ask({name: each.distribution for name, each in self._ranges.items()})
+        self._trials.append(trial)
+        return {name: each.encode(trial.params[name]) for name, each in self._ranges.items()}
 
     def report(self, number: int, values: Sequence[float]) -> bool:
         """Add values of the objective of a running training job; return whether to stop it early."""

@@ -102,19 +102,15 @@ class TuningAgent:
         self._state = folder.read_state()
         self._trials = self._state.trials
         self._request = self._record.request
-        self._config: dict[str, Any] = self._request["HyperParameterTuningJobConfig"]
         # Its training jobs are in the same one.
         CLIENT_REGION.set(self._record.arn.split(":")[3])
         self._platform = _create_platform(self._record.platform)
         self._jobs = JobStore(Path(self._record.platform["data_dir"]))
         self._identity = f"{self._record.arn} {self._state.created}"
         seed = int(hashlib.sha256(self._identity.encode()).hexdigest()[:8], 16)
-        # Without a limit it is a grid, which is not infinite.
-        self._most_jobs: int = self._config["ResourceLimits"].get("MaxNumberOfTrainingJobs") or int(
-            tuning.count_combinations(self._request)
-        )
-        self._search = Search(folder.name, self._config, seed, max_resource=tuning.max_resource_of(self._request))
-        self._objective = tuning.objective_of(self._request)["MetricName"]
+        self._spec = tuning.parse_spec(self._request, script_mode=False)
+        self._search = Search(folder.name, self._spec, seed, max_resource=tuning.max_resource_of(self._request))
+        self._objective = self._spec.objective
         metrics = self._request[tuning.DEFINITION]["AlgorithmSpecification"]["MetricDefinitions"]
         self._regex: str = next((each["Regex"] for each in metrics if each["Name"] == self._objective), "None")
         self._readers: dict[int, ObjectiveReader] = {}
@@ -146,7 +142,7 @@ class TuningAgent:
     def _restore(self) -> None:
         """Build the search from the record, and create the training jobs that an earlier agent only recorded."""
         for number, trial in enumerate(self._trials):
-            self._search.restore(number, trial.tuned)
+            self._search.restore(trial.tuned)
             if trial.has_ended:
                 if self._search.stops_early:
                     self._report(number, trial, final=True)
@@ -230,7 +226,7 @@ class TuningAgent:
 
     def _is_limited(self) -> bool:
         """Return whether a stop was requested, or the time limit passed."""
-        most = self._config["ResourceLimits"].get("MaxRuntimeInSeconds")
+        most = self._spec.max_runtime
         return self._folder.is_stop_requested or bool(most and time.time() - self._state.created > most)
 
     def _has_any_objective(self) -> bool:
@@ -265,15 +261,13 @@ class TuningAgent:
     @property
     def _may_start(self) -> bool:
         """Whether one more training job may start now."""
-        most = self._config["ResourceLimits"]["MaxParallelTrainingJobs"]
-        is_open = self._state.status != "Stopping" and len(self._trials) < self._most_jobs
-        is_open = is_open and not self._search.is_exhausted
-        return is_open and len(self._running()) < most
+        is_open = self._state.status != "Stopping" and len(self._trials) < self._spec.jobs
+        return is_open and len(self._running()) < self._spec.max_parallel_jobs
 
     def _start_job(self) -> None:
         number = len(self._trials)
         name = training_job_name(self._folder.name, self._identity, number)
-        self._trials.append(Trial(name, self._search.suggest(number), created=0.0))
+        self._trials.append(Trial(name, self._search.suggest(), created=0.0))
         self._is_saved = False
         self._create(number, self._trials[number])
 

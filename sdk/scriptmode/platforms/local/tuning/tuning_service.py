@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import itertools
 import time
 from collections import Counter
 from contextlib import contextmanager, suppress
@@ -38,6 +38,7 @@ _CLOUD_ONLY = {
     "Autotune": "autotune",
     "WarmStartConfig": "warm_start_config",
     "TuningJobCompletionCriteria": "completion_criteria_config",
+    "AutoParameters": "autotune",
     tuning.DEFINITIONS: "estimator_dict",
     "InstanceConfigs": "",
 }
@@ -65,9 +66,7 @@ class LocalTuning:
         found = service_model.problems(request, _is_extension, tuning.REQUEST_SHAPE)
         service_model.raise_problems("the request is not valid", found)
         # Those that come later rely on those before.
-        for rules in (_cloud_only, _whole_request, _definition, _limits):
-            service_model.raise_problems("the tuning job cannot run", list(rules(request)))
-        tuning.require_quota(request)
+        service_model.raise_problems("the tuning job cannot run", list(itertools.islice(_problems(request), 1)))
         at_once = request[_CONFIG]["ResourceLimits"]["MaxParallelTrainingJobs"]
         with _named():
             sample = tuning.training_request(request, "training-job", tuning.sample_values(request))
@@ -219,81 +218,41 @@ def _named() -> Iterator[None]:
         raise type(error)(f"{tuning.DEFINITION}: {error.message}", error.advice, argument=error.argument) from error
 
 
-def _cloud_only(request: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what Amazon SageMaker alone does."""
-    parts = (request, request[_CONFIG], request.get(tuning.DEFINITION, {}).get(tuning.RESOURCES, {}))
+def _problems(request: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what a tuning job of this machine cannot have; raise `QuotaError` for too many training jobs."""
+    config, definition = request[_CONFIG], request.get(tuning.DEFINITION, {})
+    ranges, limits, strategy = config.get("ParameterRanges", {}), config["ResourceLimits"], config["Strategy"]
+    parts = (request, config, ranges, definition.get(tuning.RESOURCES, {}))
     if given := [name for part in parts for name in _CLOUD_ONLY if name in part]:
         text = f"{', '.join(given)} is given, but tuning jobs on this machine do not have it"
         yield Problem(text, "leave it out, or run the tuning job on Amazon SageMaker", _CLOUD_ONLY[given[0]])
-
-
-def _whole_request(request: Mapping[str, Any]) -> Iterator[Problem]:
-    config = request[_CONFIG]
-    if tuning.DEFINITION not in request:
-        yield Problem("TrainingJobDefinition is missing", "add it")
-    if config.get("TrainingJobEarlyStoppingType") == "Auto" and config["Strategy"] == "Hyperband":
-        # HyperParameterTuningJobConfig, API reference.
-        yield Problem("TrainingJobEarlyStoppingType is 'Auto' with Hyperband", "give 'Off'", "early_stopping_type")
-    hyperband = config.get("StrategyConfig", {}).get("HyperbandStrategyConfig", {})
-    if "StrategyConfig" in config and config["Strategy"] != "Hyperband":
-        text = f"{_CONFIG}.StrategyConfig is given with the strategy {config['Strategy']}"
-        yield Problem(text, "leave it out, or use Hyperband", "strategy_config")
-    least, most = hyperband.get("MinResource", 1), hyperband.get("MaxResource", math.inf)
-    if least > most:
-        yield Problem(f"HyperbandStrategyConfig.MinResource is {least}, above MaxResource {most}", "exchange them")
-
-
-def _definition(request: Mapping[str, Any]) -> Iterator[Problem]:
-    definition, config = request[tuning.DEFINITION], request[_CONFIG]
-    if {"ResourceConfig", tuning.RESOURCES} <= definition.keys():
-        yield Problem(f"ResourceConfig and {tuning.RESOURCES} are both given", "keep one")
-    metrics = definition["AlgorithmSpecification"].get("MetricDefinitions", [])
-    if "HyperParameterTuningJobObjective" not in config:
-        yield Problem(f"{_CONFIG}.HyperParameterTuningJobObjective is missing", "add it")
-    elif tuning.objective_of(request)["MetricName"] not in [each["Name"] for each in metrics]:
-        text = f"the objective {tuning.objective_of(request)['MetricName']!r} is not one of the MetricDefinitions"
-        yield Problem(f"{text} of {tuning.DEFINITION}.AlgorithmSpecification", "add it", "metric_definitions")
-    ranges = config.get("ParameterRanges", {})
-    if not any(ranges.values()) or ranges.get("AutoParameters"):
-        yield Problem(f"{_CONFIG}.ParameterRanges has no range, or AutoParameters", "give ranges")
-    is_numeric = any(kind != "CategoricalParameterRanges" for kind in ranges if ranges[kind])
-    if config["Strategy"] == "Grid" and is_numeric:
-        yield Problem("the strategy Grid has ranges of numbers", "give CategoricalParameterRanges alone")
-    if config["Strategy"] == "Hyperband" and tuning.max_resource_of(request) is None:
-        text = f"{_CONFIG}.StrategyConfig.HyperbandStrategyConfig.MaxResource is missing"
-        yield Problem(text, "add it, or the static hyperparameter 'epochs'", "strategy_config")
-    yield from _repeated(ranges, definition.get("StaticHyperParameters", {}))
-    yield from _ranges(ranges)
-
-
-def _repeated(ranges: Mapping[str, Any], static: Mapping[str, str]) -> Iterator[Problem]:
-    names = Counter([*static, *(each["Name"] for found in ranges.values() for each in found)])
-    if repeated := [name for name, count in names.items() if count > 1]:
-        yield Problem(
-            f"ranges and StaticHyperParameters have {', '.join(map(repr, repeated))} more than once", "keep one"
-        )
-    for each in ranges.get("CategoricalParameterRanges", ()):
-        if len({*each["Values"]}) < len(each["Values"]):
-            yield Problem(f"the range of {each['Name']!r} has a value more than once: {each['Values']}", "keep one")
-
-
-def _ranges(ranges: Mapping[str, Any]) -> Iterator[Problem]:
+    needed = {
+        tuning.DEFINITION: definition,
+        f"{_CONFIG}.HyperParameterTuningJobObjective": config.get("HyperParameterTuningJobObjective"),
+        f"{_CONFIG}.ParameterRanges": any(ranges.values()),
+        f"{_CONFIG}.ResourceLimits.MaxNumberOfTrainingJobs": "MaxNumberOfTrainingJobs" in limits or strategy == "Grid",
+        f"{_CONFIG}.StrategyConfig.HyperbandStrategyConfig.MaxResource, or the static hyperparameter 'epochs',": (
+            strategy != "Hyperband" or not definition or tuning.max_resource_of(request)
+        ),
+    }
+    yield from (Problem(f"{field} is missing", "add it") for field, value in needed.items() if not value)
+    tuning.require_quota(request)
     try:
-        tuning.parse_ranges(ranges, script_mode=False)
+        spec = tuning.parse_spec(request, script_mode=False)
     except (ValueError, SpecError) as error:
-        yield Problem(f"{_CONFIG}.ParameterRanges cannot be searched: {error}")
-
-
-def _limits(request: Mapping[str, Any]) -> Iterator[Problem]:
-    config = request[_CONFIG]
-    most, combinations = config["ResourceLimits"].get("MaxNumberOfTrainingJobs"), tuning.count_combinations(request)
-    is_grid = config["Strategy"] == "Grid"
-    if most is None and not is_grid:
-        yield Problem("ResourceLimits.MaxNumberOfTrainingJobs is missing", "add it", "max_jobs")
-    # The other strategies repeat values.
-    elif most is not None and is_grid and most > combinations:
-        yield Problem(
-            f"MaxNumberOfTrainingJobs is {most}, but the grid has {combinations:.0f} combinations of values",
-            "add ranges, or lower it",
-            "max_jobs",
-        )
+        yield Problem(f"{_CONFIG} cannot be searched: {error}")
+        return
+    metrics = definition["AlgorithmSpecification"].get("MetricDefinitions", [])
+    if spec.objective not in [each["Name"] for each in metrics]:
+        text = f"the objective {spec.objective!r} is not one of the MetricDefinitions of {tuning.DEFINITION}"
+        yield Problem(f"{text}.AlgorithmSpecification", "add it", "metric_definitions")
+    names = [
+        *definition.get("StaticHyperParameters", {}),
+        *(each["Name"] for found in ranges.values() for each in found),
+    ]
+    values = [
+        f"{each['Name']}={value}" for each in ranges.get("CategoricalParameterRanges", ()) for value in each["Values"]
+    ]
+    hosts = ["hosts" for field in ("ResourceConfig", tuning.RESOURCES) if field in definition]
+    repeated = [name for name, count in Counter([*names, *values, *hosts]).items() if count > 1]
+    yield from (Problem(f"the request has {name!r} more than once", "keep one") for name in repeated)
