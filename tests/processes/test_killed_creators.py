@@ -13,7 +13,7 @@ import os, signal, sys
 from pathlib import Path
 from fakes.local_jobs import request_for
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.tuning.tuning_store import TuningRecord, TuningState, TuningStore
+from scriptmode.platforms.local.tuning.tuning_store import TuningRecord, TuningStore, starting_state
 
 data, sent = Path(sys.argv[1]), signal.Signals[sys.argv[2]]
 platform = LocalPlatform(data_dir=data)
@@ -25,8 +25,8 @@ def store_source(number):
 
 def create(number):
     platform.create(store_source(number), failure="it is not run")
-    record = TuningRecord({"HyperParameterTuningJobName": f"tuning-{number}"}, {}, "arn", "arn")
-    with TuningStore(data).create(record, TuningState(0.0, 0.0)):
+    record = TuningRecord({"HyperParameterTuningJobName": f"tuning-{number}"}, {}, "arn")
+    with TuningStore(data).create(record, starting_state(0.0)):
         pass
 
 def create_and_get_signal(number):
@@ -54,7 +54,7 @@ while status != 0:
         os.kill(child, signal.SIGCONT)
         assert os.waitpid(child, 0)[1] == 0, number
         assert platform.describe(f"job-{number}").status == "Failed"
-        assert TuningStore(data).exists(f"tuning-{number}")
+        assert f"tuning-{number}" in TuningStore(data).names()
     left = [path for path in data.rglob("*") if path.name.startswith((".new-", ".removed-"))]
     assert not left, (number, left)
 print(number)

@@ -28,7 +28,7 @@ from scriptmode import (
 from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.tuning.tuning_response import render_describe_response
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
-from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningRecord, TuningState
+from scriptmode.platforms.local.tuning.tuning_store import TuningRecord
 
 pytestmark = pytest.mark.slow
 
@@ -83,10 +83,6 @@ def make(jobs, monkeypatch):
 
 def state(jobs, name):
     return json.loads((jobs.data_dir / "tuning" / name / "state.json").read_text())
-
-
-def record(jobs, name):
-    return json.loads((jobs.data_dir / "tuning" / name / "request.json").read_text())
 
 
 def until_training(jobs, count):
@@ -159,15 +155,15 @@ def test_attach_continues_a_tuning_job_whose_agent_was_killed(make, jobs):
     tuner = make(max_jobs=4, max_parallel_jobs=2, hyperparameters={"wait": str(gate)}, random_seed=2)
     tuner.fit(job_name="search", wait=False)
     until_training(jobs, 2)
-    before = [each["tuned"] for each in state(jobs, "search")["trials"]]
+    before = [each["TunedHyperParameters"] for each in state(jobs, "search")["TrainingJobs"]]
     kill_agent(jobs)
     gate.touch()
     attached = Tuner.attach("search")
     attached.wait(logs=False)
-    trials = state(jobs, "search")["trials"]
-    assert [each["status"] for each in trials] == ["Completed"] * 4
-    assert [each["tuned"] for each in trials[:2]] == before
-    assert len({json.dumps(each["tuned"]) for each in trials}) == 4
+    found = state(jobs, "search")["TrainingJobs"]
+    assert [each["TrainingJobStatus"] for each in found] == ["Completed"] * 4
+    assert [each["TunedHyperParameters"] for each in found[:2]] == before
+    assert len({json.dumps(each["TunedHyperParameters"]) for each in found}) == 4
     assert len(jobs.platform.list()) == 4
     # The same seed makes the same search, killed or not.
     again = make(max_jobs=4, max_parallel_jobs=2, strategy="Random", random_seed=2)
@@ -189,6 +185,10 @@ def test_a_training_job_that_an_agent_did_not_start_is_started(make, jobs, left)
         kept.mkdir()
         shutil.copy(folder / "job.json", kept)
     jobs.platform.delete(job["TrainingJobName"])
+    record = jobs.data_dir / "tuning" / "search" / "state.json"
+    content = state(jobs, "search")
+    del content["TrainingJobs"][0]["CreationTime"]
+    record.write_text(json.dumps(content))
     if left:
         created = starting_state(folder.name, job["TrainingJobArn"], time.time())
         (kept / "state.json").write_text(json.dumps(created.to_json()))
@@ -235,9 +235,12 @@ def test_a_tuning_job_whose_training_jobs_all_fail_has_failed(make):
 
 def test_a_training_job_that_an_internal_error_ended_can_be_retried(make):
     failures = ("InternalServerError: the agent was killed", "AlgorithmError: exit code 1")
-    trials = [Trial("a", {}, 1.0, "Failed", failure=failure) for failure in failures]
-    record = TuningRecord(make(max_jobs=2).request(), {}, "arn", "arn:")
-    found = render_describe_response(record, TuningState(1.0, 1.0, trials=trials))
+    ended = {"TrainingJobStatus": "Failed", "ObjectiveStatus": "Failed", "CreationTime": 1.0}
+    state = {"CreationTime": 1.0, "LastModifiedTime": 1.0}
+    record = TuningRecord(make(max_jobs=2).request(), {}, "arn")
+    found = render_describe_response(
+        record, {**state, "TrainingJobs": [{**ended, "FailureReason": each} for each in failures]}
+    )
     counters = {"Completed": 0, "InProgress": 0, "RetryableError": 1, "NonRetryableError": 1, "Stopped": 0}
     assert found["TrainingJobStatusCounters"] == counters
 
@@ -291,7 +294,7 @@ def test_the_time_limit_counts_from_the_creation(make, jobs):
     tuner = start_and_kill(make, jobs, max_jobs=3, max_runtime_in_seconds=120)
     record = jobs.data_dir / "tuning" / "search" / "state.json"
     content = json.loads(record.read_text())
-    record.write_text(json.dumps({**content, "created": content["created"] - 121}))
+    record.write_text(json.dumps({**content, "CreationTime": content["CreationTime"] - 121}))
     assert tuner.wait(logs=False)["HyperParameterTuningJobStatus"] == "Stopped"
     assert [each["TrainingJobStatus"] for each in jobs.platform.list()] == ["Stopped"]
 

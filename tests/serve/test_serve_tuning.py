@@ -388,7 +388,8 @@ def test_a_tuning_job_whose_training_jobs_are_all_refused_fails_with_the_reason(
     shutil.rmtree(folder)
     found, rows = results(api, folder.name)
     assert (found["HyperParameterTuningJobStatus"], rows) == ("Failed", [])
-    assert found["FailureReason"].startswith("Training jobs could not be created: channel 'train': there is no file or")
+    reason = "No objective metrics found after running 0 training jobs: channel 'train': there is no file or"
+    assert found["FailureReason"].startswith(reason)
     assert found["TrainingJobStatusCounters"] == NO_JOBS
     assert found["ObjectiveStatusCounters"] == {"Succeeded": 0, "Pending": 0, "Failed": 0}
 

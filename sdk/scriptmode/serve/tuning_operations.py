@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.request.tuning import DEFINITION, REQUEST_SHAPE, field_of_training_job
+from scriptmode.core.request.tuning import DEFINITION, FINAL_OBJECTIVE, REQUEST_SHAPE, field_of_training_job
 from scriptmode.core.spec.service_values import ENDED
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
 from scriptmode.serve import paging, request_mapping
@@ -25,7 +25,6 @@ _KIND = "HyperParameterTuningJob"
 _NAME = f"{_KIND}Name"
 _SORT_FIELDS = {"Name": _NAME, "Status": f"{_KIND}Status", "CreationTime": "CreationTime"}
 _FINAL_VALUE = "FinalObjectiveMetricValue"
-_OBJECTIVE = "FinalHyperParameterTuningJobObjectiveMetric"
 
 
 class TuningJobs:
@@ -108,7 +107,7 @@ class TuningJobs:
         order = arguments.get("SortBy", "Name")
         if order == _FINAL_VALUE:
             # Training jobs without a value are not listed. (SortBy, API reference)
-            rows = [{**row, order: row[_OBJECTIVE]["Value"]} for row in rows if _OBJECTIVE in row]
+            rows = [{**row, order: row[FINAL_OBJECTIVE]["Value"]} for row in rows if FINAL_OBJECTIVE in row]
         shown, more = paging.page(rows, arguments, key=SORT_FIELDS.get(order, order), name="TrainingJobName")
         summaries = [{field: value for field, value in row.items() if field != _FINAL_VALUE} for row in shown]
         return {"TrainingJobSummaries": summaries, **more}

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from scriptmode.core.spec.parameter_ranges import ParameterRange
 
+#: The objective of a training job that ended, in its HyperParameterTrainingJobSummary.
+FINAL_OBJECTIVE = "FinalHyperParameterTuningJobObjectiveMetric"
 REQUEST_SHAPE = "CreateHyperParameterTuningJobRequest"
 _CONFIG, _OBJECTIVE = "HyperParameterTuningJobConfig", "HyperParameterTuningJobObjective"
 DEFINITION, DEFINITIONS = "TrainingJobDefinition", "TrainingJobDefinitions"
@@ -380,7 +382,7 @@ def parse_tuning_description(response: Mapping[str, Any]) -> TuningDescription:
 
 def parse_training_summary(summary: Mapping[str, Any]) -> TunedJob:
     """Return a HyperParameterTrainingJobSummary as a value."""
-    objective = summary.get("FinalHyperParameterTuningJobObjectiveMetric")
+    objective = summary.get(FINAL_OBJECTIVE)
     return TunedJob(
         name=summary["TrainingJobName"],
         status=summary["TrainingJobStatus"],

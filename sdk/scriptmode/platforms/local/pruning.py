@@ -110,7 +110,7 @@ def _prune_tuning_jobs(folder: Path, before: float, report: PruneReport, *, dry_
         # One that cannot be read is kept: whether it ended is unknown.
         with suppress(OSError, ValueError, TypeError, LookupError):
             state = regular_files.read_json(path / "state.json")
-            if state["status"] in ENDED and state["ended"] <= before:
+            if state["HyperParameterTuningJobStatus"] in ENDED and state["HyperParameterTuningEndTime"] <= before:
                 _remove("tuning job", path, report, dry_run=dry_run)
 
 

@@ -13,12 +13,14 @@ The arguments of `main` are ``<folder> <lock>``: the descriptor ``lock`` is the 
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import math
 import sys
 import time
 import traceback
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -28,21 +30,20 @@ from scriptmode.core.request import tuning
 from scriptmode.core.request.render import derived_model_dir
 from scriptmode.core.spec.hosts import CLIENT_REGION
 from scriptmode.core.spec.metric_definitions import Definition, MetricFinder
-from scriptmode.core.spec.service_values import COMPLETED, FAILED, STOPPED
+from scriptmode.core.spec.service_values import COMPLETED, ENDED, FAILED, STOPPED
 from scriptmode.core.text.messages import pluralize
 from scriptmode.data import file_uris
 from scriptmode.errors import JobExistsError, JobNotFoundError, ScriptmodeError
 from scriptmode.platforms.local.service import LocalPlatform
-from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.store.host_logs import LogReader
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.tuning.search import Search
-from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningFolder
+from scriptmode.platforms.local.tuning.tuning_store import TuningFolder
 from scriptmode_runtime import contract
+from scriptmode_runtime.failure import readable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
 
     from scriptmode.platforms.local.store.job_store import JobFolder
 
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.25
 #: Training jobs after which the tuning job fails if none of them had an objective, as on Amazon SageMaker.
 _FRUITLESS_JOBS = 5
+#: Fields of a training job's description that its summary has.
+_DESCRIBED = ("CreationTime", "TrainingStartTime", "TrainingEndTime", "TrainingJobStatus", "FailureReason")
 
 
 def training_job_name(tuning_job: str, identity: str, number: int) -> str:
@@ -98,233 +101,247 @@ class TuningAgent:
 
     def __init__(self, folder: TuningFolder) -> None:
         self._folder = folder
-        self._record = folder.read_record()
-        self._state = folder.read_state()
-        self._trials = self._state.trials
+        self._record, self._state = folder.read_record(), folder.read_state()
+        self._jobs: list[dict[str, Any]] = self._state["TrainingJobs"]
         self._request = self._record.request
         # Its training jobs are in the same one.
         CLIENT_REGION.set(self._record.arn.split(":")[3])
         self._platform = _create_platform(self._record.platform)
-        self._jobs = JobStore(Path(self._record.platform["data_dir"]))
-        self._identity = f"{self._record.arn} {self._state.created}"
+        self._store = JobStore(Path(self._record.platform["data_dir"]))
+        self._identity = f"{self._record.arn} {self._state['CreationTime']}"
         seed = int(hashlib.sha256(self._identity.encode()).hexdigest()[:8], 16)
         self._spec = tuning.parse_spec(self._request, script_mode=False)
         self._search = Search(folder.name, self._spec, seed, max_resource=tuning.max_resource_of(self._request))
-        self._objective = self._spec.objective
         metrics = self._request[tuning.DEFINITION]["AlgorithmSpecification"]["MetricDefinitions"]
-        self._regex: str = next((each["Regex"] for each in metrics if each["Name"] == self._objective), "None")
+        self._regex: str = next(each["Regex"] for each in metrics if each["Name"] == self._spec.objective)
         self._readers: dict[int, ObjectiveReader] = {}
         self._stopped_early: set[int] = set()
-        self._is_saved = True
+        self._saved = copy.deepcopy(self._state)
 
     def run(self) -> None:
         """Run the tuning job to its end."""
-        self._restore()
+        for number, job in enumerate(self._jobs):
+            self._search.restore(job["TunedHyperParameters"])
+            if job["TrainingJobStatus"] in ENDED:
+                if self._search.stops_early:
+                    self._report(number, final=True)
+                self._tell(number)
+        for number in self._recorded():
+            self._create(number)
         while not self._folder.is_deleted:
             self._watch()
             self._check_limits()
-            # One at a time: a stop and the limits hold for the next one. What a full disk refuses is tried again.
-            if self._may_start and self._save():
-                self._start_job()
+            # One at a time: a stop and the limits hold for the next one.
+            if self._may_start:
+                self._suggest()
+            # What a full disk refuses is tried again.
+            if self._save() and (recorded := self._recorded()):
+                self._create(recorded[0])
                 continue
-            if not self._running() and not self._may_start:
+            if not self._running():
                 break
-            self._save()
             SYSTEM.sleep(_POLL_SECONDS)
         else:
             self._stop_jobs()
             return
         self._end()
 
-    def _running(self) -> list[tuple[int, Trial]]:
-        return [(number, trial) for number, trial in enumerate(self._trials) if not trial.has_ended]
+    def _running(self) -> list[int]:
+        return [number for number, job in enumerate(self._jobs) if job["TrainingJobStatus"] not in ENDED]
 
-    def _restore(self) -> None:
-        """Build the search from the record, and create the training jobs that an earlier agent only recorded."""
-        for number, trial in enumerate(self._trials):
-            self._search.restore(trial.tuned)
-            if trial.has_ended:
-                if self._search.stops_early:
-                    self._report(number, trial, final=True)
-                self._tell(number, trial)
-        for number, trial in self._running():
-            folder = self._jobs.folder(trial.name)
-            if folder.has_agent() or not folder.never_had_processes or read_engine_record(folder):
-                trial.created = trial.created or time.time()
-                continue
-            with suppress(JobNotFoundError):
-                self._platform.delete(trial.name)
-            self._create(number, trial)
+    def _recorded(self) -> list[int]:
+        """Return the training jobs that were recorded and not created; an earlier agent may have created the last."""
+        return [number for number in self._running() if "CreationTime" not in self._jobs[number]]
 
     def _watch(self) -> None:
-        """Read the status of each running training job once, and new values of its objective."""
-        for number, trial in self._running():
+        """Read the description of each running training job once, and new values of its objective."""
+        for number in self._running():
+            job = self._jobs[number]
+            if "CreationTime" not in job:
+                continue
             try:
                 # Before the log is read, so that the log of a job that ended is complete.
-                description = self._platform.describe(trial.name)
+                description = self._platform.describe(job["TrainingJobName"])
             except ScriptmodeError as error:
                 reason = "it was deleted" if isinstance(error, JobNotFoundError) else str(error)
-                self._end_trial(number, trial, FAILED, reason)
+                self._fail(number, reason)
                 continue
-            is_bad = self._report(number, trial, final=description.has_ended)
-            if description.training_started and not trial.started:
-                trial.started, self._is_saved = description.training_started.timestamp(), False
-            if description.created and trial.created != description.created.timestamp():
-                trial.created, self._is_saved = description.created.timestamp(), False
+            is_bad = self._report(number, final=description.has_ended)
+            found = {name: description.response.get(name) for name in _DESCRIBED}
+            job.update({name: _encode(value) for name, value in found.items() if value is not None})
             if description.has_ended:
-                ended = description.training_ended or description.modified
-                self._end_trial(number, trial, str(description.status), description.failure_reason, ended)
-                continue
-            if trial.status != description.status:
-                trial.status, self._is_saved = str(description.status), False
-            if is_bad and number not in self._stopped_early:
+                self._finish(number)
+            elif is_bad and number not in self._stopped_early:
                 self._stopped_early.add(number)
-                why = f"its {self._objective} is worse than that of others, or has more values than MaxResource"
-                self._log(f"{trial.name} is stopped early: {why}")
-                self._stop_job(trial)
+                why = f"its {self._spec.objective} is worse than that of others, or has more values than MaxResource"
+                self._log(f"{job['TrainingJobName']} is stopped early: {why}")
+                self._stop_job(job)
 
-    def _report(self, number: int, trial: Trial, *, final: bool) -> bool:
+    def _report(self, number: int, *, final: bool) -> bool:
         """Read new values of the objective; return whether the training job is to be stopped early."""
         if number not in self._readers:
             try:
-                folder = self._jobs.find(trial.name)
-                self._readers[number] = ObjectiveReader(folder, self._objective, self._regex)
+                folder = self._store.find(self._jobs[number]["TrainingJobName"])
+                self._readers[number] = ObjectiveReader(folder, self._spec.objective, self._regex)
             except ScriptmodeError:
                 return False
         values = self._readers[number].read(final=final)
         return self._search.stops_early and self._search.report(number, values)
 
-    def _end_trial(self, number: int, trial: Trial, status: str, failure: str, ended: datetime | None = None) -> None:
-        last = self._readers[number].last if number in self._readers else None
-        # Of a number and NaN neither is the best one.
-        trial.objective = last if last is not None and math.isfinite(last) else None
-        trial.status, trial.failure = status, failure
-        trial.ended = ended.timestamp() if ended else time.time()
-        self._is_saved = False
-        self._tell(number, trial)
+    def _fail(self, number: int, reason: str) -> None:
+        failure = contract.shorten(readable(reason), contract.FAILURE_LIMIT)
+        self._jobs[number].update(TrainingJobStatus=FAILED, FailureReason=failure, TrainingEndTime=time.time())
+        self._finish(number)
 
-    def _tell(self, number: int, trial: Trial) -> None:
+    def _finish(self, number: int) -> None:
+        """Record the objective of a training job that ended; a failed one never has the best."""
+        job, last = self._jobs[number], self._readers[number].last if number in self._readers else None
+        job["ObjectiveStatus"] = "Failed"
+        # Of a number and NaN neither is the best one.
+        if last is not None and math.isfinite(last):
+            objective = {"Type": self._spec.objective_type, "MetricName": self._spec.objective, "Value": last}
+            job[tuning.FINAL_OBJECTIVE] = objective
+            job["ObjectiveStatus"] = "Failed" if job["TrainingJobStatus"] == FAILED else "Succeeded"
+        job.setdefault("TrainingEndTime", time.time())
+        self._tell(number)
+
+    def _tell(self, number: int) -> None:
         if reader := self._readers.pop(number, None):
             reader.close()
-        objective = None if trial.status == FAILED else trial.objective
-        self._search.finish(number, objective, is_complete=trial.status != STOPPED)
+        job = self._jobs[number]
+        objective = job[tuning.FINAL_OBJECTIVE]["Value"] if job["ObjectiveStatus"] == "Succeeded" else None
+        self._search.finish(number, objective, is_complete=job["TrainingJobStatus"] != STOPPED)
 
     def _check_limits(self) -> None:
         """Stop the training jobs where no more may run."""
-        if self._state.status == "Stopping":
+        if self._is_stopping:
             return
-        ended = sum(each.has_ended for each in self._trials)
-        if self._is_limited():
-            reason = "a stop was requested, or the time limit passed"
-        elif ended >= _FRUITLESS_JOBS and not self._has_any_objective():
-            reason = self._describe_fruitless()
-        else:
-            return
-        self._log(f"stopping: {reason}")
-        self._state.status, self._is_saved = "Stopping", False
-        self._stop_jobs()
+        ended = len(self._jobs) - len(self._running())
+        is_fruitless = ended >= _FRUITLESS_JOBS and not self._has_any_objective
+        if self._is_limited or is_fruitless:
+            why = "a stop was requested, or the time limit passed"
+            self._log(f"stopping: {why if self._is_limited else self._describe_fruitless()}")
+            self._state["HyperParameterTuningJobStatus"] = "Stopping"
+            self._stop_jobs()
 
+    @property
+    def _is_stopping(self) -> bool:
+        return bool(self._state["HyperParameterTuningJobStatus"] == "Stopping")
+
+    @property
     def _is_limited(self) -> bool:
-        """Return whether a stop was requested, or the time limit passed."""
+        """Whether a stop was requested, or the time limit passed."""
         most = self._spec.max_runtime
-        return self._folder.is_stop_requested or bool(most and time.time() - self._state.created > most)
+        return self._folder.is_stop_requested or bool(most and time.time() - self._state["CreationTime"] > most)
 
+    @property
     def _has_any_objective(self) -> bool:
-        return any(each.objective_status == "Succeeded" for each in self._trials)
+        return any(job["ObjectiveStatus"] == "Succeeded" for job in self._jobs)
 
     def _describe_fruitless(self) -> str:
-        launched = self._state.launched
-        refused = next((each for each in self._trials if each.has_ended and not each.is_launched), None)
-        # A training job that was stopped says nothing of the reason.
-        if refused and all(each.status not in (COMPLETED, FAILED) for each in launched):
-            return f"Training jobs could not be created: {refused.failure}"
-        failed = next((each for each in launched if each.status == FAILED), None)
-        ended = [each for each in launched if each.has_ended]
-        if failed and all(each.status != COMPLETED for each in ended):
-            return f"All training jobs failed. {failed.name}: {failed.failure}"
-        return (
-            f"No objective metrics found after running {pluralize(len(ended), 'training job')}: the Regex "
-            f"{self._regex!r} of metric {self._objective!r} found no number in their logs"
-        )
+        """Return why no training job had a value: the first failure, unless a training job completed without one."""
+        failures = [job["FailureReason"] for job in self._jobs if job["TrainingJobStatus"] == FAILED]
+        reason = f"the Regex {self._regex!r} of metric {self._spec.objective!r} found no number in their logs"
+        if failures and all(job["TrainingJobStatus"] != COMPLETED for job in self._jobs):
+            reason = failures[0]
+        count = sum("CreationTime" in job for job in self._jobs)
+        return f"No objective metrics found after running {pluralize(count, 'training job')}: {reason}"
 
     def _stop_jobs(self) -> None:
-        for _, trial in self._running():
-            self._stop_job(trial)
+        for number in self._running():
+            self._stop_job(self._jobs[number])
 
-    def _stop_job(self, trial: Trial) -> None:
+    def _stop_job(self, job: dict[str, Any]) -> None:
+        if "CreationTime" not in job:
+            job["TrainingJobStatus"] = STOPPED
+            return
         try:
-            self._platform.stop(trial.name)
+            self._platform.stop(job["TrainingJobName"])
         except ScriptmodeError as error:
             # It may be deleted; what happens to it is read by its status.
-            self._log(f"{trial.name} cannot be stopped: {error}")
+            self._log(f"{job['TrainingJobName']} cannot be stopped: {error}")
 
     @property
     def _may_start(self) -> bool:
         """Whether one more training job may start now."""
-        is_open = self._state.status != "Stopping" and len(self._trials) < self._spec.jobs
+        is_open = not self._is_stopping and len(self._jobs) < self._spec.jobs
         return is_open and len(self._running()) < self._spec.max_parallel_jobs
 
-    def _start_job(self) -> None:
-        number = len(self._trials)
-        name = training_job_name(self._folder.name, self._identity, number)
-        self._trials.append(Trial(name, self._search.suggest(), created=0.0))
-        self._is_saved = False
-        self._create(number, self._trials[number])
+    def _suggest(self) -> None:
+        """Record the next training job."""
+        name = training_job_name(self._folder.name, self._identity, len(self._jobs))
+        job = {
+            "TrainingJobName": name,
+            "TrainingJobArn": f"{self._record.arn.rpartition(':')[0]}:training-job/{name}",
+            "TrainingJobStatus": "InProgress",
+            "TunedHyperParameters": self._search.suggest(),
+            "ObjectiveStatus": "Pending",
+        }
+        if definition := self._request[tuning.DEFINITION].get("DefinitionName"):
+            job["TrainingJobDefinitionName"] = definition
+        self._jobs.append(job)
 
-    def _create(self, number: int, trial: Trial) -> None:
-        """Create a training job, after it is recorded; one that is refused has failed, and is not listed."""
-        while not self._save():
-            SYSTEM.sleep(_POLL_SECONDS)
+    def _create(self, number: int) -> None:
+        """Create a recorded training job; one that is refused has failed, and is not listed."""
+        job = self._jobs[number]
         try:
             # An earlier agent may have created it.
             with suppress(JobExistsError):
-                self._platform.create(self._training_request(trial))
+                self._platform.create(self._training_request(job))
         except ScriptmodeError as error:
-            self._log(f"{trial.name} cannot be created: {error}")
-            self._end_trial(number, trial, FAILED, str(error))
+            self._log(f"{job['TrainingJobName']} cannot be created: {error}")
+            self._fail(number, str(error))
         else:
-            trial.created, self._is_saved = time.time(), False
+            job["CreationTime"] = time.time()
 
-    def _training_request(self, trial: Trial) -> dict[str, Any]:
+    def _training_request(self, job: Mapping[str, Any]) -> dict[str, Any]:
         """Return the request of a training job.
 
         A model_dir in the directory of the tuning job is changed to one in the directory of the training job: in the
         directory of jobs every directory is that of a training job.
         """
-        request = tuning.training_request(self._request, trial.name, trial.tuned)
+        name = job["TrainingJobName"]
+        request = tuning.training_request(self._request, name, job["TunedHyperParameters"])
         output, parameters = request["OutputDataConfig"]["S3OutputPath"], request["HyperParameters"]
-        shared, own = (derived_model_dir(output, name, with_mpi=False) for name in (self._folder.name, trial.name))
+        shared, own = (derived_model_dir(output, each, with_mpi=False) for each in (self._folder.name, name))
         is_shared = parameters.get(contract.MODEL_DIR_PARAMETER) == contract.encode(shared)
-        if is_shared and output == f"{file_uris.SCHEME}{self._jobs.jobs}":
+        if is_shared and output == f"{file_uris.SCHEME}{self._store.jobs}":
             parameters[contract.MODEL_DIR_PARAMETER] = contract.encode(own)
         return request
 
     def _end(self) -> None:
-        if self._has_any_objective() or self._is_limited():
-            self._state.status = STOPPED if self._state.status == "Stopping" else COMPLETED
+        if self._has_any_objective or self._is_limited:
+            status = STOPPED if self._is_stopping else COMPLETED
         else:
-            self._state.status, self._state.failure = FAILED, self._describe_fruitless()
-        self._state.ended, self._is_saved = time.time(), False
+            status = FAILED
+            failure = readable(self._describe_fruitless())
+            self._state["FailureReason"] = contract.shorten(failure, contract.FAILURE_LIMIT)
+        self._state.update(HyperParameterTuningJobStatus=status, HyperParameterTuningEndTime=time.time())
         while not self._save():
             SYSTEM.sleep(_POLL_SECONDS)
 
     def _save(self) -> bool:
         """Write the state if it changed; return whether the record is up to date, or is deleted."""
-        if not self._is_saved:
-            self._state.modified = time.time()
+        if self._state != self._saved:
+            self._state["LastModifiedTime"] = time.time()
             try:
                 self._folder.write_state(self._state)
             except OSError as error:
                 if not self._folder.is_deleted:
                     self._log(f"the state cannot be written: {error}")
                     return False
-            self._is_saved = True
+            self._saved = copy.deepcopy(self._state)
         return True
 
     @staticmethod
     def _log(text: str) -> None:
         sys.stderr.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
         sys.stderr.flush()
+
+
+def _encode(value: Any) -> Any:
+    """Return a value of a description as the state has it: a time in seconds since the epoch."""
+    return value.timestamp() if isinstance(value, datetime) else value
 
 
 def main(arguments: list[str]) -> None:
@@ -348,11 +365,12 @@ def _create_platform(arguments: Mapping[str, Any]) -> LocalPlatform:
 def record_internal_error(folder: TuningFolder, error: Exception) -> None:
     """Record a tuning job as Failed because of an error of its agent, and stop its training jobs."""
     state, platform = folder.read_state(), _create_platform(folder.read_record().platform)
-    for trial in state.trials:
-        if not trial.has_ended:
-            trial.status, trial.ended, trial.failure = STOPPED, time.time(), "the tuning job failed"
+    for job in state["TrainingJobs"]:
+        if job["TrainingJobStatus"] not in ENDED:
+            job.update(TrainingJobStatus=STOPPED, ObjectiveStatus="Failed", TrainingEndTime=time.time())
             with suppress(ScriptmodeError):
-                platform.stop(trial.name)
-    state.failure = f"InternalServerError: {type(error).__name__}: {error}; see {folder.agent_log}"
-    state.status, state.modified, state.ended = FAILED, time.time(), time.time()
-    folder.write_state(state)
+                platform.stop(job["TrainingJobName"])
+    reason = readable(f"InternalServerError: {type(error).__name__}: {error}; see {folder.agent_log}")
+    state["FailureReason"] = contract.shorten(reason, contract.FAILURE_LIMIT)
+    ended = dict.fromkeys(("LastModifiedTime", "HyperParameterTuningEndTime"), time.time())
+    folder.write_state({**state, **ended, "HyperParameterTuningJobStatus": FAILED})

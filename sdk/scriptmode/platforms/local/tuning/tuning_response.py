@@ -1,4 +1,4 @@
-"""Rendering of a tuning job as the service's responses. Pure."""
+"""Rendering of a tuning job's state as the service's responses. Pure."""
 
 from __future__ import annotations
 
@@ -7,120 +7,73 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request import tuning
-from scriptmode.core.spec.service_values import FAILED
 from scriptmode_runtime import contract
-from scriptmode_runtime.failure import readable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningRecord, TuningState
+    from scriptmode.platforms.local.tuning.tuning_store import TuningRecord
 
-#: Fields of the request, or of a recorded definition, that DescribeHyperParameterTuningJob does not return.
-_NOT_DESCRIBED = frozenset({"Tags"})
-#: Fields of that response that a list has, too.
-_SUMMARY = (
-    "HyperParameterTuningJobName",
-    "HyperParameterTuningJobArn",
-    "HyperParameterTuningJobStatus",
-    "CreationTime",
-    "HyperParameterTuningEndTime",
-    "LastModifiedTime",
-    "TrainingJobStatusCounters",
-    "ObjectiveStatusCounters",
+#: Fields of the description that a list does not have.
+_NOT_LISTED = (
+    "HyperParameterTuningJobConfig",
+    tuning.DEFINITION,
+    "BestTrainingJob",
+    "ConsumedResources",
+    "FailureReason",
 )
 
 
-def render_describe_response(record: TuningRecord, state: TuningState) -> dict[str, Any]:
+def render_describe_response(record: TuningRecord, state: Mapping[str, Any]) -> dict[str, Any]:
     """Render DescribeHyperParameterTuningJobResponse."""
-    statuses = Counter(each.status for each in state.launched)
-    objectives = Counter(each.objective_status for each in state.launched)
-    # (TrainingJobStatusCounters, API reference)
-    retryable = sum(each.status == FAILED and each.failure.startswith("InternalServerError") for each in state.launched)
-    definition = _described(record.request[tuning.DEFINITION])
-    objective = tuning.objective_of(record.request)["MetricName"]
-    definition["StaticHyperParameters"] = {
-        **definition.get("StaticHyperParameters", {}),
-        contract.TUNING_METRIC: objective,
-    }
+    jobs, objective = render_training_jobs(state), tuning.objective_of(record.request)
+    # What an internal error ended may be tried again. (TrainingJobStatusCounters, API reference)
+    is_retryable = [job.get("FailureReason", "").startswith("InternalServerError") for job in jobs]
+    statuses = Counter("RetryableError" if each else job["TrainingJobStatus"] for each, job in zip(is_retryable, jobs))
+    objectives = Counter(job["ObjectiveStatus"] for job in jobs)
+    counted = {"NonRetryableError": statuses["Failed"], "InProgress": statuses["InProgress"] + statuses["Stopping"]}
+    request, definition = ({**given} for given in (record.request, record.request[tuning.DEFINITION]))
+    for given in (request, definition):
+        given.pop("Tags", None)
+    static = {**definition.get("StaticHyperParameters", {}), contract.TUNING_METRIC: objective["MetricName"]}
+    seconds = state.get("HyperParameterTuningEndTime", state["LastModifiedTime"]) - state["CreationTime"]
     response = {
-        **_described(record.request),
-        tuning.DEFINITION: definition,
+        **request,
+        **_with_times({name: value for name, value in state.items() if name != "TrainingJobs"}),
+        tuning.DEFINITION: {**definition, "StaticHyperParameters": static},
         "HyperParameterTuningJobArn": record.arn,
-        "HyperParameterTuningJobStatus": state.status,
-        "CreationTime": _time(state.created),
-        "LastModifiedTime": _time(state.modified),
         "TrainingJobStatusCounters": {
-            "Completed": statuses["Completed"],
-            "InProgress": sum(not each.has_ended for each in state.launched),
-            "RetryableError": retryable,
-            "NonRetryableError": statuses["Failed"] - retryable,
-            "Stopped": statuses["Stopped"],
+            **{name: statuses[name] for name in ("Completed", "RetryableError", "Stopped")},
+            **counted,
         },
         "ObjectiveStatusCounters": {status: objectives[status] for status in ("Succeeded", "Pending", "Failed")},
-        "ConsumedResources": {"RuntimeInSeconds": int((state.ended or state.modified) - state.created)},
+        "ConsumedResources": {"RuntimeInSeconds": int(seconds)},
     }
-    if state.ended:
-        response["HyperParameterTuningEndTime"] = _time(state.ended)
-    if state.failure:
-        response["FailureReason"] = contract.shorten(readable(state.failure), contract.FAILURE_LIMIT)
-    best = find_best(record, state)
-    if best is not None:
-        response["BestTrainingJob"] = render_training_job(record, best)
+    sign = 1 if objective["Type"] == "Maximize" else -1
+    # Of equal ones that which ended first.
+    found = sorted(
+        (job for job in jobs if job["ObjectiveStatus"] == "Succeeded"), key=lambda job: job["TrainingEndTime"]
+    )
+    if found:
+        response["BestTrainingJob"] = max(found, key=lambda job: sign * job[tuning.FINAL_OBJECTIVE]["Value"])
     return response
 
 
-def render_summary(record: TuningRecord, state: TuningState) -> dict[str, Any]:
+def render_summary(record: TuningRecord, state: Mapping[str, Any]) -> dict[str, Any]:
     """Render a HyperParameterTuningJobSummary."""
     response = render_describe_response(record, state)
-    config = record.request["HyperParameterTuningJobConfig"]
+    config = response["HyperParameterTuningJobConfig"]
+    listed = {name: value for name, value in response.items() if name not in _NOT_LISTED}
+    return {**listed, "Strategy": config["Strategy"], "ResourceLimits": config["ResourceLimits"]}
+
+
+def render_training_jobs(state: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Render a HyperParameterTrainingJobSummary for each training job that was created, in that order."""
+    return [_with_times(job) for job in state["TrainingJobs"] if "CreationTime" in job]
+
+
+def _with_times(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        **{field: response[field] for field in _SUMMARY if field in response},
-        "Strategy": config["Strategy"],
-        "ResourceLimits": config["ResourceLimits"],
+        name: datetime.fromtimestamp(value, timezone.utc) if name.endswith("Time") else value
+        for name, value in fields.items()
     }
-
-
-def render_training_job(record: TuningRecord, trial: Trial) -> dict[str, Any]:
-    """Render a HyperParameterTrainingJobSummary."""
-    objective = tuning.objective_of(record.request)
-    summary: dict[str, Any] = {
-        "TrainingJobName": trial.name,
-        "TrainingJobArn": record.training_arn + trial.name,
-        "CreationTime": _time(trial.created),
-        "TrainingJobStatus": trial.status,
-        "TunedHyperParameters": dict(trial.tuned),
-        "ObjectiveStatus": trial.objective_status,
-    }
-    if name := record.request[tuning.DEFINITION].get("DefinitionName"):
-        summary["TrainingJobDefinitionName"] = name
-    if trial.started:
-        summary["TrainingStartTime"] = _time(trial.started)
-    if trial.ended:
-        summary["TrainingEndTime"] = _time(trial.ended)
-    if trial.failure:
-        summary["FailureReason"] = contract.shorten(readable(trial.failure), contract.FAILURE_LIMIT)
-    if trial.objective is not None:
-        summary["FinalHyperParameterTuningJobObjectiveMetric"] = {
-            "Type": objective["Type"],
-            "MetricName": objective["MetricName"],
-            "Value": trial.objective,
-        }
-    return summary
-
-
-def find_best(record: TuningRecord, state: TuningState) -> Trial | None:
-    """Return the training job with the best objective, a failed one never; None while there is none."""
-    sign = 1 if tuning.objective_of(record.request)["Type"] == "Maximize" else -1
-    found = [each for each in state.launched if each.objective_status == "Succeeded"]
-    # Of equal ones that which ended first.
-    found.sort(key=lambda each: each.ended)
-    return max(found, key=lambda each: sign * (each.objective or 0.0)) if found else None
-
-
-def _described(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {field: value for field, value in given.items() if field not in _NOT_DESCRIBED}
-
-
-def _time(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, timezone.utc)

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.core.machine import drafts
 from scriptmode.core.request import service_model, tuning
 from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
+from scriptmode.core.spec.service_values import ENDED
 from scriptmode.core.text.messages import Problem
 from scriptmode.errors import DataError, PlatformError, SpecError
 from scriptmode.platforms.local import validation
 from scriptmode.platforms.local.hosts.local_agent import start_agent
+from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts
 from scriptmode.platforms.local.tuning import search, tuning_response
 from scriptmode.platforms.local.tuning.tuning_store import (
     TuningFolder,
     TuningRecord,
-    TuningState,
     TuningStore,
+    starting_state,
     tuning_job_exists_error,
 )
 from scriptmode_runtime.files import beneath
@@ -42,8 +44,6 @@ _CLOUD_ONLY = {
     tuning.DEFINITIONS: "estimator_dict",
     "InstanceConfigs": "",
 }
-#: Seconds in which an agent that recorded the end of its tuning job ends.
-_ENDING_SECONDS, _POLL_SECONDS = 10.0, 0.05
 
 
 class LocalTuning:
@@ -97,23 +97,17 @@ class LocalTuning:
         if tags:
             request = {**request, tuning.DEFINITION: {**request[tuning.DEFINITION], "Tags": [*tags]}}
         drafts.remove_orphans(self._store.folder)
-        arn = f"arn:aws:sagemaker:{self._platform.region}:{LOCAL_ACCOUNT}"
-        record = TuningRecord(
-            dict(request),
-            self._platform.arguments,
-            f"{arn}:hyper-parameter-tuning-job/{name}",
-            f"{arn}:training-job/",
-        )
-        now = time.time()
+        arn = f"arn:aws:sagemaker:{self._platform.region}:{LOCAL_ACCOUNT}:hyper-parameter-tuning-job/{name}"
+        record = TuningRecord(dict(request), self._platform.arguments, arn)
         # A directory without an agent would be continued by the next call that reads it.
-        with deferred_interrupts(), self._store.create(record, TuningState(now, now)) as (folder, lock):
+        with deferred_interrupts(), self._store.create(record, starting_state(time.time())) as (folder, lock):
             try:
                 start_agent(_AGENT, folder.path, lock, folder.agent_log)
             except PlatformError:
                 with suppress(OSError):
                     beneath.remove_tree(folder.path)
                 raise
-        return record.arn
+        return arn
 
     def describe(self, name: str) -> dict[str, Any]:
         """Return DescribeHyperParameterTuningJob's response; raise `JobNotFoundError`."""
@@ -122,10 +116,10 @@ class LocalTuning:
 
     def stop(self, name: str) -> None:
         """Request that a tuning job and its training jobs stop; leave one that ended as it is."""
-        folder, state = self._find(name)
-        if not state.has_ended:
+        folder = self._store.find(name)
+        if not _has_ended(folder.read_state()):
             folder.request_stop()
-            self._continue(folder)
+            self._find(name)
 
     def delete(self, name: str) -> None:
         """Delete the record of a tuning job that has ended; its training jobs are kept.
@@ -135,33 +129,14 @@ class LocalTuning:
             DataError: It has not ended, or its directory cannot be removed.
         """
         folder = self._store.find(name)
-        deadline = time.monotonic() + _ENDING_SECONDS
-        while not self._delete_ended(folder):
-            # An agent that recorded the end ends a moment later.
-            if not folder.read_state().has_ended or time.monotonic() > deadline:
-                raise DataError(
-                    f"tuning job {name!r} cannot be deleted: it has not ended", advice="stop it first, or wait for it"
-                )
-            time.sleep(_POLL_SECONDS)
-
-    @staticmethod
-    def _delete_ended(folder: TuningFolder) -> bool:
-        with folder.try_lock() as lock:
-            if lock is None or not folder.read_state().has_ended:
-                return False
-            try:
-                folder.remove()
-            except OSError as error:
-                raise DataError(
-                    f"tuning job {folder.name!r} cannot be deleted: {error}", advice=f"remove {folder.path}"
-                ) from error
-        return True
+        if not _has_ended(folder.read_state()):
+            raise DataError(f"tuning job {name!r} cannot be deleted: it has not ended", "stop it first, or wait for it")
+        # Its agent, which recorded the end, writes nothing more.
+        folder.remove()
 
     def training_jobs(self, name: str) -> list[dict[str, Any]]:
         """Return the HyperParameterTrainingJobSummary objects of a tuning job, in the order of their creation."""
-        folder, state = self._find(name)
-        record = folder.read_record()
-        return [tuning_response.render_training_job(record, each) for each in state.launched]
+        return tuning_response.render_training_jobs(self._find(name)[1])
 
     def tags(self, name: str) -> dict[str, str]:
         """Return the tags that a tuning job was created with; raise `JobNotFoundError`."""
@@ -186,22 +161,20 @@ class LocalTuning:
                 found.append(tuning_response.render_summary(folder.read_record(), folder.read_state()))
         return sorted(found, key=lambda each: each["CreationTime"], reverse=True)
 
-    def _find(self, name: str) -> tuple[TuningFolder, TuningState]:
+    def _find(self, name: str) -> tuple[TuningFolder, dict[str, Any]]:
         """Return a tuning job and its state; its agent is started again if it was killed."""
         folder = self._store.find(name)
-        state = folder.read_state()
-        if not state.has_ended:
-            self._continue(folder)
-            state = folder.read_state()
-        return folder, state
+        if not _has_ended(folder.read_state()):
+            # The lock and the log are where a training job has them.
+            with JobFolder(folder.path).try_lock_for_agent() as (is_locked, lock):
+                if is_locked and not _has_ended(folder.read_state()):
+                    search.require_optuna()
+                    start_agent(_AGENT, folder.path, lock, folder.agent_log)
+        return folder, folder.read_state()
 
-    @staticmethod
-    def _continue(folder: TuningFolder) -> None:
-        """Start the agent of a tuning job that has not ended, unless it runs."""
-        with folder.try_lock() as lock:
-            if lock is not None and not folder.read_state().has_ended:
-                search.require_optuna()
-                start_agent(_AGENT, folder.path, lock, folder.agent_log)
+
+def _has_ended(state: Mapping[str, Any]) -> bool:
+    return state["HyperParameterTuningJobStatus"] in ENDED
 
 
 def _is_extension(field: str, value: object) -> bool:
