@@ -143,7 +143,9 @@ def test_no_more_than_max_parallel_jobs_run_at_once(make, jobs):
     gate.touch()
     assert tuner.wait(logs=False)["TrainingJobStatusCounters"]["Completed"] == 3
     starts = sorted((each["CreationTime"], 1) for each in jobs.platform.list())
-    ends = [(jobs.platform.describe(each.name).response["TrainingEndTime"], -1) for each in job.training_jobs()]
+    ends = [
+        (jobs.platform.describe(each["TrainingJobName"]).response["TrainingEndTime"], -1) for each in job.analytics()
+    ]
     running = 0
     for _, change in sorted([*starts, *ends]):
         running += change

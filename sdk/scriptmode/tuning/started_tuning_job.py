@@ -11,7 +11,6 @@ from scriptmode.core.request import tuning
 from scriptmode.core.spec.service_values import ENDED, FAILED
 from scriptmode.display import tuning_lines
 from scriptmode.errors import DataError, TuningJobFailed
-from scriptmode.job import TrainingJob
 from scriptmode.results.tuning_results import TuningResults
 
 if TYPE_CHECKING:
@@ -74,10 +73,6 @@ class TuningJob:
     def analytics(self) -> TuningResults:
         """Return the training jobs so far, as `Tuner.analytics` does."""
         return TuningResults(tuning.parse_tuning_description(self.describe()), self._training_jobs())
-
-    def training_jobs(self) -> list[TrainingJob]:
-        """Return the handles of the training jobs so far, in the order of their creation."""
-        return [TrainingJob(each.name, self.platform) for each in self._training_jobs()]
 
     def _training_jobs(self) -> list[TunedJob]:
         return [tuning.parse_training_summary(each) for each in self._service.training_jobs(self.name)]

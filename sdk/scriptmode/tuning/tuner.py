@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,6 @@ from scriptmode.core.spec.tuning_configurations import (
     parse_instance_configs,
 )
 from scriptmode.core.spec.tuning_job import TuningJobSpec
-from scriptmode.core.text.messages import did_you_mean
 from scriptmode.display import tuning_lines
 from scriptmode.errors import SpecError, invalid
 from scriptmode.estimator import Estimator
@@ -176,7 +175,7 @@ class Tuner:
             early_stopping=early_stopping_type,
             random_seed=random_seed,
             max_runtime=max_runtime_in_seconds,
-            strategy_config=strategy_config,
+            strategy_config=parse_configuration("strategy_config", strategy_config),
             warm_start=parse_configuration("warm_start_config", warm_start_config),
             completion_criteria=parse_configuration("completion_criteria_config", completion_criteria_config),
             autotune=autotune,
@@ -215,21 +214,16 @@ class Tuner:
             SpecError: For values that cannot make a tuning job.
             TypeError: For names that no version of the SDK knows.
         """
-        keys = _names_of("estimator_dict", estimator_dict)
-        metrics, static = metric_definitions_dict or {}, hyperparameters_to_keep_static_dict or {}
-        for argument, needed in (
-            ("objective_metric_name_dict", objective_metric_name_dict),
-            ("hyperparameter_ranges_dict", hyperparameter_ranges_dict),
-        ):
-            if _names_of(argument, needed, keys) != keys:
-                raise invalid(argument, f"has {', '.join(needed)}", f"give one for each of {', '.join(keys)}")
-        _names_of("metric_definitions_dict", metrics, keys)
-        _names_of("hyperparameters_to_keep_static_dict", static, keys)
+        keys = sorted(estimator_dict)
+        objectives = _by_name("objective_metric_name_dict", objective_metric_name_dict, keys, is_whole=True)
+        ranges = _by_name("hyperparameter_ranges_dict", hyperparameter_ranges_dict, keys, is_whole=True)
+        metrics = _by_name("metric_definitions_dict", metric_definitions_dict or {}, keys)
+        static = _by_name("hyperparameters_to_keep_static_dict", hyperparameters_to_keep_static_dict or {}, keys)
         made = [
             cls(
                 estimator_dict[name],
-                objective_metric_name_dict[name],
-                hyperparameter_ranges_dict[name],
+                objectives[name],
+                ranges[name],
                 metrics.get(name),
                 estimator_name=name,
                 hyperparameters_to_keep_static=static.get(name),
@@ -342,9 +336,9 @@ class Tuner:
         searches = self._restored()
         is_for_each = instance_configs is None or "" in searches
         given = dict.fromkeys(searches, instance_configs) if is_for_each else instance_configs
-        _names_of("instance_configs", given, list(searches))
         changed = {
-            name: replace(searches[name], instances=parse_instance_configs(each)) for name, each in given.items()
+            name: replace(searches[name], instances=parse_instance_configs(each))
+            for name, each in _by_name("instance_configs", given, searches).items()
         }
         self._searches = {**searches, **changed}
 
@@ -381,7 +375,7 @@ class Tuner:
         if len(searches) > 1:
             raise invalid("estimator_dict", "has several estimators, which have no warm start", "make a Tuner of one")
         ((name, search),) = searches.items()
-        spec = replace(search.spec, warm_start=WarmStartConfig(kind, parents).to_input_req())
+        spec = replace(search.spec, warm_start=WarmStartConfig(kind, parents))
         made = copy.copy(self)
         search = replace(search, spec=spec, estimator=estimator or search.estimator)
         vars(made).update(_searches={name: search}, _latest=None)
@@ -531,8 +525,7 @@ class Tuner:
         first = next(iter(searches.values())).estimator
         name = names.check_tuning_job_name(job_name) if job_name is not None else ""
         name = name or _NAMES.fresh(self._base_name or first.spec.base_job_name)
-        channels = {"": inputs} if "" in searches else inputs or {}
-        _names_of("inputs", channels, list(searches))
+        channels = _by_name("inputs", {"": inputs} if "" in searches else inputs or {}, searches)
         found = {key: search.prepare(channels.get(key), name) for key, search in searches.items()}
         requests = {key: request for key, (request, _) in found.items()}
         request = requests[""] if "" in requests else tuning.combine_requests(requests)
@@ -540,14 +533,16 @@ class Tuner:
         return request, [(searches[key].estimator, submission) for key, (_, submission) in found.items()]
 
 
-def _names_of(argument: str, given: object, known: Iterable[str] = ()) -> list[str]:
-    """Return the sorted keys of a dict by names of estimators; raise `SpecError` for those that are not ``known``."""
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given) or not (given or known):
-        raise invalid(argument, f"is {given!r}", "give a dict by the names of the estimators")
-    for name in given:
-        if known and name not in known:
-            raise invalid(argument, f"has {name!r}", did_you_mean(name, known) or f"give {', '.join(known)}")
-    return sorted(given)
+def _by_name(argument: str, given: object, names: Collection[str], *, is_whole: bool = False) -> Mapping[str, Any]:
+    """Return a dict by names of estimators; raise `SpecError` for another one, and one that is not ``is_whole``."""
+    if (
+        not names
+        or not isinstance(given, Mapping)
+        or not {*given} <= {*names}
+        or (is_whole and len(given) < len(names))
+    ):
+        raise invalid(argument, f"is {given!r}", f"give a dict by the names of the estimators: {', '.join(names)}")
+    return given
 
 
 class HyperparameterTuner(Tuner):

@@ -201,6 +201,3 @@ class TuningService(Protocol):
 
     def training_jobs(self, name: str) -> list[dict[str, Any]]:
         """Return the HyperParameterTrainingJobSummary objects of a tuning job, in the order of their creation."""
-
-    def list(self) -> list[dict[str, Any]]:
-        """Return HyperParameterTuningJobSummary objects, newest first."""

@@ -13,7 +13,6 @@ from scriptmode.core.spec.parameter_ranges import CategoricalParameter, Continuo
 from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
 from scriptmode.core.spec.tuning_job import TuningJobSpec
 from scriptmode.core.text.caller_warning import warn_caller
-from scriptmode.core.text.messages import did_you_mean
 from scriptmode.errors import QuotaError, SpecError, invalid
 from scriptmode_runtime import contract
 
@@ -87,10 +86,9 @@ def _parameters(given: Mapping[str, str], spec: TuningJobSpec) -> tuple[dict[str
     ranges: dict[str, Any] = render_ranges(spec.ranges, script_mode=is_script)
     if not spec.autotune:
         return static, ranges
-    for name in spec.kept_static:
-        if name not in static:
-            what = f"has {name!r}, which is not a hyperparameter of the estimator, or has a range"
-            raise invalid("hyperparameters_to_keep_static", what, did_you_mean(name, static) or "leave it out")
+    if unknown := sorted({*spec.kept_static} - {*static}):
+        what = f"has {unknown[0]!r}, which is not a hyperparameter of the estimator, or has a range"
+        raise invalid("hyperparameters_to_keep_static", what, "leave it out")
     chosen = {name: static[name] for name in _users_names(static) if name not in spec.kept_static}
     if chosen:
         ranges["AutoParameters"] = [{"Name": name, "ValueHint": value} for name, value in chosen.items()]

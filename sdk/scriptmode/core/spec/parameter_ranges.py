@@ -12,10 +12,7 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SCALING_TYPES = ("Auto", "Linear", "Logarithmic", "ReverseLogarithmic")
 _ARGUMENT = "hyperparameter_ranges"
-#: The service's limits (CreateHyperParameterTuningJob: entries of a tuning job, values of a categorical parameter).
-RANGES_LIMIT, VALUES_LIMIT = 30, 30
 
 
 @dataclass(frozen=True)
@@ -33,13 +30,7 @@ class IntegerParameter:
     scaling_type: str = "Auto"
 
     def __post_init__(self) -> None:
-        for name in ("min_value", "max_value"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not hasattr(value, "__index__"):
-                raise invalid(name, f"is {value!r}", "give a whole number, or use ContinuousParameter")
         _check_bounds(self)
-        if self.scaling_type == "ReverseLogarithmic":
-            raise invalid("scaling_type", "is 'ReverseLogarithmic'", "only ContinuousParameter has it; use Auto")
 
 
 @dataclass(frozen=True)
@@ -58,14 +49,7 @@ class ContinuousParameter:
     scaling_type: str = "Auto"
 
     def __post_init__(self) -> None:
-        for name in ("min_value", "max_value"):
-            value = getattr(self, name)
-            if isinstance(value, (bool, str)) or not hasattr(value, "__float__") or not math.isfinite(value):
-                raise invalid(name, f"is {value!r}", "give a finite number")
         _check_bounds(self)
-        if self.scaling_type == "ReverseLogarithmic" and not 0 <= self.min_value < self.max_value < 1:
-            what = f"is 'ReverseLogarithmic' for values from {self.min_value!r} to {self.max_value!r}"
-            raise invalid("scaling_type", what, "give values of at least 0 and less than 1, or use Auto")
 
 
 @dataclass(frozen=True, init=False)
@@ -81,8 +65,8 @@ class CategoricalParameter:
     def __init__(self, values: Any) -> None:
         is_one = isinstance(values, (str, bytes)) or not hasattr(values, "__iter__")
         given = (values,) if is_one else tuple(values)
-        if not 1 <= len(given) <= VALUES_LIMIT:
-            raise invalid("values", f"has {len(given)} entries", f"give 1 to {VALUES_LIMIT} values")
+        if not given:
+            raise invalid("values", "is empty", "give one value or more")
         object.__setattr__(self, "values", given)
 
 
@@ -92,14 +76,22 @@ _KINDS = (IntegerParameter, ContinuousParameter, CategoricalParameter)
 
 def _check_bounds(given: IntegerParameter | ContinuousParameter) -> None:
     low, high, scaling = given.min_value, given.max_value, given.scaling_type
-    if low >= high:
-        step = "give a fixed hyperparameter" if low == high else "exchange them"
-        raise invalid("min_value", f"is {low!r}, which is not less than max_value, {high!r}", step)
-    if scaling not in SCALING_TYPES:
-        raise invalid("scaling_type", f"is {scaling!r}", f"give one of {', '.join(SCALING_TYPES)}")
-    if scaling == "Logarithmic" and low <= 0:
-        what = f"is 'Logarithmic' for values from {low!r} on"
-        raise invalid("scaling_type", what, "a logarithm needs values above 0: give such a min_value, or use Linear")
+    is_integer = isinstance(given, IntegerParameter)
+    if not all(_is_number(value, "__index__" if is_integer else "__float__") for value in (low, high)) or low >= high:
+        kind = "whole" if is_integer else "finite"
+        raise invalid(
+            "min_value", f"and max_value are {low!r} and {high!r}", f"give two {kind} numbers, the lesser first"
+        )
+    is_reversible = not is_integer and low >= 0 and high < 1
+    allowed = {"Auto": True, "Linear": True, "Logarithmic": low > 0, "ReverseLogarithmic": is_reversible}
+    if not allowed.get(scaling, False):
+        step = "Auto and Linear are for all, Logarithmic for values above 0, and ReverseLogarithmic is for a "
+        what = f"is {scaling!r} for values from {low!r} to {high!r}"
+        raise invalid("scaling_type", what, f"{step}ContinuousParameter of at least 0 and less than 1")
+
+
+def _is_number(value: Any, attribute: str) -> bool:
+    return not isinstance(value, (bool, str)) and hasattr(value, attribute) and math.isfinite(value)
 
 
 def _parse_range(given: object) -> object:
@@ -115,21 +107,16 @@ def _parse_range(given: object) -> object:
 
 def check_ranges(ranges: object) -> dict[str, ParameterRange]:
     """Return the ranges by the names of their hyperparameters; raise `SpecError` for other values."""
-    example = '{"lr": ContinuousParameter(1e-4, 1e-1)}'
-    if not isinstance(ranges, dict):
-        raise invalid(_ARGUMENT, f"is {ranges!r}", f"give a dict, such as {example}")
-    if not 1 <= len(ranges) <= RANGES_LIMIT:
-        raise invalid(_ARGUMENT, f"has {len(ranges)} entries", f"give 1 to {RANGES_LIMIT}, such as {example}")
+    if not isinstance(ranges, dict) or not ranges:
+        raise invalid(_ARGUMENT, f"is {ranges!r}", 'give a dict, such as {"lr": ContinuousParameter(1e-4, 1e-1)}')
     found = {name: _parse_range(each) for name, each in ranges.items()}
+    own = (contract.RESERVED_PREFIX, contract.TUNING_METRIC)
     for name, each in found.items():
-        if not isinstance(name, str) or not name:
-            raise invalid(_ARGUMENT, f"has the name {name!r}", "give a hyperparameter's name, such as 'lr'")
-        if name.startswith((contract.RESERVED_PREFIX, contract.TUNING_METRIC)) or name == contract.MODEL_DIR_PARAMETER:
-            raise invalid(_ARGUMENT, f"has the name {name!r}", "it is SageMaker's own, rename it")
+        if not isinstance(name, str) or name.startswith(own) or name in ("", contract.MODEL_DIR_PARAMETER):
+            raise invalid(_ARGUMENT, f"has the name {name!r}", "give a hyperparameter of the script, such as 'lr'")
         if not isinstance(each, _KINDS):
-            what = f"is {each!r}"
             step = "give an IntegerParameter, a ContinuousParameter or a CategoricalParameter"
-            raise invalid(f"{_ARGUMENT}[{name!r}]", what, step)
+            raise invalid(f"{_ARGUMENT}[{name!r}]", f"is {each!r}", step)
     return found  # type: ignore[return-value]  # each was checked
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -9,18 +10,17 @@ from scriptmode.core.spec.parameter_ranges import check_ranges, grid_size
 from scriptmode.core.spec.training_job import require_bool
 from scriptmode.core.spec.whole_numbers import set_whole, whole_number
 from scriptmode.core.text.messages import did_you_mean
-from scriptmode.errors import SpecError, invalid
+from scriptmode.errors import invalid
 
 if TYPE_CHECKING:
     from scriptmode.core.spec.parameter_ranges import ParameterRange
 
-STRATEGIES = ("Bayesian", "Random", "Grid", "Hyperband")
-OBJECTIVE_TYPES = ("Maximize", "Minimize")
-EARLY_STOPPING_TYPES = ("Off", "Auto")
-#: The service's range of MaxRuntimeInSeconds, in seconds.
-_LEAST_RUNTIME, _MOST_RUNTIME = 120, 15768000
-_HYPERBAND = "HyperbandStrategyConfig"
-_RESOURCES = ("MinResource", "MaxResource")
+#: The values of arguments that have a few.
+_CHOICES = {
+    "strategy": ("Bayesian", "Random", "Grid", "Hyperband"),
+    "objective_type": ("Maximize", "Minimize"),
+    "early_stopping_type": ("Off", "Auto"),
+}
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,18 @@ class TuningJobSpec:
     def __post_init__(self) -> None:
         if not isinstance(self.objective, str) or not self.objective:
             raise invalid("objective_metric_name", f"is {self.objective!r}", "give a metric's name, such as 'accuracy'")
-        _choice("strategy", self.strategy, STRATEGIES)
-        _choice("objective_type", self.objective_type, OBJECTIVE_TYPES)
-        _choice("early_stopping_type", self.early_stopping, EARLY_STOPPING_TYPES)
-        self._check_autotune()
+        for argument, value in zip(_CHOICES, (self.strategy, self.objective_type, self.early_stopping)):
+            if value not in _CHOICES[argument]:
+                near = did_you_mean(str(value), _CHOICES[argument])
+                raise invalid(argument, f"is {value!r}", near or f"give one of {', '.join(_CHOICES[argument])}")
+        require_bool("autotune", self.autotune)
+        if self.kept_static and not self.autotune:
+            what = f"is {list(self.kept_static)!r}, but autotune is False"
+            raise invalid("hyperparameters_to_keep_static", what, "set autotune=True")
         is_chosen = self.autotune and not self.ranges
         object.__setattr__(self, "ranges", {} if is_chosen else check_ranges(self.ranges))
         self._set_counts()
-        object.__setattr__(self, "strategy_config", _strategy_config(self.strategy, self.strategy_config))
+        object.__setattr__(self, "strategy_config", _check_strategy_config(self.strategy, self.strategy_config))
         if self.strategy == "Hyperband" and self.early_stopping != "Off":
             what = f"is {self.early_stopping!r}, but strategy 'Hyperband' stops training jobs by its own rule"
             raise invalid("early_stopping_type", what, "leave it out")
@@ -71,14 +75,6 @@ class TuningJobSpec:
     def jobs(self) -> int:
         """The number of training jobs: those of a grid are all its combinations."""
         return self.max_jobs or grid_size(self.ranges)
-
-    def _check_autotune(self) -> None:
-        require_bool("autotune", self.autotune)
-        argument = "hyperparameters_to_keep_static"
-        if self.kept_static and not self.autotune:
-            raise invalid(argument, f"is {list(self.kept_static)!r}, but autotune is False", "set autotune=True")
-        if len(set(self.kept_static)) < len(self.kept_static):
-            raise invalid(argument, f"is {list(self.kept_static)!r}, which has a name twice", "keep one")
 
     def _set_counts(self) -> None:
         """Validate the numbers, and fill in the number of training jobs."""
@@ -93,33 +89,17 @@ class TuningJobSpec:
         object.__setattr__(self, "max_jobs", None if grid is not None else jobs)
         object.__setattr__(self, "max_parallel_jobs", parallel)
         set_whole(self, "random_seed", "random_seed", 0, optional=True)
-        set_whole(self, "max_runtime", "max_runtime_in_seconds", _LEAST_RUNTIME, optional=True)
-        if self.max_runtime is not None and self.max_runtime > _MOST_RUNTIME:
-            raise invalid("max_runtime_in_seconds", f"is {self.max_runtime}", f"give at most {_MOST_RUNTIME}")
+        # The service's model has the least and the most.
+        set_whole(self, "max_runtime", "max_runtime_in_seconds", 1, optional=True)
 
 
-def _choice(argument: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        advice = did_you_mean(str(value), allowed) if isinstance(value, str) else ""
-        raise invalid(argument, f"is {value!r}", advice or f"give one of {', '.join(allowed)}")
-
-
-def _strategy_config(strategy: str, given: Any) -> dict[str, Any]:
-    """Return the service's StrategyConfig; objects of the SageMaker SDK v2 are converted."""
+def _check_strategy_config(strategy: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the service's StrategyConfig without values that are ``None``; raise `SpecError` for another value."""
     argument = "strategy_config"
-    if hasattr(given, "to_input_req"):
-        given = given.to_input_req()
-    if not given:
-        return {}
-    example = '{"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 27}}'
-    if strategy != "Hyperband":
+    if given and strategy != "Hyperband":
         raise invalid(argument, f"is {given!r}, but strategy is {strategy!r}", "leave it out, or use 'Hyperband'")
-    inner = given.get(_HYPERBAND) if isinstance(given, dict) else None
-    if not isinstance(inner, dict) or set(given) != {_HYPERBAND} or not set(inner) <= set(_RESOURCES):
-        raise invalid(argument, f"is {given!r}", f"give {example}")
-    values = {key: whole_number(f"{argument}[{key!r}]", value, 1) for key, value in inner.items() if value is not None}
-    least, most = (values.get(key) for key in _RESOURCES)
-    if least is not None and most is not None and least >= most:
-        what = f"{argument} has MinResource {least}, which is not less than MaxResource, {most}"
-        raise SpecError(what, f"give for example {example}", argument=argument)
-    return {_HYPERBAND: values}
+    resources = given.get("HyperbandStrategyConfig", {}).items()
+    found = {name: whole_number(argument, value, 1) for name, value in resources if value is not None}
+    if found.get("MinResource", 0) >= found.get("MaxResource", math.inf):
+        raise invalid(argument, f"is {given!r}", "give a MinResource that is less than MaxResource")
+    return {**given, "HyperbandStrategyConfig": found} if given else {}

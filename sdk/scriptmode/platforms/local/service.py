@@ -325,9 +325,10 @@ class LocalPlatform(StoredJobs):
         jobs = sorted(job_index.job_summaries(self._store), key=lambda job: job.created)
         found = (job.name for job in jobs if job.secondary == "Interrupted")
         resumed = [name for name in found if self._store.folder(name).has_agent()]
-        for tuning_job in self.tuning.list():
+        tuning = resolve_name(_TUNING)(self)
+        for tuning_job in tuning.list():
             with suppress(ScriptmodeError):
-                self.tuning.describe(tuning_job["HyperParameterTuningJobName"])
+                tuning.describe(tuning_job["HyperParameterTuningJobName"])
         return resumed
 
     def prune(self, older_than: float, *, dry_run: bool = False) -> PruneReport:

@@ -75,12 +75,6 @@ class SageMakerTuning:
         subject = f"tuning job {name}"
         return self._connection.list_all(subject, "sagemaker", operation, "TrainingJobSummaries", selection)
 
-    def list(self) -> list[dict[str, Any]]:
-        """Call ListHyperParameterTuningJobs for every page."""
-        operation, key = "list_hyper_parameter_tuning_jobs", "HyperParameterTuningJobSummaries"
-        selection = {"SortBy": "CreationTime", "SortOrder": "Descending"}
-        return self._connection.list_all("the list of tuning jobs", "sagemaker", operation, key, selection)
-
     def _call(self, name: str, operation: str, request: Mapping[str, Any]) -> Any:
         return self._connection.call(
             f"tuning job {name}", lambda: getattr(self._connection.client("sagemaker"), operation)(**request)

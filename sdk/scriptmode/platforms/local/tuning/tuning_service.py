@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.service import LocalPlatform
 _AGENT = "scriptmode.platforms.local.tuning.tuning_agent"
 _CONFIG = "HyperParameterTuningJobConfig"
-#: Fields of a request that only Amazon SageMaker executes, and the argument of each.
-_CLOUD_ONLY = {
-    "Autotune": "autotune",
-    "WarmStartConfig": "warm_start_config",
-    "TuningJobCompletionCriteria": "completion_criteria_config",
-    "AutoParameters": "autotune",
-    tuning.DEFINITIONS: "estimator_dict",
-    "InstanceConfigs": "",
-}
+#: Fields of a request that only Amazon SageMaker executes.
+_CLOUD_ONLY = (
+    "Autotune",
+    "WarmStartConfig",
+    "TuningJobCompletionCriteria",
+    tuning.DEFINITIONS,
+    "AutoParameters",
+    "InstanceConfigs",
+)
 
 
 class LocalTuning:
@@ -77,13 +77,7 @@ class LocalTuning:
 
         ``tags`` are those of training jobs that the tuning job does not have.
 
-        Raises:
-            RequestError: The request is invalid.
-            JobExistsError: A tuning job of that name exists.
-            DataError: An input cannot be read, or an output path or the data directory cannot be written.
-            CredentialsError: The request names S3 objects, and there are no AWS credentials.
-            MissingPackageError: Optuna is not installed.
-            PlatformError: The agent cannot be started, or the image is not built.
+        Raises what `LocalPlatform.create` raises, and `MissingPackageError` without Optuna.
         """
         self.validate(request)
         name = request["HyperParameterTuningJobName"]
@@ -198,7 +192,7 @@ def _problems(request: Mapping[str, Any]) -> Iterator[Problem]:
     parts = (request, config, ranges, definition.get(tuning.RESOURCES, {}))
     if given := [name for part in parts for name in _CLOUD_ONLY if name in part]:
         text = f"{', '.join(given)} is given, but tuning jobs on this machine do not have it"
-        yield Problem(text, "leave it out, or run the tuning job on Amazon SageMaker", _CLOUD_ONLY[given[0]])
+        yield Problem(text, "leave it out, or run the tuning job on Amazon SageMaker")
     needed = {
         tuning.DEFINITION: definition,
         f"{_CONFIG}.HyperParameterTuningJobObjective": config.get("HyperParameterTuningJobObjective"),
