@@ -157,7 +157,7 @@ WRONG = {
     "a reserved name": ({"hyperparameter_ranges": {"sagemaker_program": CategoricalParameter("a")}}, "has the name 'sagemaker_program'"),
     "a list": ({"hyperparameter_ranges": ["lr"]}, "hyperparameter_ranges is ['lr']; give a dict, such as"),
     "an empty metric": ({"objective_metric_name": ""}, "objective_metric_name is ''; give a metric's name"),
-    "an unknown metric": ({"objective_metric_name": "acuracy"}, "metric_definitions has accuracy; use one"),
+    "an unknown metric": ({"objective_metric_name": "acuracy"}, "which is not one of metric_definitions, ['accuracy']; say how the log shows it"),
     "an unknown strategy": ({"strategy": "Baysian"}, "strategy is 'Baysian'; did you mean 'Bayesian'?"),
     "too many at once": ({"max_parallel_jobs": 3}, "max_parallel_jobs is 3, which is more than max_jobs, 2; give 1 to 2"),
     "no jobs": ({"max_jobs": 0}, "max_jobs is 0; give a whole number (int) of at least 1"),
@@ -200,7 +200,7 @@ def test_an_objective_without_any_definition_is_refused_with_an_example(code):
     with pytest.raises(SpecError) as raised:
         Tuner(estimator(code, metric_definitions=None), "accuracy", RANGES)
     assert str(raised.value) == (
-        "objective_metric_name is 'accuracy', which is not defined; say how the log shows it: "
+        "objective_metric_name is 'accuracy', which is not one of metric_definitions, []; say how the log shows it: "
         'metric_definitions=[{"Name": \'accuracy\', "Regex": "accuracy=([0-9.]+)"}]'
     )
 

@@ -6,7 +6,6 @@ import sys
 import pytest
 
 from scriptmode import CategoricalParameter, ContinuousParameter, IntegerParameter, MissingPackageError
-from scriptmode.core.request import tuning
 from scriptmode.core.spec.tuning_job import TuningJobSpec
 from scriptmode.platforms.local.tuning.search import Search, require_optuna
 
@@ -20,9 +19,11 @@ SEARCH_RANGES = {
 }
 
 
-def spec(strategy="Bayesian", *, ranges=SEARCH_RANGES, **fields):
+def spec(strategy="Bayesian", *, ranges=SEARCH_RANGES, most_values=27, **fields):
     if strategy != "Grid":
         fields = {"max_jobs": 20, **fields}
+    if strategy == "Hyperband":
+        fields["strategy_config"] = {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": most_values}}
     return TuningJobSpec("loss", ranges, "Minimize", strategy, **fields)
 
 
@@ -83,8 +84,7 @@ def test_a_grid_has_each_combination_once_and_goes_on_where_it_was():
 
 
 def test_hyperband_stops_the_worse_training_jobs_early():
-    limits = {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 9}}
-    search = Search("search", spec("Hyperband", strategy_config=limits, max_jobs=30), 1, max_resource=9)
+    search = Search("search", spec("Hyperband", most_values=9, max_jobs=30), 1)
     stops = []
     for number in range(30):
         search.suggest()
@@ -95,26 +95,9 @@ def test_hyperband_stops_the_worse_training_jobs_early():
 
 
 def test_hyperband_stops_a_training_job_that_goes_on_after_the_greatest_number_of_values():
-    search = Search("search", spec("Hyperband"), 1, max_resource=3)
+    search = Search("search", spec("Hyperband", most_values=3), 1)
     search.suggest()
     assert [search.report(0, [1.0 - step]) for step in range(4)] == [False, False, False, True]
-
-
-@pytest.mark.parametrize(
-    ("static", "given", "expected"),
-    [
-        ({}, {}, None),
-        ({"n_epochs": '"12"'}, {}, 12),
-        ({"epochs": "7"}, {"MaxResource": 9}, 9),
-        ({"epochs": "a"}, {}, None),
-    ],
-)
-def test_hyperband_takes_the_greatest_number_of_values_from_the_epochs(static, given, expected):
-    request = {
-        "HyperParameterTuningJobConfig": {"StrategyConfig": {"HyperbandStrategyConfig": given}},
-        "TrainingJobDefinition": {"StaticHyperParameters": static},
-    }
-    assert tuning.max_resource_of(request) == expected
 
 
 def test_a_search_goes_on_after_failed_training_jobs_and_values_that_are_not_finite():

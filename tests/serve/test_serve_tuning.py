@@ -1,11 +1,8 @@
 """SageMaker's operations on tuning jobs, called by boto3. Every answer is checked against botocore's model."""
 
 import copy
-import json
 import shutil
 import time
-import urllib.error
-import urllib.request
 
 import boto3
 import pytest
@@ -215,66 +212,6 @@ def changed(request, path, value):
     return found
 
 
-def refusal(api, request):
-    """Return status, code and message for a request that boto3 would not send."""
-    headers = {"X-Amz-Target": "SageMaker.CreateHyperParameterTuningJob", "Content-Type": "application/x-amz-json-1.1"}
-    with pytest.raises(urllib.error.HTTPError) as raised:
-        urllib.request.urlopen(urllib.request.Request(api.server.url, json.dumps(request).encode(), headers))
-    with raised.value as answer:
-        content = json.loads(answer.read())
-    return answer.code, content["__type"], content["message"]
-
-
-#: By the field: a value that the service's model does not have.
-INVALID = {
-    CONFIG: None,
-    f"{CONFIG}.Strategy": "Best",
-    f"{CONFIG}.ResourceLimits": None,
-    f"{CONFIG}.RandomSeed": -1,
-    f"{CONFIG}.ParameterRanges.CategoricalParameterRanges.0.Values": [],
-    f"{DEFINITION}.DefinitionName": "a b",
-    f"{DEFINITION}.TuningObjective": {"Type": "Maximize"},
-    f"{DEFINITION}.AlgorithmSpecification": None,
-    f"{DEFINITION}.HyperParameterRanges": {"IntegerParameterRanges": [{"Name": "a", "MinValue": "1"}]},
-    f"{DEFINITION}.HyperParameterTuningResourceConfig": {"InstanceType": "ml.m5.xlage", "InstanceCount": 1},
-    f"{DEFINITION}.RoleArn": "role",
-    f"{DEFINITION}.RetryStrategy": {},
-    "Tags": [{"Key": "a"}],
-    "WarmStartConfig": {"WarmStartType": "Other"},
-}
-
-
-@pytest.mark.parametrize("path", INVALID)
-def test_a_field_that_the_model_does_not_have_is_named(api, tuning, path):
-    status, code, message = refusal(api, changed(tuning[0], path, INVALID[path]))
-    field = path.replace(".0", "").rpartition(".")[2]
-    assert (status, code) == (400, "ValidationException")
-    assert field.lower() in message.lower()
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "Tags",
-        CONFIG,
-        f"{CONFIG}.ParameterRanges",
-        f"{CONFIG}.ResourceLimits.MaxParallelTrainingJobs",
-        DEFINITION,
-        f"{DEFINITION}.AlgorithmSpecification.MetricDefinitions",
-        f"{DEFINITION}.CheckpointConfig",
-        f"{DEFINITION}.HyperParameterTuningResourceConfig",
-        f"{DEFINITION}.OutputDataConfig",
-        f"{DEFINITION}.StaticHyperParameters",
-        "TrainingJobDefinitions",
-        "HyperParameterTuningJobName",
-    ],
-)
-def test_a_value_of_another_type_is_refused(api, tuning, path):
-    for value in ([5], 5.5, {"a": 1}):
-        status, code, _ = refusal(api, changed(tuning[0], path, value))
-        assert (status, code in ("ValidationException", "SerializationException")) == (400, True)
-
-
 NUMBERS = {
     "Strategy": "Random",
     "HyperParameterTuningJobObjective": {"Type": "Minimize", "MetricName": "loss"},
@@ -291,7 +228,7 @@ REFUSED = {
     "no resources": (
         CONFIG,
         {**NUMBERS, "Strategy": "Hyperband"},
-        "HyperbandStrategyConfig.MaxResource, or .* is missing; add it",
+        "HyperbandStrategyConfig.MaxResource is missing; add it",
     ),
     "too few combinations": (
         f"{CONFIG}.ResourceLimits.MaxNumberOfTrainingJobs",

@@ -59,15 +59,12 @@ class TuningResults(list[dict[str, object]]):
 
     def table(self) -> str:
         """Return the rows as text, a line for each training job, in columns as wide as their widest cell."""
-        return "\n".join(align_columns(self._lines()))
-
-    def _lines(self) -> list[list[str]]:
         names = self._tuned_names()
         lines = [["training job", "status", self._tuning_job.metric, *names]]
         for job in self._jobs:
             cells = (job.status, job.objective, *(job.tuned.get(name) for name in names))
             lines.append([job.name, *map(format_value, cells)])
-        return lines
+        return "\n".join(align_columns(lines))
 
     def _tuned_names(self) -> list[str]:
         return list(dict.fromkeys(name for job in self._jobs for name in job.tuned))

@@ -10,8 +10,7 @@ from scriptmode.core.platforms.registry import tuning_service
 from scriptmode.core.request import tuning
 from scriptmode.core.spec.service_values import ENDED, FAILED
 from scriptmode.display import tuning_lines
-from scriptmode.errors import DataError, TuningJobFailed
-from scriptmode.results.tuning_results import TuningResults
+from scriptmode.errors import TuningJobFailed
 
 if TYPE_CHECKING:
     from scriptmode.core.platforms.base import Platform, TuningService
@@ -61,20 +60,8 @@ class TuningJob:
         """Request that the tuning job and its running training jobs stop, and return at once."""
         self._service.stop(self.name)
 
-    def best_training_job(self) -> str:
-        """Return the name of the training job with the best objective so far; raise `DataError` without one."""
-        description = tuning.parse_tuning_description(self.describe())
-        if description.best is None:
-            has_ended = description.status in ENDED
-            what = f"tuning job {self.name} is {description.status} and has no best training job"
-            raise DataError(what, "see analytics()" if has_ended else "wait until a training job has ended")
-        return description.best.name
-
-    def analytics(self) -> TuningResults:
-        """Return the training jobs so far, as `Tuner.analytics` does."""
-        return TuningResults(tuning.parse_tuning_description(self.describe()), self._training_jobs())
-
-    def _training_jobs(self) -> list[TunedJob]:
+    def training_jobs(self) -> list[TunedJob]:
+        """Return the training jobs so far, in the order of their creation."""
         return [tuning.parse_training_summary(each) for each in self._service.training_jobs(self.name)]
 
     def wait(self, *, logs: bool = True) -> dict[str, Any]:
@@ -100,7 +87,7 @@ class TuningJob:
         clock = self.platform.clock
         retry = Retry(clock, f"Tuning job {self.name} is still running. Follow it: Tuner.attach({self.name!r}).wait()")
         pause = max(_POLL_SECONDS, self.platform.poll_seconds)
-        with tuning_lines.TuningLines(self._training_jobs) as lines:
+        with tuning_lines.TuningLines(self.training_jobs) as lines:
             while True:
                 description = tuning.parse_tuning_description(retry.call(self.describe))
                 if shown:

@@ -23,7 +23,7 @@ from scriptmode.core.spec.tuning_configurations import (
 )
 from scriptmode.core.spec.tuning_job import TuningJobSpec
 from scriptmode.display import tuning_lines
-from scriptmode.errors import SpecError, invalid
+from scriptmode.errors import DataError, SpecError, invalid
 from scriptmode.estimator import Estimator
 from scriptmode.tuning.started_tuning_job import TuningJob
 from scriptmode_runtime import contract
@@ -89,9 +89,7 @@ class _EstimatorSearch:
         objective, known = self.spec.objective, [name for name, _ in definitions]
         if objective in known or (not known and self.estimator.spec.script is None):
             return definitions
-        what = f"is {objective!r}, which is not defined"
-        if known:
-            raise invalid("objective_metric_name", f"{what}: metric_definitions has {', '.join(known)}", "use one")
+        what = f"is {objective!r}, which is not one of metric_definitions, {known}"
         example = f'metric_definitions=[{{"Name": {objective!r}, "Regex": "{objective}=([0-9.]+)"}}]'
         raise invalid("objective_metric_name", what, f"say how the log shows it: {example}")
 
@@ -161,8 +159,6 @@ class Tuner:
         autotune: bool = False,
         hyperparameters_to_keep_static: Iterable[str] | None = None,
     ) -> None:
-        if base_tuning_job_name is not None and (not isinstance(base_tuning_job_name, str) or not base_tuning_job_name):
-            raise invalid("base_tuning_job_name", f"is {base_tuning_job_name!r}", "give the beginning of a name")
         self._base_name = base_tuning_job_name
         self._latest: TuningJob | None = None
         spec = TuningJobSpec(
@@ -287,12 +283,7 @@ class Tuner:
     def __repr__(self) -> str:
         if not self._searches:
             return f"Tuner(attached to {self._job.name!r})"
-        texts = [
-            f"{each.estimator!r}, {each.spec.objective_type.lower()} {each.spec.objective!r} by "
-            f"{', '.join(each.spec.ranges)}"
-            for each in self._searches.values()
-        ]
-        return f"Tuner({'; '.join(texts)})"
+        return f"Tuner({', '.join(repr(search.estimator) for search in self._searches.values())})"
 
     @property
     def sagemaker_session(self) -> Session:
@@ -508,14 +499,20 @@ class Tuner:
         Raises:
             DataError: While no training job has ended with an objective.
         """
-        return self._job.best_training_job()
+        description = tuning.parse_tuning_description(self.describe())
+        if description.best is None:
+            what = f"tuning job {description.name} is {description.status} and has no best training job"
+            raise DataError(what, "wait until a training job has ended, or see analytics()")
+        return description.best.name
 
     def analytics(self) -> TuningResults:
         """Return the training jobs so far, one row each: hyperparameters, status, objective, times.
 
         They are displayed as a table; ``dataframe()`` returns a ``pandas.DataFrame``.
         """
-        return self._job.analytics()
+        from scriptmode.results.tuning_results import TuningResults
+
+        return TuningResults(tuning.parse_tuning_description(self.describe()), self._job.training_jobs())
 
     def _prepare(
         self, inputs: Any, job_name: str | None

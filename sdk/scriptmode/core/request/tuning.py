@@ -36,8 +36,6 @@ _ELSEWHERE = frozenset({"TrainingJobName", "HyperParameters", "Tags", f"{_ALGORI
 _ESSENTIAL = frozenset(
     f"{_ALGORITHM}.{name}" for name in ("ContainerEntrypoint", "ContainerArguments", "TrainingImageConfig")
 )
-#: Hyperparameters from which the service infers Hyperband's MaxResource.
-_EPOCHS = ("epochs", "numepochs", "n-epochs", "n_epochs", "num_epochs")
 #: Training jobs at once, and in all by strategy. (Resource Limits for Automatic Model Tuning, developer guide)
 _MOST_PARALLEL, _MOST_JOBS, _MOST_OF_STRATEGY = 100, 750, {"Random": 10_000}
 #: Fields of a tuning job's training jobs that a training job does not have.
@@ -172,18 +170,6 @@ def require_quota(request: Mapping[str, Any]) -> None:
         if count > most:
             what = f"{name} is {count:,}, and a tuning job with strategy {strategy} has at most {most:,}"
             raise QuotaError(what, f"give at most {most:,}", argument=argument)
-
-
-def max_resource_of(tuning: Mapping[str, Any]) -> int | None:
-    """Return Hyperband's MaxResource of a request with one definition, or the epochs that its jobs are given.
-
-    ``None`` where it has neither. (HyperbandStrategyConfig, API reference)
-    """
-    given = tuning[_CONFIG].get("StrategyConfig", {}).get("HyperbandStrategyConfig", {}).get("MaxResource")
-    static = tuning[DEFINITION].get("StaticHyperParameters", {})
-    found = [given, *(contract.decode(static[name]) for name in _EPOCHS if name in static)]
-    numbers = (int(each) for each in found if isinstance(each, (int, str)) and str(each).isdecimal())
-    return next(numbers, None)
 
 
 def with_resource_config(definition: Mapping[str, Any]) -> dict[str, Any]:

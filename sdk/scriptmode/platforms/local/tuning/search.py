@@ -76,10 +76,9 @@ class Search:
 
     Training jobs are numbered from 0 in the order of their suggestions; `restore` comes before `suggest`. The values of
     categorical parameters are texts of the request; ``seed`` is that of the random numbers, where ``spec`` has none.
-    ``max_resource`` is Hyperband's: a training job that logs more values of the objective is stopped.
     """
 
-    def __init__(self, name: str, spec: TuningJobSpec, seed: int, *, max_resource: int | None = None) -> None:
+    def __init__(self, name: str, spec: TuningJobSpec, seed: int) -> None:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -87,7 +86,9 @@ class Search:
         self._seed = seed if spec.random_seed is None else spec.random_seed
         self._ranges = {name: _Range(given) for name, given in spec.ranges.items()}
         self._sign = 1 if spec.objective_type == "Maximize" else -1
-        self._most_values = max_resource if max_resource and spec.strategy == "Hyperband" else math.inf
+        self._resources = spec.strategy_config.get("HyperbandStrategyConfig", {})
+        #: A training job that logs more values of the objective is stopped.
+        self._most_values = self._resources.get("MaxResource", math.inf)
         pruner = self._create_pruner()
         #: Whether training jobs may be stopped early, so that their values are needed as they come.
         self.stops_early = pruner is not None
@@ -104,9 +105,8 @@ class Search:
     def _create_pruner(self) -> Any:
         pruners, spec = self._optuna.pruners, self._spec
         if spec.strategy == "Hyperband":
-            least = spec.strategy_config.get("HyperbandStrategyConfig", {}).get("MinResource", 1)
-            most = "auto" if math.isinf(self._most_values) else self._most_values
-            return pruners.HyperbandPruner(min_resource=least, max_resource=most)
+            least = self._resources.get("MinResource", 1)
+            return pruners.HyperbandPruner(min_resource=least, max_resource=self._most_values)
         if spec.early_stopping == "Auto":
             first = min(_MOST_UNSTOPPED_JOBS, max(1, spec.jobs // 4))
             return pruners.MedianPruner(n_startup_trials=first, n_warmup_steps=1)

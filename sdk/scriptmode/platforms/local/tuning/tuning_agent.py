@@ -111,7 +111,7 @@ class TuningAgent:
         self._identity = f"{self._record.arn} {self._state['CreationTime']}"
         seed = int(hashlib.sha256(self._identity.encode()).hexdigest()[:8], 16)
         self._spec = tuning.parse_spec(self._request, script_mode=False)
-        self._search = Search(folder.name, self._spec, seed, max_resource=tuning.max_resource_of(self._request))
+        self._search = Search(folder.name, self._spec, seed)
         metrics = self._request[tuning.DEFINITION]["AlgorithmSpecification"]["MetricDefinitions"]
         self._regex: str = next(each["Regex"] for each in metrics if each["Name"] == self._spec.objective)
         self._readers: dict[int, ObjectiveReader] = {}

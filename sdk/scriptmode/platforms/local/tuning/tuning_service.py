@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.machine import drafts
 from scriptmode.core.request import service_model, tuning
 from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode.core.spec.service_values import ENDED
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.local.service import LocalPlatform
 _AGENT = "scriptmode.platforms.local.tuning.tuning_agent"
-_CONFIG = "HyperParameterTuningJobConfig"
+_CONFIG, _HYPERBAND = "HyperParameterTuningJobConfig", "HyperbandStrategyConfig"
 #: Fields of a request that only Amazon SageMaker executes.
 _CLOUD_ONLY = (
     "Autotune",
@@ -63,7 +62,11 @@ class LocalTuning:
         Raises `MissingPackageError` without Optuna.
         """
         search.require_optuna()
-        found = service_model.problems(request, _is_extension, tuning.REQUEST_SHAPE)
+        found = service_model.problems(
+            request,
+            lambda field, value: validation.is_extension(tuning.field_of_training_job(field), value),
+            tuning.REQUEST_SHAPE,
+        )
         service_model.raise_problems("the request is not valid", found)
         # Those that come later rely on those before.
         service_model.raise_problems("the tuning job cannot run", list(itertools.islice(_problems(request), 1)))
@@ -90,7 +93,6 @@ class LocalTuning:
             self._platform.require_runnable(tuning.estimator_request(request))
         if tags:
             request = {**request, tuning.DEFINITION: {**request[tuning.DEFINITION], "Tags": [*tags]}}
-        drafts.remove_orphans(self._store.folder)
         arn = f"arn:aws:sagemaker:{self._platform.region}:{LOCAL_ACCOUNT}:hyper-parameter-tuning-job/{name}"
         record = TuningRecord(dict(request), self._platform.arguments, arn)
         # A directory without an agent would be continued by the next call that reads it.
@@ -171,11 +173,6 @@ def _has_ended(state: Mapping[str, Any]) -> bool:
     return state["HyperParameterTuningJobStatus"] in ENDED
 
 
-def _is_extension(field: str, value: object) -> bool:
-    """Return whether a value of a request's field, without indices, is one of this machine that the service refuses."""
-    return validation.is_extension(tuning.field_of_training_job(field), value)
-
-
 @contextmanager
 def _named() -> Iterator[None]:
     """Add the field of the definition to the message of an error of its training jobs."""
@@ -198,8 +195,8 @@ def _problems(request: Mapping[str, Any]) -> Iterator[Problem]:
         f"{_CONFIG}.HyperParameterTuningJobObjective": config.get("HyperParameterTuningJobObjective"),
         f"{_CONFIG}.ParameterRanges": any(ranges.values()),
         f"{_CONFIG}.ResourceLimits.MaxNumberOfTrainingJobs": "MaxNumberOfTrainingJobs" in limits or strategy == "Grid",
-        f"{_CONFIG}.StrategyConfig.HyperbandStrategyConfig.MaxResource, or the static hyperparameter 'epochs',": (
-            strategy != "Hyperband" or not definition or tuning.max_resource_of(request)
+        f"{_CONFIG}.StrategyConfig.{_HYPERBAND}.MaxResource": (
+            strategy != "Hyperband" or config.get("StrategyConfig", {}).get(_HYPERBAND, {}).get("MaxResource")
         ),
     }
     yield from (Problem(f"{field} is missing", "add it") for field, value in needed.items() if not value)
