@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,6 +26,9 @@ LEAST_NOTICE = 60
 _NOTICE_PART = 10
 #: Runs in a heterogeneous job between the options of two components (sbatch(1), "HETEROGENEOUS JOB").
 _NEXT_COMPONENT = "#SBATCH hetjob"
+#: The number of GPUs in values such as ``gpu:4``, ``gpu:a100:4``, ``a100:4`` and ``4`` (sbatch(1), --gres and --gpus).
+_GPUS = re.compile(r"(?:^|,)(?:gres/)?gpu(?::[A-Za-z][\w.-]*)?(?:[:=](\d+))?(?=[,(]|$)")
+_COUNT = re.compile(r"(?:[A-Za-z][\w.-]*:)?(\d+)")
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,17 @@ def parse_time_limit(text: str) -> int | None:
     # Days are followed by hours; one number alone is minutes, and two are minutes and seconds.
     units = (3600, 60, 1) if separator or text.count(":") > 1 else (60, 1)
     return int(days or 0) * 86400 + sum(int(part) * unit for part, unit in zip(parts, units))
+
+
+def gpus_of_host(options: Mapping[str, str | bool], hosts: int) -> int:
+    """Return the number of GPUs that the options ask for on each host; 0 for none."""
+    for name in ("gres", "tres_per_task"):
+        if found := _GPUS.search(str(options.get(name, ""))):
+            return int(found[1] or 1)
+    for name, divisor in (("gpus_per_node", 1), ("gpus_per_task", 1), ("gpus", hosts)):
+        if found := _COUNT.fullmatch(str(options.get(name, ""))):
+            return int(found[1]) // divisor
+    return 0
 
 
 def notice_seconds(stop_grace: float, limit: int | None) -> int:

@@ -19,12 +19,11 @@ from scriptmode.platforms.local.hosts.agent_control import (
 )
 from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.system.file_owner import user_name
-from scriptmode.platforms.slurm import batch_script, checks, commands, problems
+from scriptmode.platforms.slurm import batch_script, commands, problems
 from scriptmode.platforms.slurm.commands import JobStatus
 from scriptmode.platforms.slurm.slurm_settings import settings_from_json
 
 if TYPE_CHECKING:
-    from scriptmode.core.text.messages import Problem
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
 
@@ -162,14 +161,12 @@ def locate_job(folder: JobFolder) -> AgentLocation:
             # Only the accounting knows by whom; in the first second it calls a job that never ran "allocation".
             record = commands.find_record(number, wait=0)
             status = replace(record, name=status.name) if record else status
-        problem = None if status is None else _find_pending_problem(folder, status)
     except PlatformError as error:
         return AgentLocation(Presence.UNKNOWN, f"Slurm does not answer: {error}")
     if status is None or not _is_own(folder, status):
         unknown = Termination(text=f"Slurm does not know job {number} any more")
         return AgentLocation(Presence.GONE, termination=unknown)
-    never_starts = AgentLocation(Presence.WAITING, str(problem), never_starts=True)
-    return never_starts if problem else _describe_location(folder, status)
+    return _describe_location(folder, status)
 
 
 def _is_queued_again(status: JobStatus) -> bool:
@@ -224,20 +221,11 @@ def _has_heartbeat(folder: JobFolder) -> bool:
     return False
 
 
-def _find_pending_problem(folder: JobFolder, status: JobStatus) -> Problem | None:
-    """Return why a pending job never starts; None for one that may start. Raises `PlatformError`."""
-    if status.state not in _QUEUED:
-        return None
-    problem = problems.pending_problem(status.reason, status.job_id, status.reason_seconds)
-    if problem and status.reason == problems.NODE_LIMIT and checks.fits_partitions(folder.read_job()):
-        # Nodes of the partition are down.
-        return None
-    return problem
-
-
 def _describe_location(folder: JobFolder, status: JobStatus) -> AgentLocation:
     number = status.job_id
     if status.state in _QUEUED:
+        if problem := problems.pending_problem(status.reason, number, status.reason_seconds):
+            return AgentLocation(Presence.WAITING, str(problem), never_starts=True)
         return AgentLocation(Presence.WAITING, _pending_message(status), position=status.position)
     if status.state in _HALTED:
         return AgentLocation(Presence.UNKNOWN, f"Slurm job {number} is {status.state.lower()}")
@@ -256,7 +244,7 @@ def _pending_message(status: JobStatus) -> str:
         form = "%H:%M" if status.start - now < _SAME_DAY_SECONDS else "%Y-%m-%d %H:%M"
         parts.append(f"expected start {time.strftime(form, time.localtime(status.start))}")
     if status.reason:
-        parts.append(problems.explain_pending(status.reason).text)
+        parts.append(status.reason)
     return ": ".join(filter(None, ("Waiting in Slurm's queue", "; ".join(parts))))
 
 
