@@ -40,6 +40,8 @@ print("up at", step, flush=True)
 if step < 1:
     time.sleep(600)
 """
+#: The advice for a job that ran too long.
+MORE = "give more: max_run, Slurm(time=..., deadline=...)"
 
 
 class SlurmJobs(LocalJobs):
@@ -213,7 +215,7 @@ def test_a_job_that_is_preempted_while_it_trains_goes_on_by_itself(jobs, fake, m
     ("end", "secondary", "message"),
     [
         ({"state": "CANCELLED", "by": 0}, "Stopped", "Slurm job 1 was cancelled by the user root"),
-        ({"state": "TIMEOUT"}, "MaxRuntimeExceeded", "Slurm job 1 reached its time limit; give more: Slurm(time=...)"),
+        ({"state": "TIMEOUT"}, "MaxRuntimeExceeded", f"Slurm job 1 reached its time limit; {MORE}"),
     ],
 )
 def test_the_batch_step_tells_why_slurm_ends_it(jobs, fake, end, secondary, message):

@@ -62,7 +62,6 @@ def test_the_accounting_tells_how_a_job_ended_and_who_cancelled_it(record, expec
     found = commands.parse_sacct(record)
     assert (found.job_id, found.state, found.exit_code, found.signal, found.cancelled_by) == (7, *expected)
     assert found.name == "job"
-    assert not found.is_active
 
 
 def test_nodes_are_read_with_their_addresses():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.core.spec.hosts import slurm_partition
 from scriptmode.core.spec.training_job import Limits
-from scriptmode.platforms.slurm import sbatch_options
+from scriptmode.platforms.slurm.slurm_settings import REFUSED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +28,16 @@ _NOTICE_PART = 10
 _NEXT_COMPONENT = "#SBATCH hetjob"
 #: The number of GPUs in values such as ``gpu:4``, ``gpu:a100:4``, ``a100:4`` and ``4`` (sbatch(1), --gres and --gpus).
 _GPUS = re.compile(r"(?:^|,)(?:gres/)?gpu(?::[A-Za-z][\w.-]*)?(?:[:=](\d+))?(?=[,(]|$)")
+#: Variables of sbatch whose names do not follow from the option's: SBATCH_TIMELIMIT is --time (sbatch(1)).
+_VARIABLES = {
+    "array": ("SBATCH_ARRAY_INX",),
+    "clusters": ("SBATCH_CLUSTERS", "SLURM_CLUSTERS"),
+    "hint": ("SBATCH_HINT", "SLURM_HINT"),
+    "mem": ("SBATCH_MEM_PER_NODE",),
+    "switches": ("SBATCH_REQ_SWITCH", "SBATCH_WAIT4SWITCH"),
+    "time": ("SBATCH_TIMELIMIT",),
+    "verbose": ("SBATCH_DEBUG",),
+}
 _COUNT = re.compile(r"(?:[A-Za-z][\w.-]*:)?(\d+)")
 
 
@@ -155,7 +165,7 @@ def submission_environment(script: str, environ: Mapping[str, str]) -> dict[str,
     """Return the variables for sbatch: without those that would override the script, and of options that no job has."""
     lines = (line.partition("--")[2] for line in script.splitlines() if line.startswith("#SBATCH --"))
     set_here = {option.partition("=")[0].replace("-", "_") for option in lines}
-    others = {each for name in {*set_here, *sbatch_options.REFUSED} for each in sbatch_options.option_variables(name)}
+    others = {each for name in {*set_here, *REFUSED} for each in _VARIABLES.get(name, (f"SBATCH_{name.upper()}",))}
     return {name: value for name, value in environ.items() if name not in others}
 
 

@@ -93,11 +93,6 @@ class JobStatus:
     name: str = ""
     end: float | None = None
 
-    @property
-    def is_active(self) -> bool:
-        """Whether Slurm still has something to do for the job."""
-        return self.state in ACTIVE
-
 
 @dataclass(frozen=True)
 class Node:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.core.request.fields import changed
-from scriptmode.core.spec.hosts import SLURM, HostKind, instance_kind
+from scriptmode.core.spec.hosts import SLURM
 from scriptmode.core.spec.service_values import PlannedHost
 from scriptmode.core.text.messages import Problem
 from scriptmode.data.durable import replace_file
@@ -82,9 +82,8 @@ class SlurmEngine(SlurmAgent):
             what = "EnableNetworkIsolation is True: the nodes of a cluster cannot be isolated"
             yield Problem(what, "leave it out", "enable_network_isolation")
         for instance_type in dict.fromkeys(job.resources.types):
-            name = instance_type.partition(":")[2]
-            is_named = ":" not in instance_type or (name and name.isprintable() and not {*name} & {*" =\"'\\"})
-            if instance_kind(instance_type) is HostKind.SLURM and not is_named:
+            # A line end would be one of the batch script.
+            if instance_type.endswith(":") or not instance_type.isprintable():
                 what = f"instance_type is {instance_type!r}, which names no partition"
                 yield Problem(what, f"use {SLURM!r} or '{SLURM}:PARTITION'", "instance_type")
 
