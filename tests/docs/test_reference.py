@@ -20,8 +20,7 @@ from scriptmode.core.request.fields import FIELDS, SOURCES, argument_of
 from scriptmode.core.request.service_model import REQUEST_SHAPE, shapes
 from scriptmode.core.spec.estimator_arguments import EstimatorArguments
 from scriptmode.core.spec.older_names import GONE, MISSING_METHODS
-from scriptmode.platforms.slurm.sbatch_options import REFUSED
-from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
+from scriptmode.platforms.slurm.slurm_settings import REFUSED, SlurmSettings
 from scriptmode.v2 import name_table as names_of_v2
 
 

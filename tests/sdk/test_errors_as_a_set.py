@@ -264,7 +264,7 @@ NOT_ARGUMENTS = {
     "platforms/local/system/file_systems.py": 3,
     "core/platforms/registry.py": 1,
     "core/platforms/sagemaker/job_defaults.py": 1,
-    "platforms/slurm/slurm_settings.py": 2,
+    "platforms/slurm/slurm_settings.py": 1,
 }
 
 

@@ -40,6 +40,8 @@ print("up at", step, flush=True)
 if step < 1:
     time.sleep(600)
 """
+#: The advice for a job that ran too long.
+MORE = "give more: max_run, Slurm(time=..., deadline=...)"
 
 
 class SlurmJobs(LocalJobs):
@@ -117,17 +119,16 @@ def test_a_pending_job_shows_its_reason_position_and_expected_start(jobs, fake):
     first = jobs.begin()
     second = jobs.begin({"state": "PENDING", "reason": "Priority", "start": 7200})
     queue = "Waiting in Slurm's queue: number"
-    assert jobs.last(first) == ("Pending", f"{queue} 1 in partition batch; waiting for free nodes")
+    assert jobs.last(first) == ("Pending", f"{queue} 1 in partition batch; Resources")
     start = time.strftime("%H:%M", time.localtime(fake.job(2)["expected"]))
-    reason = "other jobs of the partition have a higher priority"
-    assert jobs.last(second) == ("Pending", f"{queue} 2 in partition batch; expected start {start}; {reason}")
+    assert jobs.last(second) == ("Pending", f"{queue} 2 in partition batch; expected start {start}; Priority")
     assert jobs.platform.queue_position(second) == 2
 
 
 def test_a_job_that_slurm_never_starts_fails_and_is_cancelled(jobs, fake):
     name = jobs.begin({"state": "PENDING", "reason": "PartitionTimeLimit"})
     reason = jobs.platform.describe(name).response["FailureReason"]
-    assert reason.startswith("ClientError: Slurm never starts job 1 (PartitionTimeLimit): ")
+    assert reason.startswith("ClientError: Slurm never starts job 1 (PartitionTimeLimit); ")
     assert fake.job(1)["state"] == "CANCELLED"
 
 
@@ -181,7 +182,7 @@ def test_a_controller_that_is_down_ends_nothing_and_delays_no_list(jobs, fake):
     assert [each["TrainingJobStatus"] for each in jobs.platform.list()] == ["InProgress"]
     assert time.monotonic() - before < commands.RETRY_SECONDS / 2
     fake.set_reachable(True)
-    assert jobs.last(name)[1].endswith("; waiting for free nodes")
+    assert jobs.last(name)[1].endswith("; Resources")
 
 
 def test_a_job_that_is_preempted_while_it_trains_goes_on_by_itself(jobs, fake, monkeypatch):
@@ -214,7 +215,7 @@ def test_a_job_that_is_preempted_while_it_trains_goes_on_by_itself(jobs, fake, m
     ("end", "secondary", "message"),
     [
         ({"state": "CANCELLED", "by": 0}, "Stopped", "Slurm job 1 was cancelled by the user root"),
-        ({"state": "TIMEOUT"}, "MaxRuntimeExceeded", "Slurm job 1 reached its time limit; give more: Slurm(time=...)"),
+        ({"state": "TIMEOUT"}, "MaxRuntimeExceeded", f"Slurm job 1 reached its time limit; {MORE}"),
     ],
 )
 def test_the_batch_step_tells_why_slurm_ends_it(jobs, fake, end, secondary, message):

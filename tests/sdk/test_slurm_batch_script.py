@@ -190,61 +190,48 @@ def test_settings_are_the_same_after_a_jobs_record():
     given = {"exclusive": True, "setup": "a\nb", "interface": "ib0", "container_runtime": "singularity"}
     found = parse_settings(given, {"SCRIPTMODE_SLURM": "min_nodes=2"})
     assert (found.setup, found.min_nodes) == (("a", "b"), 2)
-    earlier = {name: value for name, value in found.to_json().items() if name != "min_nodes"}
-    assert settings_from_json(earlier) == replace(found, min_nodes=0)
     assert settings_from_json(found.to_json()) == found
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"nodes": 2}, "nodes is an option that a job sets by itself; use the arguments of the estimator"),
-        ({"foo\nrm -rf ~": 1}, " is not the name of an option; write it as in sbatch(1)"),
-        ({"cpus per task": 4}, "cpus per task is not the name of an option"),
-        ({"W": True}, "W is a short name; give the option by its long name"),
-        ({"partition": "a\nb"}, "partition is 'a\\nb'; give one line of text"),
-        ({"gres": {"gpu": 4}}, "gres is {'gpu': 4}; give the value of sbatch's --gres as text"),
-        ({"signal": "at 5"}, "signal is 'at 5'; give a signal and seconds"),
+        ({"nodes": 2}, "nodes is 2; give an option of sbatch by its long name; one that the job sets by itself is an"),
+        ({"foo\nrm _rf ~": 1}, " is 1; give an option of sbatch by its long name"),
+        ({"partition": "a\nb"}, "partition is 'a\\nb'; give the value of sbatch's --partition as one line of text"),
+        ({"gres": {"gpu": 4}}, "gres is {'gpu': 4}; give the value of sbatch's --gres as one line of text"),
         ({"setup": 5}, "setup is 5; give lines of a shell script"),
-        ({"setup": ("a\nb",)}, "setup has the line 'a\\nb'; give one string for each line"),
-        ({"setup": "#SBATCH --x"}, "setup has the line '#SBATCH --x'; give options as arguments of Slurm"),
         ({"min_nodes": "0"}, "min_nodes is '0'; give a whole number of at least 1"),
-        ({"interface": "a b"}, "interface is 'a b'; give the name of a network interface"),
-        ({"container_runtime": "apptaner"}, "container_runtime is 'apptaner'; did you mean 'apptainer'?"),
+        ({"min_nodes": True}, "min_nodes is True; give a whole number of at least 1"),
+        ({"interface": 5}, "interface is 5; give the name of a network interface"),
+        ({"container_runtime": "apptaner"}, "container_runtime is 'apptaner'; give one of apptainer, singularity"),
+        ({"partitions": {"gpu": "gres=1"}}, "partitions is {'gpu': 'gres=1'}; give options by partition"),
     ],
 )
 def test_a_wrong_setting_is_named_with_the_next_step(given, message):
     with pytest.raises(SpecError) as caught:
         parse_settings(given, {})
     assert message in str(caught.value)
-    assert caught.value.argument in (next(iter(given)), "foo\nrm _rf ~")
+    assert caught.value.argument == next(iter(given))
 
 
-@pytest.mark.parametrize(
-    ("variable", "message"),
-    [
-        (
-            "gpu",
-            "SCRIPTMODE_SLURM: 'gpu' is not of the form partition=gpu; correct it, or write gpu=true for an option",
-        ),
-        ("data_dir=/x", "SCRIPTMODE_SLURM has no option 'data_dir'; set SCRIPTMODE_DATA_DIR"),
-        ('{"partition"', "SCRIPTMODE_SLURM is not a JSON object"),
-    ],
-)
-def test_a_wrong_variable_is_named(variable, message):
+@pytest.mark.parametrize("variable", ["gpu", '{"partition"'])
+def test_a_wrong_variable_is_named(variable):
     with pytest.raises(SpecError) as caught:
         parse_settings({}, {"SCRIPTMODE_SLURM": variable})
-    assert message in str(caught.value)
+    assert str(caught.value).startswith(
+        f"SCRIPTMODE_SLURM is {variable!r}; write partition=gpu,exclusive=true, or a JSON"
+    )
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("slurm: gpu", "slurm is 'gpu'; write for example\nslurm:\n  partition: gpu"),
+        ("slurm: gpu", "holds {'slurm': 'gpu'}; write for example\nslurm:\n  partition: gpu"),
         ("[1]", "holds [1]; write for example"),
+        ("slurmm: {partition: gpu}", "holds {'slurmm': {'partition': 'gpu'}}; write for example"),
         ("slurm: {a: b: c}", "is not valid YAML: line 1"),
-        ("slurm: {partition: a, partition: b}", "is refused: the key 'partition' in line 1 is in line 1 already"),
-        ("slurmm: {partition: gpu}", "has the key 'slurmm'; did you mean 'slurm'?"),
+        ("slurm: {min_nodes: many}", "slurm.min_nodes is 'many'; give a whole number"),
     ],
 )
 def test_a_wrong_config_file_is_named(config_file, content, message):
@@ -270,12 +257,6 @@ def test_every_option_goes_to_sbatch_as_it_is(value):
     assert [f"#SBATCH --{each}\n" in script for each in ("lustre-quota=5", "hold", "nice=1")] == [True] * 3
 
 
-@pytest.mark.parametrize(
-    ("given", "used"),
-    [
-        ("USR1@90", "B:USR1@90"), ("SIGUSR1@90", "B:USR1@90"), ("TERM@120", "B:USR1@120"), ("B:TERM@60", "B:USR1@60"),
-        ("10@60", "B:USR1@60"), ("R:USR2@5", "B:USR1@5"), ("B:USR1", "B:USR1"), ("sigint@30", "B:USR1@30"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("given", "used"), [("SIGUSR1@90", "B:USR1@90"), ("B:TERM@60", "B:USR1@60"), ("2", "B:USR1")])
 def test_a_notice_by_any_signal_is_one_that_the_agent_takes(given, used):
     assert parse_settings({"signal": given}, {}).options == {"signal": used}

@@ -1,7 +1,6 @@
 """`Slurm`: what its jobs are before their hosts run, by a fake cluster."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from fakes.processes import until
@@ -16,13 +15,12 @@ from scriptmode import (
     Slurm,
     SpecError,
     TrainingJob,
-    TrainingJobStopped,
     Tuner,
 )
 from scriptmode.core.request.parse import parse_request
 from scriptmode.planning.role_query import job_roles
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.slurm import commands, problems
+from scriptmode.platforms.slurm import commands
 
 PENDING = {"state": "PENDING", "reason": "Priority"}
 
@@ -81,45 +79,26 @@ def test_a_job_is_submitted_with_its_script_and_its_number_is_kept(cluster, esti
     }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("nodes", "status"), [(2, "Pending"), (1, "Failed")])
-def test_nodes_that_are_down_are_waited_for_and_nodes_that_do_not_exist_are_not(
-    cluster, estimator, monkeypatch, nodes, status
-):
-    monkeypatch.setattr(commands, "STATES", commands.StatusCache())
-    at_once = problems.PENDING_REASONS[problems.NODE_LIMIT]._replace(stays=0.0)
-    monkeypatch.setitem(problems.PENDING_REASONS, problems.NODE_LIMIT, at_once)
-    cluster.play({"state": "PENDING", "reason": problems.NODE_LIMIT})
-    job = estimator(instance_type="slurm", instance_count=2).fit(wait=False)
-    has = commands.find_partitions()
-    monkeypatch.setattr(
-        commands, "find_partitions", lambda **_: {name: replace(each, total_nodes=nodes) for name, each in has.items()}
-    )
-    assert job.describe()["SecondaryStatus"] == status
-
-
-def test_a_job_that_slurm_refuses_leaves_no_job(cluster, estimator):
-    cluster.refuse("Invalid account or account/partition combination specified")
-    with pytest.raises(PlatformError, match=r"sbatch: .*Invalid account"):
-        estimator(platform=Slurm(account="nobody")).fit(wait=False, job_name="first-1")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"instance_type": "slurm:btach"}, "sbatch: invalid partition specified: btach: allocation failure: Invalid p"),
+        ({"instance_count": 99}, "sbatch: allocation failure: Requested node configuration is not available"),
+        ({"platform": {"account": "nobody"}}, "sbatch: allocation failure: Invalid account or account/partition"),
+    ],
+)
+def test_a_job_that_slurm_refuses_leaves_no_job_but_the_words_of_slurm(cluster, estimator, arguments, words):
+    with pytest.raises(PlatformError) as caught:
+        estimator(**{**arguments, "platform": Slurm(**arguments.get("platform", {}))}).fit(wait=False)
+    assert words in str(caught.value)
     assert LocalPlatform().list() == []
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"instance_type": "slurm:btach"}, "the cluster has no partition 'btach'; did you mean 'batch'?"),
-        ({"instance_count": 99}, "99 hosts need as many nodes, but partition 'batch' has 2"),
         ({"instance_type": "slurmm"}, "did you mean 'slurm'?"),
         ({"instance_type": "local_process", "platform": {}}, "is not a node of a Slurm cluster; use 'slurm'"),
-        ({"image_uri": "team/image:1"}, "image_uri needs Apptainer on the nodes"),
-        (
-            {
-                "instance_type": None,
-                "instance_groups": [InstanceGroup("a", "slurm", 2), InstanceGroup("b", "slurm:urgent", 1)],
-            },
-            "3 hosts need as many nodes, but partitions batch, urgent together have 2; use fewer hosts, or another",
-        ),
         (
             {
                 "instance_type": None,
@@ -127,35 +106,8 @@ def test_a_job_that_slurm_refuses_leaves_no_job(cluster, estimator):
             },
             "instance types 'slurm', 'local' need different kinds of hosts",
         ),
-        (
-            {"platform": {"partitions": {"btach": {"mem": "1G"}}}},
-            "partitions names 'btach', which the cluster does not have; did",
-        ),
-        (
-            {"instance_type": "slurm:urgent", "platform": {"partition": "batch"}},
-            "instance_type is for the partition 'urgent', but Slurm(partition='batch') names another one; keep one",
-        ),
-        (
-            {
-                "instance_type": None,
-                "instance_groups": [InstanceGroup("a", "slurm", 2)],
-                "platform": {"min_nodes": 1},
-            },
-            "min_nodes is 1, but a job with instance groups runs with all of its hosts; leave it out",
-        ),
     ],
-    ids=[
-        "partition",
-        "count",
-        "type",
-        "kind",
-        "image",
-        "nodes of groups",
-        "kinds",
-        "options",
-        "two partitions",
-        "fewer",
-    ],
+    ids=["type", "kind", "kinds"],
 )
 def test_a_job_that_the_cluster_cannot_run_is_refused_before_it_is_stored(estimator, tmp_path, arguments, message):
     if "platform" in arguments:
@@ -176,23 +128,15 @@ def test_a_config_file_may_have_partitions_of_another_cluster(estimator, tmp_pat
 
 
 def test_a_type_without_a_name_of_a_partition_is_refused(estimator):
-    for instance_type in ("slurm:", "slurm:a b"):
+    for instance_type in ("slurm:", "slurm:a\nb"):
         with pytest.raises((RequestError, SpecError)) as caught:
             estimator(instance_type=instance_type).plan()
         assert "partition" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"queue": 2}, "queue is for jobs of this machine; Slurm queues the jobs"),
-        ({"container_limits": {"memory": "8g"}}, "container_limits is for jobs of this machine; give options of"),
-        ({"stop_grace": -1}, "stop_grace is -1; give the seconds from SIGTERM to SIGKILL, 0 or more"),
-    ],
-)
-def test_a_wrong_argument_is_refused_where_it_stands(cluster, arguments, message):
-    with pytest.raises(SpecError, match=message):
-        Slurm(**arguments)
+def test_a_wrong_argument_is_refused_where_it_stands(cluster):
+    with pytest.raises(SpecError, match="stop_grace is -1; give the seconds from SIGTERM to SIGKILL, 0 or more"):
+        Slurm(stop_grace=-1)
 
 
 @pytest.mark.slow
@@ -261,21 +205,3 @@ def test_settings_that_are_given_for_a_rerun_replace_those_of_the_job(cluster, e
         "#SBATCH --mem=2G",
         "#SBATCH --comment=c",
     ]
-
-
-@pytest.mark.parametrize(
-    ("settings", "max_run", "limit"),
-    [
-        ({"time": "1"}, 7200, r"its time limit, time=1; give more: Slurm\(time=...\), or SCRIPTMODE_SLURM=time="),
-        ({}, 600, r"its time limit, which is max_run \(600 s\) and at most 15 minutes, within the .*; give more"),
-        ({}, None, r"the time limit of its partition; give one: Slurm\(time=...\), or use another partition"),
-    ],
-)
-def test_a_job_that_ran_too_long_names_the_limit_that_ended_it(
-    cluster, estimator, monkeypatch, settings, max_run, limit
-):
-    monkeypatch.setattr(commands, "STATES", commands.StatusCache())
-    cluster.play({"state": "TIMEOUT"})
-    given = {} if max_run is None else {"max_run": max_run}
-    with pytest.raises(TrainingJobStopped, match=rf"was stopped: Slurm job 1 reached {limit}"):
-        estimator(platform=Slurm(**settings), **given).fit()

@@ -34,7 +34,8 @@ class SlurmJobs(LocalJobs):
 
     def kill(self, name, label="agent", number=signal.SIGKILL):
         """Send a signal to a recorded process. Each node has its own numbers; the job's agent is on the first one."""
-        nodes = json.loads((self.job_folder(name).path / "engine.json").read_text())["nodes"].split()
+        listed = self.cluster.run("squeue", "--noheader", f"--jobs={self.number(name)}", "--format=%N").stdout.strip()
+        nodes = self.cluster.run("scontrol", "show", "hostnames", listed).stdout.split()
         node = nodes[int(label.rpartition("-")[2]) - 1] if "-" in label else nodes[0]
         words = ("kill", f"-{int(number)}", str(self.pid(name, label)))
         subprocess.run((*self.cluster.machines.enter(node), *words), check=True, timeout=600)

@@ -9,7 +9,7 @@ from scriptmode.core.machine import drafts
 from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, default_data_dir
 from scriptmode.errors import PlatformError
 from scriptmode.platforms.local.store import data_dir_checks
-from scriptmode.platforms.slurm import commands
+from scriptmode.platforms.slurm import commands, problems
 from scriptmode.platforms.slurm.slurm_settings import parse_settings
 
 #: Runs on a node: copies what this machine wrote.
@@ -18,17 +18,17 @@ import pathlib, sys, scriptmode_runtime
 folder = pathlib.Path(sys.argv[1])
 (folder / "copy").write_text((folder / "token").read_text())
 """
-#: Seconds for which the step waits for a free node.
-_WAIT_SECONDS = 15
+#: Seconds for which the step waits for a free node, and srun's words if there is none.
+_WAIT_SECONDS, _BUSY = 15, ("nodes are busy", "Immediate execution impossible")
 #: Options that a step needs to be allowed to run.
-_OPTIONS = ("account", "qos", "reservation", "constraint", "wckey")
+_OPTIONS = ("partition", "account", "qos", "reservation", "constraint", "wckey")
 
 
 def share_files() -> str:
     """Run a step in the partition of ``SCRIPTMODE_SLURM``, else the default one, which writes a file."""
     settings = parse_settings({}, os.environ)
-    default = next((name for name, found in commands.find_partitions().items() if found.is_default), "")
-    partition = str(settings.options.get("partition", default))
+    partition = str(settings.options.get("partition", ""))
+    where = f"partition {partition}" if partition else "the default partition"
     own = settings.options_of(partition)
     options = [f"--{name}={own[name]}" for name in _OPTIONS if name in own]
     data_dir = default_data_dir()
@@ -37,14 +37,14 @@ def share_files() -> str:
         (folder / "token").write_text("", encoding="utf-8")
         command = (sys.executable, "-c", _PROGRAM, str(folder))
         try:
-            commands.run_step(partition, options, command, _WAIT_SECONDS)
+            commands.run_step(options, command, _WAIT_SECONDS)
         except PlatformError as error:
-            if "Unable to allocate resources" in error.message:
-                return f"no node of {partition} was free within {_WAIT_SECONDS} s: run scriptmode doctor again later"
-            raise PlatformError(f"partition {partition}: {error.message}", advice) from error
+            if problems.mentions(error.message, _BUSY):
+                return f"{where}: {error.message}"
+            raise PlatformError(f"{where}: {error.message}", advice) from error
         if not (folder / "copy").exists():
-            raise PlatformError(f"this machine does not see what a node of {partition} wrote to {data_dir}", advice)
-    return f"a node of {partition} can use {data_dir} and {sys.executable}"
+            raise PlatformError(f"this machine does not see what a node of {where} wrote to {data_dir}", advice)
+    return f"a node of {where} can use {data_dir} and {sys.executable}"
 
 
 #: By the names of the checks.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scriptmode.core.spec.hosts import slurm_partition
 from scriptmode.core.spec.training_job import Limits
-from scriptmode.platforms.slurm import sbatch_options
+from scriptmode.platforms.slurm.slurm_settings import REFUSED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +26,19 @@ LEAST_NOTICE = 60
 _NOTICE_PART = 10
 #: Runs in a heterogeneous job between the options of two components (sbatch(1), "HETEROGENEOUS JOB").
 _NEXT_COMPONENT = "#SBATCH hetjob"
+#: The number of GPUs in values such as ``gpu:4``, ``gpu:a100:4``, ``a100:4`` and ``4`` (sbatch(1), --gres and --gpus).
+_GPUS = re.compile(r"(?:^|,)(?:gres/)?gpu(?::[A-Za-z][\w.-]*)?(?:[:=](\d+))?(?=[,(]|$)")
+#: Variables of sbatch whose names do not follow from the option's: SBATCH_TIMELIMIT is --time (sbatch(1)).
+_VARIABLES = {
+    "array": ("SBATCH_ARRAY_INX",),
+    "clusters": ("SBATCH_CLUSTERS", "SLURM_CLUSTERS"),
+    "hint": ("SBATCH_HINT", "SLURM_HINT"),
+    "mem": ("SBATCH_MEM_PER_NODE",),
+    "switches": ("SBATCH_REQ_SWITCH", "SBATCH_WAIT4SWITCH"),
+    "time": ("SBATCH_TIMELIMIT",),
+    "verbose": ("SBATCH_DEBUG",),
+}
+_COUNT = re.compile(r"(?:[A-Za-z][\w.-]*:)?(\d+)")
 
 
 @dataclass(frozen=True)
@@ -75,6 +89,17 @@ def parse_time_limit(text: str) -> int | None:
     # Days are followed by hours; one number alone is minutes, and two are minutes and seconds.
     units = (3600, 60, 1) if separator or text.count(":") > 1 else (60, 1)
     return int(days or 0) * 86400 + sum(int(part) * unit for part, unit in zip(parts, units))
+
+
+def gpus_of_host(options: Mapping[str, str | bool], hosts: int) -> int:
+    """Return the number of GPUs that the options ask for on each host; 0 for none."""
+    for name in ("gres", "tres_per_task"):
+        if found := _GPUS.search(str(options.get(name, ""))):
+            return int(found[1] or 1)
+    for name, divisor in (("gpus_per_node", 1), ("gpus_per_task", 1), ("gpus", hosts)):
+        if found := _COUNT.fullmatch(str(options.get(name, ""))):
+            return int(found[1]) // divisor
+    return 0
 
 
 def notice_seconds(stop_grace: float, limit: int | None) -> int:
@@ -140,7 +165,7 @@ def submission_environment(script: str, environ: Mapping[str, str]) -> dict[str,
     """Return the variables for sbatch: without those that would override the script, and of options that no job has."""
     lines = (line.partition("--")[2] for line in script.splitlines() if line.startswith("#SBATCH --"))
     set_here = {option.partition("=")[0].replace("-", "_") for option in lines}
-    others = {each for name in {*set_here, *sbatch_options.REFUSED} for each in sbatch_options.option_variables(name)}
+    others = {each for name in {*set_here, *REFUSED} for each in _VARIABLES.get(name, (f"SBATCH_{name.upper()}",))}
     return {name: value for name, value in environ.items() if name not in others}
 
 

@@ -22,7 +22,7 @@ from scriptmode.errors import PlatformError, TransientError
 from scriptmode.platforms.slurm import batch_script, problems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from scriptmode.core.machine.clock import Clock
@@ -93,34 +93,14 @@ class JobStatus:
     name: str = ""
     end: float | None = None
 
-    @property
-    def is_active(self) -> bool:
-        """Whether Slurm still has something to do for the job."""
-        return self.state in ACTIVE
-
-
-@dataclass(frozen=True)
-class Partition:
-    """A partition. ``None`` stands for no limit; times are in seconds."""
-
-    name: str
-    nodes: str
-    total_nodes: int
-    state: str = "UP"
-    is_default: bool = False
-    max_nodes: int | None = None
-    max_time: int | None = None
-    default_time: int | None = None
-
 
 @dataclass(frozen=True)
 class Node:
-    """A node: its name, its host name, the address of its slurmd, its state and the reason if it is not available."""
+    """A node: its name, the address of its slurmd, and its state."""
 
     name: str
     address: str
     state: str
-    reason: str = ""
 
 
 def submit(script: Path, *, environ: Mapping[str, str] | None = None) -> int:
@@ -140,16 +120,16 @@ def check_script(script: Path, *, environ: Mapping[str, str] | None = None) -> N
     try:
         _run(("sbatch", "--test-only", str(script)), environ=environ, wait=0)
     except PlatformError as error:
-        if not problems.passes(error.message):
+        if not problems.mentions(error.message, problems.PASSING):
             raise
 
 
-def run_step(partition: str, options: Sequence[str], command: Sequence[str], seconds: int) -> str:
-    """Run a command on one node of a partition that is free within ``seconds``; return its output.
+def run_step(options: Sequence[str], command: Sequence[str], seconds: int) -> str:
+    """Run a command on one node that is free within ``seconds``; return its output.
 
     Raises `PlatformError` with the last lines of its errors.
     """
-    alone = (f"--partition={partition}", "--nodes=1", "--ntasks=1", "--time=1", "--chdir=/", "--job-name=scriptmode")
+    alone = ("--nodes=1", "--ntasks=1", "--time=1", "--chdir=/", "--job-name=scriptmode")
     return _run(("srun", *alone, f"--immediate={seconds}", "--mpi=none", "--quiet", *options, *command))
 
 
@@ -184,7 +164,7 @@ def find_status(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None
     try:
         found = next(parse_squeue(_run(argv, wait=wait)), None)
     except PlatformError as error:
-        if not problems.is_unknown_job(error.message):
+        if not problems.mentions(error.message, problems.UNKNOWN_JOB):
             raise
         found = None
     if found is None:
@@ -197,7 +177,7 @@ def find_details(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | Non
     try:
         return parse_job(_run(("scontrol", "--oneliner", "show", "job", str(job_id)), wait=wait))
     except PlatformError as error:
-        if problems.is_unknown_job(error.message):
+        if problems.mentions(error.message, problems.UNKNOWN_JOB):
             return None
         raise
 
@@ -210,7 +190,7 @@ def find_record(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None
     except TransientError:
         raise
     except PlatformError as error:
-        if problems.has_no_accounting(error.message):
+        if problems.mentions(error.message, problems.NO_ACCOUNTING):
             return None
         raise
 
@@ -239,10 +219,19 @@ def find_nodes(nodes: str) -> dict[str, Node]:
     return {each.name: each for each in parse_nodes(_run(command))}
 
 
-def find_partitions(*, wait: float = RETRY_SECONDS) -> dict[str, Partition]:
-    """Return the partitions of the cluster by their names."""
-    output = _run(("scontrol", "--oneliner", "show", "partition"), wait=wait)
-    return {each.name: each for each in parse_partitions(output)}
+def find_time_limits(partitions: Collection[str]) -> tuple[int | None, int | None]:
+    """Return the shortest limit of partitions, "" for the default one, and that of their jobs that name none.
+
+    They are in seconds; ``None`` stands for no limit. Raises `PlatformError` without any retry.
+    """
+    records = parse_records(_run(("scontrol", "--oneliner", "show", "partition"), wait=0))
+    longest, usual = set(), set()
+    for record in records:
+        if record["PartitionName"] in partitions or ("" in partitions and record.get("Default") == "YES"):
+            maximum = batch_script.parse_time_limit(record.get("MaxTime", ""))
+            longest.add(maximum)
+            usual.add(batch_script.parse_time_limit(record.get("DefaultTime", "")) or maximum)
+    return min(filter(None, longest), default=None), min(filter(None, usual), default=None)
 
 
 def find_config(*, wait: float = RETRY_SECONDS) -> dict[str, str]:
@@ -309,26 +298,10 @@ def parse_job(output: str) -> JobStatus | None:
     )
 
 
-def parse_partitions(output: str) -> Iterator[Partition]:
-    """Parse ``scontrol --oneliner show partition``."""
-    for record in parse_records(output):
-        max_nodes = record.get("MaxNodes", "")
-        yield Partition(
-            record["PartitionName"],
-            record.get("Nodes", ""),
-            int(record.get("TotalNodes", 0)),
-            record.get("State", "UP"),
-            is_default=record.get("Default") == "YES",
-            max_nodes=int(max_nodes) if max_nodes.isdigit() else None,
-            max_time=batch_script.parse_time_limit(record.get("MaxTime", "")),
-            default_time=batch_script.parse_time_limit(record.get("DefaultTime", "")),
-        )
-
-
 def parse_nodes(output: str) -> Iterator[Node]:
     """Parse ``scontrol --oneliner show node``."""
     for record in parse_records(output):
-        yield Node(record["NodeName"], record.get("NodeAddr", ""), record.get("State", ""), record.get("Reason", ""))
+        yield Node(record["NodeName"], record.get("NodeAddr", ""), record.get("State", ""))
 
 
 def parse_records(output: str) -> Iterator[dict[str, str]]:
@@ -395,11 +368,6 @@ class StatusCache:
             position = order.index(job_id) + 1 if job_id in order else 0
             return replace(found, position=position, reason_seconds=self._clock.now() - since)
 
-    def partitions(self) -> dict[str, Partition]:
-        """Return the partitions of the cluster by their names, half a minute old at most; raise `PlatformError`."""
-        with self._lock:
-            return self._ask("partitions", _POSITION_SECONDS, lambda: find_partitions(wait=0))
-
     def forget(self, job_id: int) -> None:
         """Remove what is known of a job, which was submitted, requeued or cancelled."""
         with self._lock:
@@ -450,7 +418,9 @@ def _run(
         try:
             done = run_program(argv, seconds, env=variables)
         except FileNotFoundError as error:
-            raise problems.missing_command_error(argv[0]) from error
+            what = f"there is no command {argv[0]!r}: this machine is not a login node of a Slurm cluster"
+            advice = "use a login node, with Slurm's commands on PATH"
+            raise PlatformError(what, advice, argument="instance_type") from error
         except TimeoutError as error:
             raise TransientError(f"{argv[0]}: {error}", advice="see whether Slurm answers: scontrol ping") from error
         except OSError as error:
@@ -460,6 +430,6 @@ def _run(
         if done.code in _ENDED_WITH_THE_JOB and is_repeatable and not was_signalled:
             was_signalled = True
             continue
-        if not problems.is_unreachable(done.errors) or clock.now() >= deadline:
+        if not problems.mentions(done.errors, problems.UNREACHABLE) or clock.now() >= deadline:
             raise problems.command_error(argv[0], done.errors or done.output, done.code)
         clock.sleep(_RETRY_INTERVAL)

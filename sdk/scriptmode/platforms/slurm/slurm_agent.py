@@ -19,12 +19,11 @@ from scriptmode.platforms.local.hosts.agent_control import (
 )
 from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.system.file_owner import user_name
-from scriptmode.platforms.slurm import batch_script, checks, commands, problems
+from scriptmode.platforms.slurm import batch_script, commands, problems
 from scriptmode.platforms.slurm.commands import JobStatus
 from scriptmode.platforms.slurm.slurm_settings import settings_from_json
 
 if TYPE_CHECKING:
-    from scriptmode.core.text.messages import Problem
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
 
@@ -48,6 +47,7 @@ _TEXTS = {
     StopReason.OUT_OF_MEMORY: "Slurm job {number} needed more memory than it asked for; ask for more: Slurm(mem=...)",
     StopReason.PREEMPTED: "Slurm job {number} was preempted by another job",
     StopReason.REQUEUED: "Slurm job {number} was requeued",
+    StopReason.TIME_LIMIT: "Slurm job {number} reached its {limit}; give more: max_run, Slurm(time=..., deadline=...)",
 }
 #: What slurmstepd writes to the output of the batch script, agent.log, before it sends SIGTERM.
 _SAID = re.compile(r"\*\*\* JOB (\d+) ON \S+ CANCELLED AT \S+(?: DUE TO ([A-Z ]*[A-Z]))?")
@@ -101,7 +101,7 @@ class SlurmAgent:
         is_known = found is not None and found.reason is not StopReason.UNKNOWN
         if not is_known and _OUT_OF_MEMORY.search(folder.agent_log_tail(_LOG_LINES)):
             # Slurm may say it of the step alone, while the job is RUNNING.
-            return _describe_termination(folder, JobStatus(number, "OUT_OF_MEMORY"))
+            return _describe_termination(JobStatus(number, "OUT_OF_MEMORY"))
         return found
 
     def requeue(self, folder: JobFolder) -> None:
@@ -162,14 +162,12 @@ def locate_job(folder: JobFolder) -> AgentLocation:
             # Only the accounting knows by whom; in the first second it calls a job that never ran "allocation".
             record = commands.find_record(number, wait=0)
             status = replace(record, name=status.name) if record else status
-        problem = None if status is None else _find_pending_problem(folder, status)
     except PlatformError as error:
         return AgentLocation(Presence.UNKNOWN, f"Slurm does not answer: {error}")
     if status is None or not _is_own(folder, status):
         unknown = Termination(text=f"Slurm does not know job {number} any more")
         return AgentLocation(Presence.GONE, termination=unknown)
-    never_starts = AgentLocation(Presence.WAITING, str(problem), never_starts=True)
-    return never_starts if problem else _describe_location(folder, status)
+    return _describe_location(folder, status)
 
 
 def _is_queued_again(status: JobStatus) -> bool:
@@ -224,28 +222,19 @@ def _has_heartbeat(folder: JobFolder) -> bool:
     return False
 
 
-def _find_pending_problem(folder: JobFolder, status: JobStatus) -> Problem | None:
-    """Return why a pending job never starts; None for one that may start. Raises `PlatformError`."""
-    if status.state not in _QUEUED:
-        return None
-    problem = problems.pending_problem(status.reason, status.job_id, status.reason_seconds)
-    if problem and status.reason == problems.NODE_LIMIT and checks.fits_partitions(folder.read_job()):
-        # Nodes of the partition are down.
-        return None
-    return problem
-
-
 def _describe_location(folder: JobFolder, status: JobStatus) -> AgentLocation:
     number = status.job_id
     if status.state in _QUEUED:
+        if problem := problems.pending_problem(status.reason, number, status.reason_seconds):
+            return AgentLocation(Presence.WAITING, str(problem), never_starts=True)
         return AgentLocation(Presence.WAITING, _pending_message(status), position=status.position)
     if status.state in _HALTED:
         return AgentLocation(Presence.UNKNOWN, f"Slurm job {number} is {status.state.lower()}")
-    if status.is_active:
+    if status.state in commands.ACTIVE:
         # An agent that holds the lock has begun, or ends a run that was interrupted, as a job that is COMPLETING does.
         starts = status.state in _STARTING and not folder.has_agent()
         return AgentLocation(Presence.ALIVE, f"Slurm starts the job on {status.nodes or 'its nodes'}" if starts else "")
-    return AgentLocation(Presence.GONE, termination=_describe_termination(folder, status))
+    return AgentLocation(Presence.GONE, termination=_describe_termination(status))
 
 
 def _pending_message(status: JobStatus) -> str:
@@ -256,7 +245,7 @@ def _pending_message(status: JobStatus) -> str:
         form = "%H:%M" if status.start - now < _SAME_DAY_SECONDS else "%Y-%m-%d %H:%M"
         parts.append(f"expected start {time.strftime(form, time.localtime(status.start))}")
     if status.reason:
-        parts.append(problems.explain_pending(status.reason).text)
+        parts.append(status.reason)
     return ": ".join(filter(None, ("Waiting in Slurm's queue", "; ".join(parts))))
 
 
@@ -266,32 +255,28 @@ def _find_termination(folder: JobFolder, number: int, *, was_signalled: bool) ->
     if status is not None and status.state == commands.RUNNING:
         # In the grace time of a preemption, in which the steps got SIGTERM and this one did not.
         if status.preempted is not None:
-            return _describe_termination(folder, replace(status, state="PREEMPTED"))
+            return _describe_termination(replace(status, state="PREEMPTED"))
         # The notice before the time limit, which may come a minute early (sbatch(1), --signal).
         notice = max(batch_script.LEAST_NOTICE, folder.read_job().stop_grace) + _EARLY_SECONDS
         is_late = was_signalled and status.end is not None and status.end - time.time() < notice
-        return _describe_termination(folder, replace(status, state="TIMEOUT")) if is_late else None
+        return _describe_termination(replace(status, state="TIMEOUT")) if is_late else None
     # slurmctld shows a job that ends as COMPLETING, whatever ends it. The accounting knows that at once.
     record = commands.find_record(number)
     if record is not None and record.state in _REASONS:
-        return _describe_termination(folder, record)
+        return _describe_termination(record)
     said = _SAID.findall(folder.agent_log_tail(_LOG_LINES))
     if said and int(said[-1][0]) == number:
-        return _describe_termination(folder, JobStatus(number, _STATES_OF_TEXTS.get(said[-1][1], said[-1][1])))
+        return _describe_termination(JobStatus(number, _STATES_OF_TEXTS.get(said[-1][1], said[-1][1])))
     return None
 
 
-def _describe_termination(folder: JobFolder, status: JobStatus) -> Termination:
+def _describe_termination(status: JobStatus) -> Termination:
     """Return why Slurm ends, or ended, a job."""
     reason = _REASONS.get(status.state, StopReason.UNKNOWN)
     number = status.job_id
     if reason is StopReason.USER:
         user = "" if status.cancelled_by is None else f" by {user_name(status.cancelled_by)}"
         return Termination(reason, f"Slurm job {number} was cancelled{user}")
-    if reason is StopReason.TIME_LIMIT:
-        later = "its deadline; give a later one: Slurm(deadline=...)"
-        limit = later if status.state == "DEADLINE" else _describe_time_limit(folder)
-        return Termination(reason, f"Slurm job {number} reached {limit}")
     if problems.is_launch_failure(status.reason, status.signal):
         return Termination(reason, problems.describe_launch_failure(number, status.nodes))
     if status.state == "FAILED" and not status.signal and status.exit_code not in (None, 0, 1):
@@ -304,23 +289,5 @@ def _describe_termination(folder: JobFolder, status: JobStatus) -> Termination:
         return Termination(
             reason, f"the job's agent was killed or crashed: Slurm job {number} is {status.state}, {how}"
         )
-    return Termination(reason, _TEXTS[reason].format(number=number))
-
-
-def _describe_time_limit(folder: JobFolder) -> str:
-    """Return which time limit a job had, and how to have more time."""
-    try:
-        job = folder.read_job()
-        settings, limits = settings_from_json(job.engine), job.request.limits
-    except (DataError, ValueError):
-        return "its time limit; give more: Slurm(time=...)"
-    if given := settings.options.get("time"):
-        return f"its time limit, time={given}; give more: Slurm(time=...), or SCRIPTMODE_SLURM=time=..."
-    if batch_script.time_limit(limits, settings):
-        most = batch_script.AROUND_TRAINING // 60
-        return (
-            f"its time limit, which is max_run ({limits.max_run} s) and at most {most} minutes, within the one of its "
-            "partition; give more: max_run, or Slurm(time=...)"
-        )
-    advice = "give one: Slurm(time=...), or use another partition: sinfo -o '%P %l'"
-    return f"the time limit of its partition; {advice}"
+    limit = "deadline" if status.state == "DEADLINE" else "time limit"
+    return Termination(reason, _TEXTS[reason].format(number=number, limit=limit))

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.core.request.fields import changed
-from scriptmode.core.spec.hosts import SLURM, HostKind, instance_kind
+from scriptmode.core.spec.hosts import SLURM
 from scriptmode.core.spec.service_values import PlannedHost
 from scriptmode.core.text.messages import Problem
 from scriptmode.data.durable import replace_file
-from scriptmode.errors import DataError, PlatformError, SpecError, invalid
+from scriptmode.errors import DataError, PlatformError, invalid
 from scriptmode.platforms import planned_containers
 from scriptmode.platforms.local.hosts import interpreter, process_engine, process_fleet
 from scriptmode.platforms.local.hosts.local_agent import AGENT_MODULE
 from scriptmode.platforms.local.store.engine_record import write_engine_record
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.opt_ml import Sandbox, cluster_of_machines
-from scriptmode.platforms.slurm import batch_script, checks, commands, slurm_fleet
+from scriptmode.platforms.slurm import batch_script, commands, slurm_fleet
 from scriptmode.platforms.slurm.slurm_agent import (
     CLUSTER,
     NUMBER,
@@ -32,7 +31,7 @@ from scriptmode.platforms.slurm.slurm_agent import (
 from scriptmode.platforms.slurm.slurm_settings import parse_settings, settings_from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.core.spec.training_job import TrainingJobSpec
@@ -62,26 +61,17 @@ class SlurmEngine(SlurmAgent):
     """Engine of ``slurm`` and ``slurm:PARTITION``; implements `engine.Engine`."""
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
-        """Return the spec as it is, after the cluster was asked whether it has the partitions and what runs an image.
+        """Return the spec as it is, after slurmctld answered, which may restart; `launch` waits for nothing.
 
-        Raises `SpecError` for a job that the cluster never runs, `PlatformError` where Slurm does not answer.
+        Raises `PlatformError` where Slurm does not answer.
         """
-        own = _parse(settings)
-        if spec.algorithm.image_uri:
-            checks.require_image(spec.algorithm.image_uri, own)
-        elif spec.script is None:
+        if spec.script is None and not spec.algorithm.image_uri:
             raise invalid("entry_point", "is missing", "give a script, or image_uri")
         if settings.container_limits:
-            raise SpecError(
-                f"container_limits is {settings.container_limits!r}, but the hosts are nodes of a Slurm cluster",
-                argument="container_limits",
-                advice="leave it out, and give Slurm options such as mem and cpus_per_task",
-            )
-        if own.min_nodes and spec.resources.instance_groups:
-            what = f"is {own.min_nodes}, but a job with instance groups runs with all of its hosts"
-            raise invalid("min_nodes", what, "leave it out")
-        named = settings.options.get("partitions")
-        checks.require_partitions(spec.resources, spec.limits, own, named=named if isinstance(named, Mapping) else ())
+            what = f"is {settings.container_limits!r}, but the hosts are nodes of a Slurm cluster"
+            advice = "leave it out, and give Slurm options such as mem and cpus_per_task"
+            raise invalid("container_limits", what, advice)
+        commands.find_config()
         if not spec.algorithm.image_uri:
             interpreter.compare_versions(spec.algorithm, settings)
         return spec
@@ -92,14 +82,13 @@ class SlurmEngine(SlurmAgent):
             what = "EnableNetworkIsolation is True: the nodes of a cluster cannot be isolated"
             yield Problem(what, "leave it out", "enable_network_isolation")
         for instance_type in dict.fromkeys(job.resources.types):
-            name = instance_type.partition(":")[2]
-            is_named = ":" not in instance_type or (name and name.isprintable() and not {*name} & {*" =\"'\\"})
-            if instance_kind(instance_type) is HostKind.SLURM and not is_named:
+            # A line end would be one of the batch script.
+            if instance_type.endswith(":") or not instance_type.isprintable():
                 what = f"instance_type is {instance_type!r}, which names no partition"
                 yield Problem(what, f"use {SLURM!r} or '{SLURM}:PARTITION'", "instance_type")
 
     def require_software(self, job: JobRequest) -> None:
-        """Skip: `complete` checked what runs an image."""
+        """Skip: the nodes have what runs an image."""
 
     def settings(self, given: HostSettings) -> dict[str, object]:
         """Return the settings of `Slurm`, of the variable and of the config files."""
@@ -118,7 +107,7 @@ class SlurmEngine(SlurmAgent):
         )
         own = settings_from_json(job.engine)
         gpus = {
-            host: checks.gpus_of_host(own.options_of(component.partition), len(component.hosts))
+            host: batch_script.gpus_of_host(own.options_of(component.partition), len(component.hosts))
             for component in batch_script.components(job.request.resources, own)
             for host in component.hosts
         }
@@ -193,5 +182,6 @@ class SlurmEngine(SlurmAgent):
     def _render(folder: JobFolder, job: Job) -> str:
         settings = settings_from_json(job.engine)
         agent = (sys.executable, "-m", AGENT_MODULE, "--foreground", str(folder.path))
-        maximum, default = checks.time_limits(job.request.resources, settings)
+        partitions = {each.partition for each in batch_script.components(job.request.resources, settings)}
+        maximum, default = commands.find_time_limits(partitions)
         return batch_script.render_batch_script(job, settings, str(folder.agent_log), agent, maximum, default)

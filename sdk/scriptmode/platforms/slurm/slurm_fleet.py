@@ -21,7 +21,6 @@ from scriptmode.errors import DataError
 from scriptmode.platforms.local.hosts.fleet import Fleet, StartedAgent
 from scriptmode.platforms.local.hosts.host_identity import write_hosts_file
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
-from scriptmode.platforms.local.store import engine_record
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.opt_ml import Sandbox, checkpoints_path, cluster_of_machines
 from scriptmode.platforms.slurm import addresses, apptainer_images, commands, environment, steps
@@ -75,11 +74,6 @@ class SlurmFleet(Fleet):
                 f"Slurm gave the job {len(self._nodes)} nodes, so there is none for {min(missing)}",
                 advice="leave options out that change the number of nodes",
             )
-        record = dict(engine_record.read_engine_record(self._folder))
-        record["nodes"] = " ".join(node.name for node in self._nodes.values())
-        if components := [str(node.component) for node in self._nodes.values() if node.component is not None]:
-            record["components"] = " ".join(components)
-        engine_record.write_engine_record(self._folder, record)
         found = self._find_addresses()
         write_hosts_file(self._folder.channels / "hosts", found)
         content = cluster_of_machines(self.sandboxes, found, ports, secrets.token_hex(32))

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from scriptmode.core.spec.hosts import SLURM, HostKind, slurm_partition
+from scriptmode.core.spec.hosts import SLURM, HostKind
 from scriptmode.errors import invalid
 from scriptmode.platforms.local.service import LocalPlatform
 from scriptmode.platforms.slurm.slurm_settings import parse_settings
@@ -17,12 +17,8 @@ if TYPE_CHECKING:
 
     from scriptmode.core.spec.training_job import TrainingJobSpec
 
-#: Arguments of `LocalPlatform` that have no effect on a cluster, and what to use instead.
-_OF_THIS_MACHINE = {
-    "queue": "Slurm queues the jobs: leave it out",
-    "force": "Slurm decides what fits: leave it out",
-    "container_limits": "give options of sbatch, such as mem and cpus_per_task",
-}
+#: Arguments of `LocalPlatform` that have no effect on a cluster.
+_OF_THIS_MACHINE = frozenset({"queue", "force", "container_limits"})
 
 
 class Slurm(LocalPlatform):
@@ -70,9 +66,6 @@ class Slurm(LocalPlatform):
         interface: str | None = None,
         **options: object,
     ) -> None:
-        for name, advice in _OF_THIS_MACHINE.items():
-            if name in options:
-                raise invalid(name, "is for jobs of this machine", advice)
         super().__init__(data_dir=data_dir, python=python, stop_grace=stop_grace, file_systems=file_systems)
         given = {"setup": setup, "interface": interface, **options}
         # Now, so that a wrong setting is reported where it stands.
@@ -88,10 +81,10 @@ class Slurm(LocalPlatform):
         return {**own, "platform": f"{__name__}:Slurm", "options": dict(self._settings.options)}
 
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
-        """Fill in what `LocalPlatform.complete` does, after the cluster was asked for the job's partitions.
+        """Fill in what `LocalPlatform.complete` does, after Slurm answered.
 
         Raises:
-            SpecError: The hosts are of another kind, or the cluster cannot run them.
+            SpecError: The hosts are of another kind.
             PlatformError: Slurm does not answer, or ``python`` cannot run the hosts.
 
         """
@@ -99,11 +92,4 @@ class Slurm(LocalPlatform):
             what = f"{spec.resources.types[0]!r} is not a node of a Slurm cluster"
             advice = f"use {SLURM!r} or '{SLURM}:PARTITION', or leave platform out"
             raise invalid("instance_type", what, advice)
-        partition = self._settings.options.get("partition")
-        # It may be the one of other groups, whose instance type names none.
-        is_used = partition is None or SLURM in spec.resources.types
-        for named in filter(None, map(slurm_partition, spec.resources.types)):
-            if not is_used and named != partition:
-                what = f"is for the partition {named!r}, but Slurm(partition={partition!r}) names another one"
-                raise invalid("instance_type", what, "keep one of them")
         return super().complete(spec)

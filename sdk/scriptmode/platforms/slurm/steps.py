@@ -22,20 +22,13 @@ class Node:
     component: int | None = None
 
 
-#: Options of any step: srun warns of binding where nothing binds processes, Slurm's own support of MPI would give the
-#: program the variables of a rank, and srun reports how it ended by its exit code, and by a text that no log needs.
-_ANY = ("--mpi=none", "--export=ALL", "--chdir=/", "--quiet")
-
-
-def step_command(node: Node, name: str, command: Sequence[str], *, job: int | None = None) -> tuple[str, ...]:
+def step_command(node: Node, name: str, command: Sequence[str]) -> tuple[str, ...]:
     """Return the command of a step: ``command`` once on ``node``, with the standard streams of ``srun``.
 
-    The step has all that the job has on the node, and shares it with other steps. ``job`` is the number of a job that
-    this process does not belong to.
+    The step has all that the job has on the node, and shares it with other steps.
     """
     return (
         "srun",
-        *(() if job is None else (f"--jobid={job}",)),
         *(() if node.component is None else (f"--het-group={node.component}",)),
         f"--job-name={name}",
         "--nodes=1",
@@ -44,8 +37,12 @@ def step_command(node: Node, name: str, command: Sequence[str], *, job: int | No
         # Not only the resources that no other step has: those of a job are those of its hosts.
         "--overlap",
         "--mem=0",
-        # srun warns of it where nothing binds processes: such a line belongs in the agent's log, not on a terminal.
-        *(("--cpu-bind=none",) if job is None else ()),
-        *_ANY,
+        # srun warns of binding where nothing binds processes, Slurm's own support of MPI would give the program the
+        # variables of a rank, and srun reports how it ended by its exit code, and by a text that no log needs.
+        "--cpu-bind=none",
+        "--mpi=none",
+        "--export=ALL",
+        "--chdir=/",
+        "--quiet",
         *command,
     )
