@@ -12,32 +12,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scriptmode_runtime import contract, environment, user_code
 from scriptmode_runtime.host import machine
 from scriptmode_runtime.host.machine import Machine
+from scriptmode_runtime.host.programs import Mpirun, Ssh
 from scriptmode_runtime.plan import Command, LaunchPlan, ProcessSpec
 from scriptmode_runtime.report.redaction import Redaction
 from scriptmode_runtime.strategies import plan_for
-from scriptmode_runtime.variables import script_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from scriptmode_runtime.environment import TrainingEnvironment
-    from scriptmode_runtime.host.programs import Mpirun, Ssh
 
+#: The programs of an image, by their names in `TrainingEnvironment`.
+_OF_IMAGE: dict[str, Any] = {
+    "python": "python",
+    "mpirun": Mpirun("mpirun", 5),
+    "ssh": Ssh("ssh", "/usr/sbin/sshd", "ssh-keygen"),
+}
 _NO_FILES: dict[str, dict[str, Any]] = {
     contract.HYPERPARAMETERS_FILE: {},
     contract.INPUT_DATA_CONFIG_FILE: {},
     contract.CLUSTER_FILE: {},
 }
-#: Files of these rights are for programs to read, not to run.
-_TO_READ = 0o600
-
-
-class Programs(NamedTuple):
-    """The programs of a host that is not this machine; ``None`` for one that it lacks."""
-
-    python: str
-    mpirun: Mpirun | None = None
-    ssh: Ssh | None = None
 
 
 class Preview(NamedTuple):
@@ -45,16 +40,9 @@ class Preview(NamedTuple):
 
     #: Its roles in the job: ``chief, worker, ps``, ``mpirun, ranks 0-3``, ``worker 1``.
     roles: str
-    #: Variables that every process of a host has are left out: they are in its files.
-    plan: LaunchPlan
     #: The command line of the user's program.
     program: tuple[str, ...]
-    #: Processes that run before all others, one after the other.
-    preparation: tuple[ProcessSpec, ...]
-    #: The files that programs read, by their paths; ``plan`` has none.
-    files: Mapping[str, str]
-    #: The ``SM_*`` variables of the program.
-    variables: Mapping[str, str]
+    plan: LaunchPlan
 
 
 def host_environment(
@@ -63,28 +51,20 @@ def host_environment(
     environ: Mapping[str, str],
     *,
     gpus: int | None = None,
-    assumed: Programs | None = None,
     python: str = "",
 ) -> TrainingEnvironment:
-    """Return the environment of a host that the platform gives these files and variables.
+    """Return the environment of a host that the platform gives these variables, and files by the names of `contract`.
 
-    Args:
-        base_dir: Directory of the platform's files on the host.
-        files: Content of these files, by the names of `contract`.
-        environ: The host's variables.
-        gpus: The number of its GPUs, where that differs from this machine's.
-        assumed: Its programs; by default it has those of this machine.
-        python: Its interpreter, by default this one.
-
-    Raises `RuntimeFailure` for what `train` would refuse.
+    ``python`` is the interpreter of a host with this machine's programs, "" for the host of an image; ``gpus`` the
+    number of the host's GPUs, where that differs from this machine's. Raises `RuntimeFailure` for what `train` would
+    refuse.
     """
     here = environment.from_files(base_dir, {**_NO_FILES, **files}, environ)
-    here = here._replace(python=python or here.python)
-    if assumed is None:
-        here = environment.with_machine(here, environ)
+    if python:
+        here = environment.with_machine(here._replace(python=python), environ)
         return here._replace(machine=here.machine._replace(gpus=here.machine.gpus if gpus is None else gpus))
     devices = machine.inspect(environ=environ) if gpus is None else Machine(1, gpus, 0)
-    return here._replace(**assumed._asdict(), machine=devices, node=here.host)
+    return here._replace(**_OF_IMAGE, machine=devices, node=here.host)
 
 
 def preview(here: TrainingEnvironment) -> Preview:
@@ -92,29 +72,7 @@ def preview(here: TrainingEnvironment) -> Preview:
     user_code.check(here)
     command = user_code.command(here)
     plan = plan_for(here, command)
-
-    def own(process: ProcessSpec) -> ProcessSpec:
-        env = {name: text for name, text in process.env.items() if command.env.get(name) != text}
-        return process._replace(env=env)
-
-    return Preview(
-        describe_roles(here, plan),
-        plan._replace(
-            main=own(plan.main) if plan.main else None,
-            side_processes=tuple(map(own, plan.side_processes)),
-            services=tuple(map(own, plan.services)),
-            files=(),
-        ),
-        tuple(command.argv),
-        tuple(ProcessSpec(each.name, tuple(each.argv), {}, each.cwd) for each in user_code.preparations(here)),
-        {file.path: file.content for file in plan.files if file.mode == _TO_READ},
-        # Without the one that has all others as an object.
-        {
-            name: text
-            for name, text in sorted(script_variables(here).items())
-            if name.startswith("SM_") and name != "SM_TRAINING_ENV"
-        },
-    )
+    return Preview(describe_roles(here, plan), tuple(command.argv), plan)
 
 
 def roles(here: TrainingEnvironment) -> str:

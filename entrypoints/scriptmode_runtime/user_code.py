@@ -33,14 +33,18 @@ def fetch(environment: TrainingEnvironment) -> ProcessSpec | None:
     boto3 is large and slow to import: it gets a process of its own, which this launcher outlives.
     """
     source = _source(environment)
-    if source and not source.startswith(_S3):
+    if source.startswith(_S3):
+        argv = (environment.python, "-m", "scriptmode_runtime.user_code", environment.base_dir, source)
+        env = {_REGION: environment.region} if environment.region else {}
+        return ProcessSpec("source", argv, env, environment.path(contract.OUTPUT_DIR))
+    if source:
         path = source.removeprefix(_FILE)
         if path != source and "%" in path and not os.path.exists(path):
             from urllib.parse import unquote
 
             path = unquote(path)
         _copy_source(path, environment)
-    return _fetcher(environment)
+    return None
 
 
 def install(environment: TrainingEnvironment) -> ProcessSpec | None:
@@ -48,24 +52,6 @@ def install(environment: TrainingEnvironment) -> ProcessSpec | None:
     path = _existing_program(environment)
     if not _is_python(environment) and not os.access(path, os.X_OK):
         _make_executable(path, environment.program, needed=not _is_shell(environment))
-    return _installer(environment)
-
-
-def preparations(environment: TrainingEnvironment) -> tuple[ProcessSpec, ...]:
-    """Return the processes that `fetch` and `install` would return, without changes; the source may be missing."""
-    return tuple(filter(None, (_fetcher(environment), _installer(environment))))
-
-
-def _fetcher(environment: TrainingEnvironment) -> ProcessSpec | None:
-    source = _source(environment)
-    if not source.startswith(_S3):
-        return None
-    argv = (environment.python, "-m", "scriptmode_runtime.user_code", environment.base_dir, source)
-    env = {_REGION: environment.region} if environment.region else {}
-    return ProcessSpec("source", argv, env, environment.path(contract.OUTPUT_DIR))
-
-
-def _installer(environment: TrainingEnvironment) -> ProcessSpec | None:
     wanted, code = _requirements(environment), environment.path(contract.CODE_DIR)
     if not wanted:
         return None

@@ -297,14 +297,14 @@ class Estimator:
             SpecError: For arguments that cannot make a job, and for what the hosts themselves would refuse.
             RequestError: With everything for which the service would refuse the request.
         """
-        from scriptmode.core.handle import log_lines
+        from scriptmode.core.handle import early_checks, log_lines
         from scriptmode.job import resolve_job
-        from scriptmode.planning import early_checks, planner
+        from scriptmode.planning import planner
 
-        request, source, rule_files = self._prepare(inputs, job_name, experiment_config)
+        request, source, _ = self._prepare(inputs, job_name, experiment_config)
         log_lines.warn(early_checks.check_job(self.platform, request, source), sys.stderr)
         job = None if against is None else resolve_job(against, self.platform)
-        return planner.create_plan(self.platform, request, source, rule_files, job)
+        return planner.create_plan(self.platform, request, source, job)
 
     def fit(
         self,
@@ -344,9 +344,8 @@ class Estimator:
 
             # A wrong value is reported before the job is created.
             display.choose_view(live)
-        from scriptmode.core.handle import log_lines
+        from scriptmode.core.handle import early_checks, log_lines
         from scriptmode.job import create_job
-        from scriptmode.planning import early_checks
 
         request, source, rule_files = self._prepare(inputs, job_name, experiment_config)
         warnings = early_checks.check_job(self.platform, request, source)

@@ -13,7 +13,7 @@ PURE = {
     "sdk/scriptmode/core": "spec/ text/messages.py text/terminal_text.py",
     "sdk/scriptmode/data": "channel_source.py fuse_protocol.py object_store.py",
     "sdk/scriptmode/display": "downsampled_series.py formatting.py html_card.py snapshot.py status_panel.py",
-    "sdk/scriptmode/planning": "assumptions.py job_plan.py plan_parts.py plan_summary.py",
+    "sdk/scriptmode/planning": "job_plan.py plan_parts.py plan_summary.py",
     "sdk/scriptmode/platforms": "planned_containers.py",
     "sdk/scriptmode/platforms/local/hosts": "job_variables.py",
     "sdk/scriptmode/platforms/local/store": "job_record.py shapes.py state.py",

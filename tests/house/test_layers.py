@@ -43,17 +43,17 @@ RUNTIME_NAMES = {
     "scriptmode_runtime.errors.UserCodeError": ("sdk/scriptmode/results/artifacts.py",),
     # A plan is the runtime's own.
     "scriptmode_runtime.preview": ("sdk/scriptmode/planning/",),
-    "scriptmode_runtime.environment.TrainingEnvironment": ("sdk/scriptmode/planning/runtime_query.py",),
-    "scriptmode_runtime.host.programs": ("sdk/scriptmode/planning/assumptions.py",),
+    "scriptmode_runtime.environment.TrainingEnvironment": ("sdk/scriptmode/planning/host_plans.py",),
     "scriptmode_runtime.report.redaction.Redaction": ("sdk/scriptmode/planning/",),
-    "scriptmode_runtime.plan.Wait": ("sdk/scriptmode/planning/",),
+    "scriptmode_runtime.plan.LaunchPlan": ("sdk/scriptmode/planning/",),
+    "scriptmode_runtime.plan.as_document": ("sdk/scriptmode/planning/",),
     # A script under test gets what the launcher gives it.
     "scriptmode_runtime.script_process": (
         "sdk/scriptmode/platforms/local/one_host.py",
         "sdk/scriptmode/testing/script_run.py",
     ),
     "scriptmode_runtime.errors.RuntimeFailure": (
-        "sdk/scriptmode/planning/runtime_query.py",
+        "sdk/scriptmode/planning/host_plans.py",
         "sdk/scriptmode/platforms/local/one_host.py",
     ),
     # One way to find the error in a traceback.
@@ -64,7 +64,7 @@ RUNTIME_NAMES = {
     # The log of an image without the runtime is read as the runtime reads its programs' output.
     "scriptmode_runtime.failure": ("sdk/scriptmode/platforms/foreign_failure.py",),
     "scriptmode_runtime.report.hints.hint": ("sdk/scriptmode/platforms/foreign_failure.py",),
-    "scriptmode_runtime.plan.ProcessSpec": ("sdk/scriptmode/planning/", "sdk/scriptmode/platforms/foreign_failure.py"),
+    "scriptmode_runtime.plan.ProcessSpec": ("sdk/scriptmode/platforms/foreign_failure.py",),
     # One writer of logs on full disks.
     "scriptmode_runtime.processes.streams.Sink": (
         "sdk/scriptmode/platforms/local/hosts/container_host.py",

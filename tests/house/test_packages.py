@@ -61,7 +61,7 @@ SDK = {
         "core.spec", "core.text", "data",
     ),
     "results": ("core.aws", "core.platforms.base", "core.request", "core.spec"),
-    "planning": ("core.aws", "platforms", "core.platforms.base", "core.platforms.registry", "planning.assumptions", "core.request", "core.source", "core.spec"),
+    "planning": ("core.aws", "platforms", "core.platforms.base", "core.platforms.registry", "core.request", "core.source", "core.spec"),
     "display": ("core.handle", "planning", "core.platforms.base", "core.request", "results", "core.source", "core.spec"),
     "sagemaker_session": ("core.handle", "core.aws", "display", "core.platforms.base", "core.platforms.registry", "results", "core.spec"),
     "job": (
@@ -83,9 +83,7 @@ SDK = {
     "serve": (
         "core.aws", "data", "core.platforms.base", "platforms.local", "platforms.local.tuning",
         "platforms.slurm.slurm_platform", "core.request", "core.spec",
-        "planning.assumptions",  # the GPUs of an instance type
     ),
-    "planning.assumptions": ("core.aws", "core.platforms.base", "core.spec"),
     "testing": (
         "core.aws", "estimator", "job", "platforms.local", "core.platforms.registry", "core.request", "results", "core.spec",
         "serve",  # the operations on logs and metrics, which the fake of the service has, too

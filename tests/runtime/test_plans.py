@@ -14,7 +14,7 @@ from scriptmode_runtime import environment, user_code
 from scriptmode_runtime.errors import ClusterError, ConfigurationError
 from scriptmode_runtime.host.machine import Machine
 from scriptmode_runtime.host.programs import Mpirun, Ssh, find_mpirun
-from scriptmode_runtime.preview import Programs, host_environment, preview, redaction_of, roles
+from scriptmode_runtime.preview import host_environment, preview, redaction_of, roles
 from scriptmode_runtime.strategies import plan_for
 
 BETWEEN_GRAPH = {"sagemaker_parameter_server_enabled": True}
@@ -302,7 +302,6 @@ def test_the_plan_is_printed_as_json_and_nothing_runs(tmp_path):
 FOUR = {**MPI, "sagemaker_mpi_num_of_processes_per_host": 4}
 BY_NODE = {**FOUR, "sagemaker_mpi_custom_mpi_options": "-map-by node"}
 CONFIG_FILES = ("hyperparameters", "inputdataconfig", "resourceconfig", "scriptmode")
-PROGRAMS = Programs("python", Mpirun("mpirun", 4))
 ONE_MACHINE = {"hosts": {}, "single_machine": True, "isolate_requirements": True, "secret": "s" * 12}
 
 
@@ -318,7 +317,7 @@ def hosts_of(tmp_path, count, *, cluster=None, gpus=0, source=None, **hyperparam
     hyperparameters = {"sagemaker_program": "train.py", **hyperparameters}
     for name in names:
         base = write_host(tmp_path / name, name, names, None, cluster, **hyperparameters)
-        here = host_environment(str(base), read(base), {"PATH": "/bin"}, gpus=gpus, assumed=PROGRAMS)
+        here = host_environment(str(base), read(base), {"PATH": "/bin"}, gpus=gpus)
         yield here._replace(source={"train.py": ""} if source is None else source)
 
 
@@ -347,43 +346,27 @@ def test_a_host_is_called_by_what_it_runs(tmp_path, count, asks, expected):
 def test_the_preview_is_the_plan_that_each_host_makes_of_its_files(tmp_path, asks):
     for told in hosts_of(tmp_path, 2, epochs=3, **asks):
         here = environment.read(told.base_dir, {"PATH": "/bin"})
-        here = here._replace(python="python", node=told.host, mpirun=Mpirun("mpirun", 4))
-        here = here._replace(machine=here.machine._replace(gpus=0))
-        command = user_code.command(here)
-
-        def whole(process, given=command.env):
-            # What all processes of a host are given is left out of a preview.
-            return process and process._replace(env={**given, **process.env})
-
-        def comparable(plan, whole=whole):
-            return plan._replace(
-                main=whole(plan.main),
-                services=tuple(map(whole, plan.services)),
-                side_processes=tuple(map(whole, plan.side_processes)),
-                files=(),
-            )
-
-        assert comparable(preview(told).plan) == comparable(plan_for(here, command))
+        here = here._replace(python="python", node=told.host, mpirun=told.mpirun, ssh=told.ssh)
+        here = here._replace(machine=told.machine)
+        # The preview does not know where the runtime and its packages are.
+        here = here._replace(source=told.source, import_path=told.import_path)
+        assert preview(told).plan == plan_for(here, user_code.command(here))
 
 
 @pytest.mark.parametrize(
-    ("source", "starts", "prepares"),
+    ("source", "starts"),
     [
-        ({"train.py": ""}, ["python", "train.py"], []),
-        ({"train.py": "", "requirements.txt": "numpy"}, ["python", "train.py"], ["requirements"]),
-        ({"train.py": "", "setup.py": ""}, ["python", "-m", "train"], ["requirements"]),
-        ({"train.py": "", "pyproject.toml": "[tool.ruff]"}, ["python", "train.py"], []),
-        ({"train.py": "", "pyproject.toml": "a = 1\n[project]\n"}, ["python", "-m", "train"], ["requirements"]),
+        ({"train.py": ""}, ["python", "train.py"]),
+        ({"train.py": "", "requirements.txt": "numpy"}, ["python", "train.py"]),
+        ({"train.py": "", "setup.py": ""}, ["python", "-m", "train"]),
+        ({"train.py": "", "pyproject.toml": "[tool.ruff]"}, ["python", "train.py"]),
+        ({"train.py": "", "pyproject.toml": "a = 1\n[project]\n"}, ["python", "-m", "train"]),
     ],
-    ids=lambda value: ",".join(value) or "nothing",
+    ids=",".join,
 )
-def test_files_of_the_source_say_how_it_is_started(tmp_path, source, starts, prepares):
+def test_files_of_the_source_say_how_it_is_started(tmp_path, source, starts):
     [host] = map(preview, hosts_of(tmp_path, 1, source=source))
     assert list(host.plan.main.argv) == starts
-    assert [process.name for process in host.preparation] == prepares
-    in_s3 = hosts_of(tmp_path / "in S3", 1, sagemaker_submit_directory="s3://bucket/source.tar.gz")
-    [process] = preview(next(in_s3)).preparation
-    assert (process.name, process.argv[-1]) == ("source", "s3://bucket/source.tar.gz")
 
 
 @pytest.mark.parametrize(("start", "argv"), [("#!/bin/bash\n", ["./train.sh"]), ("echo", ["/bin/sh", "./train.sh"])])

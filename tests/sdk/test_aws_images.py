@@ -1,10 +1,9 @@
-"""What only this project's images know is refused on AWS's, and a plan says whose `train` is in them."""
+"""What only this project's images know is refused on AWS's, and a plan has the roles of AWS's."""
 
 import pytest
 from fakes.estimators import estimator
 
 from scriptmode import MPI, Estimator, InstanceGroup, MultiWorkerMirrored, ParameterServer, SpecError
-from scriptmode.core.aws.image_support import is_aws_image
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.testing import FakeSageMaker
 
@@ -96,18 +95,18 @@ def test_an_image_of_aws_needs_a_script(code):
         ("763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.1", False),
         ("763104351884.dkr.ecr.us-east-1.amazonaws.com/tensorflow-inference:2.14", False),
         (OWN, False),
-        ("", False),
     ],
 )
-def test_an_image_is_known_by_its_registry_and_name(image, is_one):
-    assert is_aws_image(image) == is_one
+def test_an_image_is_known_by_its_registry_and_name(code, image, is_one):
+    made = on(image, code, distribution=ParameterServer(coordinator=True))
+    if is_one:
+        with pytest.raises(SpecError, match="known to this project's images alone"):
+            made.request()
+    else:
+        assert made.request()
 
 
-def test_a_plan_shows_the_layout_of_aws_and_says_whose_train_it_is(code):
+def test_a_plan_shows_the_layout_of_aws(code):
     plan = on(AWS, code, distribution=ParameterServer(), hyperparameters={"epochs": 1}).plan()
     assert [host.roles for host in plan.hosts.values()] == ["master, ps", "worker, ps"]
-    assert '"type": "master"' in plan.hosts["algo-1"].main.env["TF_CONFIG"]
-    said = "\n".join(plan.assumed)
-    assert f"`train` of the image {AWS} is AWS's: roles and TF_CONFIG are those that it sets" in said
-    assert "is scriptmode's\n" not in f"{said}\n"
-    assert f"`train` of the image {OWN} is scriptmode's" in on(OWN, code, distribution=ParameterServer()).plan().assumed
+    assert '"type": "master"' in plan.hosts["algo-1"].launch.main.env["TF_CONFIG"]

@@ -89,10 +89,9 @@ def test_a_setting_without_an_effect_on_this_machine_is_named_by_the_plan(made, 
 
 
 def test_every_variable_of_the_launcher_is_known_as_one(made):
-    variables = made().plan().hosts["algo-1"].variables
-    # A plan leaves out those that repeat the others.
-    repeated = {"SM_TRAINING_ENV", "SAGEMAKER_JOB_NAME", "SAGEMAKER_REGION", "CURRENT_HOST"}
-    assert {name for name in variables if name.startswith("SM_")} == LAUNCHER_VARIABLES - repeated
+    variables = made().plan().hosts["algo-1"].launch.main.env
+    others = {"SAGEMAKER_JOB_NAME", "SAGEMAKER_REGION", "CURRENT_HOST"}
+    assert {name for name in variables if name.startswith("SM_")} == LAUNCHER_VARIABLES - others
 
 
 @pytest.mark.parametrize(

@@ -258,7 +258,7 @@ def test_an_error_can_be_pickled_and_copied(name):
 #: Where a `SpecError` is about a setting that is not an argument: environment variables, this machine, a config file.
 NOT_ARGUMENTS = {
     "display/__init__.py": 1,
-    "planning/runtime_query.py": 1,
+    "planning/host_plans.py": 1,
     "platforms/local/hosts/container_limits.py": 1,
     "platforms/local/one_host.py": 1,
     "platforms/local/system/file_systems.py": 3,

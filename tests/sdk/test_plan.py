@@ -22,12 +22,11 @@ from scriptmode import (
     MultiWorkerMirrored,
     ParameterServer,
     Plan,
-    PlatformError,
     SpecError,
 )
+from scriptmode.core.aws.instance_gpus import gpu_count
 from scriptmode.core.request.render import render_request
 from scriptmode.planning import archive_contents
-from scriptmode.planning.assumptions import gpu_count
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.testing import FakeSageMaker
 
@@ -77,7 +76,7 @@ def test_every_host_has_its_part(ours, kind, distribution, roles):
     assert first.files["input/config/resourceconfig.json"]["current_host"] == "algo-1"
     assert second.files["input/config/resourceconfig.json"]["hosts"] == ["algo-1", "algo-2"]
     assert (first.base_dir == "/opt/ml") == (kind != "local_process")
-    names = [process.name for process in first.processes]
+    names = [process.name for process in (*first.launch.trainers, *first.launch.services)]
     assert names == (["mpirun"] if isinstance(distribution, MPI) else roles[0].replace(" 0", "").split(", "))
 
 
@@ -100,7 +99,6 @@ def test_a_source_that_is_stored_already_is_not_fetched(code):
     made = Estimator(entry_point="a.py", source_dir="s3://b/s.tar.gz", instance_type="ml.c5.xlarge", **arguments)
     plan = made.plan()
     assert plan.source.files is None
-    assert [process.name for process in plan.hosts["algo-1"].preparation] == ["source"]
     assert any("s3://b/s.tar.gz is not opened" in each for each in plan.assumed)
     assert fake.calls == []
 
@@ -109,9 +107,8 @@ def test_a_job_of_an_image_with_its_own_program_is_planned():
     made = Estimator(IMAGE, ROLE, 2, "ml.c5.xlarge", sagemaker_session=FakeSageMaker(), hyperparameters={"pin": "1234"})
     plan = made.plan()
     assert [host.roles for host in plan.hosts.values()] == ["", ""]
-    assert plan.hosts["algo-1"].processes == ()
+    assert plan.hosts["algo-1"].launch.main is None
     assert plan.source is None
-    assert "its own program" in plan.assumed[0]
     assert plan.hosts["algo-1"].files["input/config/hyperparameters.json"]["pin"] == "1234"
     assert f"  runs     the program of the image\n  hosts    Amazon SageMaker\n  image    {IMAGE}\n" in str(plan)
 
@@ -129,19 +126,13 @@ def test_gpus_are_as_many_as_the_service_of_the_instances_answers():
     assert [gpu_count(name) for name in ("local", "local_gpu", "ml.trn1.2xlarge", "ml.p9.2xlarge")] == [0, *[None] * 3]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "assumption"),
-    [
-        ({"instance_type": "ml.p3.8xlarge", "distribution": MPI()}, "ml.p3.8xlarge has 4 GPUs"),
-        ({"instance_type": "ml.p9.xlarge", "distribution": MPI()}, "the number of GPUs of ml.p9.xlarge is unknown"),
-        ({"distribution": MPI(1), "image_uri": "scriptmode:2.21.0-0"}, "Open MPI 5"),
-        ({"distribution": ParameterServer()}, "SCRIPTMODE_JOB_SECRET is generated"),
-        ({"container_entry_point": ["/run.sh"]}, "entry point or arguments start `train`"),
-    ],
-    ids=str,
-)
-def test_assumptions_of_a_plan_are_named(ours, arguments, assumption):
-    assert any(assumption in each for each in ours(**arguments).plan().assumed)
+def test_ranks_are_as_many_as_the_gpus_of_an_instance_type_where_that_is_known(ours):
+    plan = ours("ml.p3.8xlarge", distribution=MPI()).plan()
+    assert plan.hosts["algo-2"].roles == "ranks 4-7"
+    assert plan.assumed == ()
+    assert ours("ml.p9.xlarge", distribution=MPI()).plan().assumed == (
+        "the number of GPUs of ml.p9.xlarge is unknown: planned as 0",
+    )
 
 
 def test_what_a_host_would_refuse_is_an_error_of_the_plan(ours):
@@ -159,7 +150,6 @@ def test_an_input_of_this_machine_that_is_missing_is_an_error_of_the_plan(ours):
 def test_an_input_in_s3_needs_no_credentials_to_be_planned(ours, no_credentials):
     plan = ours("local_process").plan("s3://bucket/train")
     assert plan.hosts["algo-1"].files["input/config/inputdataconfig.json"].keys() == {"training"}
-    assert plan.assumed[-1].startswith("channel 'training': s3://bucket/train exists, and")
 
 
 def test_a_name_that_is_taken_is_an_error_of_the_plan_too(ours):
@@ -212,46 +202,7 @@ def test_a_broken_archive_is_a_note_of_the_plan(tmp_path):
     platform = LocalPlatform(data_dir=tmp_path / "data")
     uri = archive.as_uri()
     made = Estimator(entry_point="train.py", source_dir=uri, instance_type="local_process", platform=platform)
-    assert any(f"the source at {uri} cannot be opened" in each for each in made.plan().assumed)
-
-
-@pytest.fixture
-def planned(code, tmp_path):
-    """Plan with an interpreter that is a shell script."""
-
-    def plan(script):
-        python = tmp_path / "python"
-        python.write_text(f"#!/bin/sh\n{script}\n")
-        python.chmod(0o755)
-        platform = LocalPlatform(data_dir=tmp_path / "data", python=python)
-        made = Estimator(entry_point="train.py", source_dir=code, instance_type="local_process", platform=platform)
-        return made.plan()
-
-    return plan
-
-
-def test_an_interpreter_that_speaks_before_it_answers_is_understood(planned):
-    plan = planned(f'echo loading modules\nexec {sys.executable} "$@"')
-    assert [host.roles for host in plan.hosts.values()] == ["script"]
-
-
-@pytest.mark.parametrize(
-    ("script", "why"),
-    [
-        ("exit 0", "it prints no answer"),
-        ("echo 7", "it prints no answer"),
-        ('[ "$2" = "import scriptmode_runtime" ] || { echo no space left >&2; exit 3; }', "no space left"),
-    ],
-    ids=["silent", "a number", "an error"],
-)
-def test_an_interpreter_that_does_not_answer_is_reported_with_its_output(planned, script, why):
-    with pytest.raises(PlatformError, match=f"python does not run Python programs: .*{why}; correct 'python'"):
-        planned(script)
-
-
-def test_a_plan_names_the_interpreter_as_it_calls_itself(planned):
-    plan = planned(f'exec {sys.executable} "$@"')
-    assert plan.hosts["algo-1"].program[0] == sys.executable
+    assert any(f"the source at {uri} is not opened: " in each for each in made.plan().assumed)
 
 
 #: Writes down what one process sees; under mpirun what that was started with too.
@@ -330,9 +281,9 @@ def plan_and_run(tmp_path):
 def test_the_processes_that_ran_are_the_ones_that_were_planned(plan_and_run):
     plan, seen = plan_and_run(MultiWorkerMirrored(evaluator=True))
     planned = sorted(
-        (host.name, process.argv, process.cwd, process.env["TF_CONFIG"])
-        for host in plan.hosts.values()
-        for process in host.processes
+        (name, process.argv, process.cwd, process.env["TF_CONFIG"])
+        for name, host in plan.hosts.items()
+        for process in (*host.launch.trainers, *host.launch.services)
     )
     ran = sorted((each["host"], tuple(each["argv"]), each["cwd"], without_ports(each["TF_CONFIG"])) for each in seen)
     assert ran == planned
@@ -344,8 +295,8 @@ def test_the_mpirun_and_the_ranks_that_ran_are_the_ones_that_were_planned(plan_a
     plan, seen = plan_and_run(MPI(2, "-x NCCL_PROTO=simple"))
     first, second = plan.hosts.values()
     # Open MPI 5's mpirun becomes prterun.
-    assert {tuple(each["mpirun"][1:]) for each in seen} == {first.main.argv[1:]}
-    assert second.main is None
+    assert {tuple(each["mpirun"][1:]) for each in seen} == {first.launch.main.argv[1:]}
+    assert second.launch.main is None
     ranks = {host: sorted(int(each["rank"]) for each in seen if each["host"] == host) for host in plan.hosts}
     assert ranks == {"algo-1": [0, 1], "algo-2": [2, 3]}
     assert (first.roles, second.roles) == ("mpirun, ranks 0-1", "ranks 2-3")

@@ -12,7 +12,7 @@ read ended, a file counts as read in sequence, and its chunks go through these s
 * *Fetch threads* read from the store, and answer the reads that waited for their chunk.
 
 Bounded are the bytes of all chunks, pending or ready (`BUDGET_BYTES`; one file holds a share of them and at most
-`MOST_AHEAD_BYTES`), and the requests at a time (`FETCHERS` for each pool). A file that was not read for `IDLE_SECONDS`
+`MOST_AHEAD_BYTES`), and the requests at a time (`WORKERS` for each pool). A file that was not read for `IDLE_SECONDS`
 loses its chunks to one that needs them. Without budget a read asks the store directly. Retries are bounded by the
 store: see `s3_store.S3Store`. A fetch thread that a store does not return to is known by its silence (`is_stalled`).
 """
@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable, Union
 
 from scriptmode.data.cancellation import cancelled_by
-from scriptmode.data.integrity import Verifying
 from scriptmode.data.object_store import CHUNK_BYTES
+from scriptmode.data.prefetch import WORKERS, read_chunk, verifying_store
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ LEAST_CHUNK_BYTES, MOST_CHUNK_BYTES = 1 * MIB, CHUNK_BYTES
 MOST_AHEAD_BYTES = 64 * MIB
 #: The kernel reads ahead by itself, a little out of order.
 BEHIND_BYTES = 1 * MIB
-FETCHERS = 16
 #: Seconds without a sign of life from a store after which a read has failed: a store's own limits are shorter, which
 #: are those of one attempt and not of all.
 STALL_SECONDS = 120.0
@@ -77,10 +76,10 @@ class Prefetcher:
         store_of: Callable[[str], ObjectStore],
         budget: int = BUDGET_BYTES,
         *,
-        fetchers: int = FETCHERS,
+        fetchers: int = WORKERS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._store_of = store_of
+        self.store_of = store_of
         #: When any fetch thread last showed that it is alive.
         self._active = clock()
         self._budget = budget
@@ -126,7 +125,7 @@ class Prefetcher:
         def fetch() -> Sequence[Buffer]:
             is_cancelled()
             with cancelled_by(is_cancelled):
-                return _fetch(self._store_of, item, start, end, check)
+                return read_chunk(self.store_of, item, start, end, check)
 
         chunk.data = pool.submit(fetch)
         return chunk
@@ -135,11 +134,6 @@ class Prefetcher:
         """Return whether a chunk's fetch thread, or all of them if it has none yet, have been silent that long."""
         active = chunk.active if chunk.data.running() else max(chunk.active, self._active)
         return not chunk.data.done() and self._clock() - active > seconds
-
-    def verifying_store(self, item: StoredObject) -> Verifying | None:
-        """Return the store of an object if it has checksums."""
-        store = self._store_of(item.uri)
-        return store if isinstance(store, Verifying) else None
 
     def reserve(self, size: int, file: PrefetchedFile) -> bool:
         """Return whether the budget has ``size`` more bytes for ``file``; idle files lose their chunks for it."""
@@ -213,7 +207,7 @@ class PrefetchedFile:
         """Drop all chunks, and count the object if it was not compared with its checksum."""
         self.drop()
         is_unknown = self._was_read and not self._was_compared and self._item not in self._prefetcher.damaged
-        if is_unknown and (store := self._prefetcher.verifying_store(self._item)):
+        if is_unknown and (store := verifying_store(self._prefetcher.store_of, self._item)):
             store.count_in_parts()
 
     def drop(self) -> None:
@@ -247,7 +241,7 @@ class PrefetchedFile:
             return False
         self.drop()
         self._sequence_start = start
-        if start == 0 and (store := self._prefetcher.verifying_store(self._item)):
+        if start == 0 and (store := verifying_store(self._prefetcher.store_of, self._item)):
             self._check = store.object_check(self._item)
         return True
 
@@ -289,15 +283,6 @@ class PrefetchedFile:
 
     def _account(self) -> None:
         self._prefetcher.account(self, self._chunks[-1].end - self._chunks[0].start if self._chunks else 0)
-
-
-def _fetch(
-    store_of: Callable[[str], ObjectStore], item: StoredObject, start: int, end: int, check: ObjectCheck | None
-) -> Sequence[Buffer]:
-    data = store_of(item.uri).read(item, start, end)
-    if check is not None:
-        check.add(start, data)
-    return data
 
 
 def _when_ready(chunks: Sequence[PendingChunk], call: Callable[[], None]) -> None:

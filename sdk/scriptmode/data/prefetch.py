@@ -30,10 +30,10 @@ from scriptmode.data.integrity import Verifying
 from scriptmode.data.object_store import CHUNK_BYTES, Chunk, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from scriptmode.data.integrity import ObjectCheck
-    from scriptmode.data.object_store import ObjectStore, Piece
+    from scriptmode.data.object_store import Buffer, ObjectStore, Piece, StoredObject
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -65,10 +65,7 @@ def prefetch(
         piece = chunk.piece
         if isinstance(piece, Literal) or chunk.start == chunk.end:
             return [Chunk(piece.data if isinstance(piece, Literal) else b"", ends=True, uri=piece.uri)]
-        data = store_of(piece.uri).read(piece, chunk.start, chunk.end)
-        if chunk.check is not None:
-            chunk.check.add(chunk.start, data)
-        *buffers, last = data
+        *buffers, last = read_chunk(store_of, piece, chunk.start, chunk.end, chunk.check)
         found = [Chunk(buffer, ends=False, uri=piece.uri) for buffer in buffers]
         return [*found, Chunk(last, chunk.end == piece.size, piece.uri)]
 
@@ -103,6 +100,22 @@ def ordered_prefetch(
         window.close()
 
 
+def read_chunk(
+    store_of: Callable[[str], ObjectStore], item: StoredObject, start: int, end: int, check: ObjectCheck | None
+) -> Sequence[Buffer]:
+    """Return a range of an object, after it was added to the check of the object."""
+    data = store_of(item.uri).read(item, start, end)
+    if check is not None:
+        check.add(start, data)
+    return data
+
+
+def verifying_store(store_of: Callable[[str], ObjectStore], item: StoredObject) -> Verifying | None:
+    """Return the store of an object if it has checksums."""
+    store = store_of(item.uri)
+    return store if isinstance(store, Verifying) else None
+
+
 class _PendingChunk(NamedTuple):
     """A range of a piece."""
 
@@ -118,10 +131,9 @@ def _cost(chunk: _PendingChunk) -> int:
 
 
 @dataclass
-class _Pending(Generic[_Item, _Result]):
+class _Pending(Generic[_Result]):
     """An item that was scheduled; it is ready once it has its ``result`` or an ``error``."""
 
-    item: _Item | None
     cost: int = 0
     result: list[_Result] = field(default_factory=list)
     error: BaseException | None = None
@@ -140,7 +152,7 @@ class _PrefetchWindow(Generic[_Item, _Result]):
         self._items = items
         self._fetch = fetch
         self._cost = cost
-        self._queue: deque[_Pending[_Item, _Result]] = deque()
+        self._queue: deque[_Pending[_Result]] = deque()
         #: What is left; less than 0 by at most one item.
         self._budget = budget
         #: No item is scheduled any more: all were, one failed, or the consumer closed the generator.
@@ -166,8 +178,20 @@ class _PrefetchWindow(Generic[_Item, _Result]):
     def run_worker(self) -> None:
         """Schedule and read one chunk after another until scheduling stops."""
         with cancelled_by(lambda: self._closed):
-            while (pending := self._schedule()) is not None:
-                self._read(pending)
+            while (scheduled := self._schedule()) is not None:
+                item, pending = scheduled
+                result, error = [], None
+                try:
+                    result.append(self._fetch(item))
+                except Exception as caught:  # noqa: BLE001 - raised where the consumer comes to it
+                    error = caught
+                with self._first_is_ready:
+                    pending.result, pending.error = result, error
+                    if error is not None:
+                        # The consumer gets no further than here.
+                        self._stop()
+                    elif self._queue and self._queue[0] is pending:
+                        self._first_is_ready.notify()
 
     def close(self) -> None:
         """Stop scheduling and abort the reads in progress."""
@@ -177,10 +201,10 @@ class _PrefetchWindow(Generic[_Item, _Result]):
             self._queue.clear()
         # A worker that is scheduling closes the pieces itself when its call of them returns.
         if self._scheduling.acquire(blocking=False):
-            self._close_items()
+            _close(self._items)
             self._scheduling.release()
 
-    def _wait_for_first(self, waiting: Callable[[], None]) -> _Pending[_Item, _Result] | None:
+    def _wait_for_first(self, waiting: Callable[[], None]) -> _Pending[_Result] | None:
         """Wait for the first chunk of the queue and remove it; return None after the last one."""
         with self._first_is_ready:
             while not self._queue or not self._queue[0].is_ready:
@@ -190,7 +214,7 @@ class _PrefetchWindow(Generic[_Item, _Result]):
                     waiting()
             return self._queue.popleft()
 
-    def _schedule(self) -> _Pending[_Item, _Result] | None:
+    def _schedule(self) -> tuple[_Item, _Pending[_Result]] | None:
         """Append the next chunk to the queue once there is budget; return None when scheduling has stopped."""
         with self._scheduling:
             with self._has_budget:
@@ -198,54 +222,28 @@ class _PrefetchWindow(Generic[_Item, _Result]):
                     self._has_budget.wait()
                 if self._stopped:
                     return None
-            return self._append_next()
-
-    def _append_next(self) -> _Pending[_Item, _Result] | None:
-        try:
-            item = next(self._items, None)
-            pending = None if item is None else _Pending[_Item, _Result](item, self._cost(item))
-        except Exception as error:  # noqa: BLE001 - raised where the consumer comes to it
-            pending = _Pending[_Item, _Result](None, error=error)
-        with self._first_is_ready:
-            if self._stopped:
-                pending = None
-            if pending is not None:
-                self._queue.append(pending)
-                self._budget -= pending.cost
-            if pending is None or pending.error is not None:
+            item = error = None
+            try:
+                item = next(self._items, None)
+            except Exception as caught:  # noqa: BLE001 - raised where the consumer comes to it
+                error = caught
+            with self._first_is_ready:
+                if item is not None and not self._stopped:
+                    pending = _Pending[_Result](self._cost(item))
+                    self._queue.append(pending)
+                    self._budget -= pending.cost
+                    return item, pending
+                if error is not None:
+                    self._queue.append(_Pending(error=error))
                 self._stop()
-            elif pending.is_ready:
-                self._first_is_ready.notify()
-        if pending is None:
-            self._close_items()
-        return pending
-
-    def _read(self, pending: _Pending[_Item, _Result]) -> None:
-        if pending.item is None:
-            return
-        result, error = [], None
-        try:
-            result.append(self._fetch(pending.item))
-        except Exception as caught:  # noqa: BLE001 - raised where the consumer comes to it
-            error = caught
-        with self._first_is_ready:
-            pending.result, pending.error = result, error
-            if error is not None:
-                # The consumer gets no further than here.
-                self._stop()
-            elif self._queue and self._queue[0] is pending:
-                self._first_is_ready.notify()
+            _close(self._items)
+            return None
 
     def _stop(self) -> None:
         """Stop scheduling; the caller holds the lock of both conditions."""
         self._stopped = True
         self._first_is_ready.notify()
         self._has_budget.notify_all()
-
-    def _close_items(self) -> None:
-        close = getattr(self._items, "close", None)
-        if close is not None:
-            close()
 
 
 def _chunks_of(pieces: Iterable[Piece], store_of: Callable[[str], ObjectStore]) -> Iterator[_PendingChunk]:
@@ -257,11 +255,14 @@ def _chunks_of(pieces: Iterable[Piece], store_of: Callable[[str], ObjectStore]) 
                 # The store itself verifies an object that is read as a whole.
                 yield _PendingChunk(piece, 0, size)
                 continue
-            store = store_of(piece.uri)
-            check = store.object_check(piece) if isinstance(store, Verifying) else None
+            store = verifying_store(store_of, piece)
+            check = store.object_check(piece) if store else None
             for start in range(0, size, CHUNK_BYTES):
                 yield _PendingChunk(piece, start, min(start + CHUNK_BYTES, size), check)
     finally:
-        close = getattr(iterator, "close", None)
-        if close is not None:
-            close()
+        _close(iterator)
+
+
+def _close(iterator: Iterator[object]) -> None:
+    if close := getattr(iterator, "close", None):
+        close()

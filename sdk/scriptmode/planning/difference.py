@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Callable
 
 from scriptmode.core.request import rerun
 from scriptmode.core.request.service_model import DESCRIBED_DEFAULTS
@@ -32,31 +31,26 @@ _ARCHIVE_FIELDS = (
 )
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """A job, the request that would start it again under the new name, and the changed fields and source files."""
+def compare(
+    job: Any, request: Mapping[str, Any], own: ArchiveContents | None
+) -> tuple[Mapping[str, Any], Callable[[Redaction], Difference]]:
+    """Compare a job, a `scriptmode.TrainingJob`, with a request and the contents of its archive.
 
-    #: A `scriptmode.TrainingJob`, which plans do not import.
-    job: Any
-    before: Mapping[str, Any]
-    fields: Mapping[str, Change]
-    files: Mapping[str, Any]
-
-    def difference(self, hide: Redaction) -> Difference:
-        """Return the difference without secrets."""
-        before = hide.document({path: change.before for path, change in self.fields.items()})
-        after = hide.document({path: change.after for path, change in self.fields.items()})
-        changes = {path: Change(before[path], after[path]) for path in self.fields}
-        return Difference(self.job.name, changes, **self.files)
-
-
-def compare(job: Any, request: Mapping[str, Any], own: ArchiveContents | None) -> Comparison:
-    """Compare a job with a request and the contents of its archive; raises `PlatformError`."""
+    Returns the request that would start the job again under the new name, and a function that hides the secrets of the
+    difference. Raises `PlatformError`.
+    """
     description = job.platform.describe(job.name)
     # The request of a rerun: with the new name, and the URIs that contain it.
     change = rerun.RerunChanges(job_name=str(request["TrainingJobName"]))
     before = rerun.rerun_request(description.response, job.platform.tags(description), change)
-    return Comparison(job, before, changed_fields(before, request), _files(job, description.job.source_uri, own))
+    fields, files = changed_fields(before, request), _files(job, description.job.source_uri, own)
+
+    def difference(hide: Redaction) -> Difference:
+        old = hide.document({path: change.before for path, change in fields.items()})
+        new = hide.document({path: change.after for path, change in fields.items()})
+        return Difference(job.name, {path: Change(old[path], new[path]) for path in fields}, **files)
+
+    return before, difference
 
 
 def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Change]:

@@ -1,34 +1,77 @@
-"""The plans of a job's hosts, each made when it is asked for."""
+"""The plans that the runtime makes of a job's hosts, from a platform's files and variables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
+from scriptmode.core.aws.instance_gpus import gpu_count
+from scriptmode.core.spec.hosts import LOCAL_PROCESS
+from scriptmode.core.spec.job_request import JobRequest
 from scriptmode.core.spec.service_values import PlannedHost
+from scriptmode.errors import PlatformError, SpecError
 from scriptmode.planning.plan_parts import HostPlan
-from scriptmode.planning.runtime_query import RuntimeQuery
-from scriptmode_runtime import contract
-from scriptmode_runtime.report.redaction import Redaction
+from scriptmode_runtime import preview
+from scriptmode_runtime.environment import TrainingEnvironment
+from scriptmode_runtime.errors import RuntimeFailure
 
-_PARAMETERS = contract.HYPERPARAMETERS_FILE
+#: What the runtime raises for a host that would refuse to run, and for values of other types, in a job that another
+#: client described.
+RUNTIME_ERRORS = (RuntimeFailure, AttributeError, LookupError, OSError, TypeError, ValueError)
+
+
+def host_environment(host: PlannedHost, source: Mapping[str, str] | None = None) -> TrainingEnvironment:
+    """Return what the runtime reads on a host; ``source`` has texts of files by their names."""
+    gpus = host.gpus
+    if gpus is None and not host.python and host.instance_type != LOCAL_PROCESS:
+        gpus = gpu_count(host.instance_type) or 0
+    here = preview.host_environment(host.base_dir, host.files, host.variables, gpus=gpus, python=host.python)
+    return here._replace(source=source or {})
 
 
 class HostPlans(Mapping[str, HostPlan]):
-    """The plans of hosts by their names, without secrets.
+    """The plans of hosts by their names, without secrets, each made when it is asked for.
 
     Each plan names all hosts several times: to make all plans takes time and memory with the square of their number.
     """
 
-    def __init__(self, hosts: Mapping[str, PlannedHost], query: RuntimeQuery, hide: Redaction) -> None:
+    def __init__(
+        self,
+        job: JobRequest,
+        hosts: Mapping[str, PlannedHost],
+        source: Mapping[str, str],
+        named: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Plan the first and the last host of each group; ``named`` are mappings whose secrets are hidden, too.
+
+        Raises `SpecError` with the runtime's message for a host that would refuse to run, and `PlatformError` for a job
+        that another client described with values of other types.
+        """
         self._hosts = hosts
-        self._query = query
-        self._hide = hide
+        self._source = source
+        self._has_script = bool(job.program)
         self._made: dict[str, HostPlan] = {}
+        groups = job.resources.host_groups if job.program else ()
+        variables = [host.variables for host in hosts.values()]
+        self.hide = preview.redaction_of((), variables, named)
+        environments = []
+        for group in groups:
+            with self._refusals(group.hosts[0]):
+                environments.append(host_environment(hosts[group.hosts[0]], source))
+        self.hide = preview.redaction_of(environments, variables, named)
+        # The hosts of a group differ by their numbers alone: what one of them refuses, all do.
+        _ = [self[name] for group in groups for name in (group.hosts[0], group.hosts[-1])]
 
     def __getitem__(self, name: str) -> HostPlan:
-        """Return the plan of a host; raise `SpecError` for what it would refuse."""
+        """Return the plan of a host."""
         if name not in self._made:
-            self._made[name] = self._create(name)
+            host = self._hosts[name]
+            found: list[Any] = [host.instance_type, host.base_dir, host.files]
+            if self._has_script:
+                with self._refusals(name):
+                    found += preview.preview(host_environment(host, self._source))
+            self._made[name] = HostPlan(*self.hide.document(found))
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -37,12 +80,12 @@ class HostPlans(Mapping[str, HostPlan]):
     def __len__(self) -> int:
         return len(self._hosts)
 
-    def _create(self, name: str) -> HostPlan:
-        host = self._hosts[name]
-        files = {**host.files, _PARAMETERS: self._hide.document(host.files[_PARAMETERS])}
-        if name not in self._query.hosts:
-            return HostPlan(name, "", host.instance_type, host.base_dir, files)
-        found = self._hide.document(self._query.preview(name))
-        plan, content = found.plan, (found.files, found.variables, found.program)
-        processes = (found.preparation, plan.main, plan.side_processes, plan.services, plan.before, plan.after)
-        return HostPlan(name, found.roles, host.instance_type, host.base_dir, files, *processes, *content)
+    @contextmanager
+    def _refusals(self, host: str) -> Iterator[None]:
+        """Raise the runtime's errors about a host as the SDK's, without secrets."""
+        try:
+            yield
+        except RuntimeFailure as error:
+            raise SpecError(f"{host} would refuse to run: {self.hide(str(error))}") from None
+        except RUNTIME_ERRORS as error:
+            raise PlatformError(f"the hosts' runtime cannot plan the job: {self.hide(repr(error))}") from None

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from scriptmode_runtime.plan import ProcessSpec, Wait
+from scriptmode_runtime.plan import LaunchPlan, as_document
+
+#: The plan of a host whose image runs its own program.
+_NO_LAUNCH = LaunchPlan(None)
 
 
 @dataclass(frozen=True)
@@ -14,41 +17,24 @@ class HostPlan:
     """All that one host would find and run.
 
     Attributes:
-        name: Name of the host, such as ``algo-1``.
-        roles: Roles in the cluster; ``""`` if the image runs its own program.
         instance_type: Type of the instance.
         base_dir: Directory of the platform's files on the host.
         files: Content of the platform's files, by their names relative to ``base_dir``.
-        preparation: Processes that run one after the other before all others.
-        main: Process whose end is the end of the host, if the host has one.
-        beside: Processes beside it that run to their own ends.
-        services: Processes that are stopped at the end.
-        before: Events to wait for before the processes start.
-        after: Events to wait for after the main process has ended.
-        writes: Files that are written for the processes, by their paths.
-        variables: The ``SM_*`` variables of the processes.
+        roles: Roles in the cluster; ``""`` if the image runs its own program.
         program: Command line of the training script, which an ``mpirun`` starts for its ranks.
+        launch: The runtime's own plan, which ``train --plan`` prints on the host.
     """
 
-    name: str
-    roles: str
     instance_type: str
     base_dir: str
     files: Mapping[str, Any]
-    preparation: tuple[ProcessSpec, ...] = ()
-    main: ProcessSpec | None = None
-    beside: tuple[ProcessSpec, ...] = ()
-    services: tuple[ProcessSpec, ...] = ()
-    before: tuple[Wait, ...] = ()
-    after: tuple[Wait, ...] = ()
-    writes: Mapping[str, str] = field(default_factory=dict)
-    variables: Mapping[str, str] = field(default_factory=dict)
-    program: tuple[str, ...] = field(default=())
+    roles: str = ""
+    program: tuple[str, ...] = ()
+    launch: LaunchPlan = _NO_LAUNCH
 
-    @property
-    def processes(self) -> tuple[ProcessSpec, ...]:
-        """Every process that trains or serves, the main one first."""
-        return (*([self.main] if self.main else []), *self.beside, *self.services)
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as a dict for ``json.dumps``."""
+        return {**vars(self), "launch": as_document(self.launch)}
 
 
 @dataclass(frozen=True)

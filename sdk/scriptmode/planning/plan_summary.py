@@ -7,7 +7,7 @@ import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from scriptmode.core.spec.inputs import FileSystemInput
 from scriptmode.core.spec.job_request import JobRequest
@@ -19,52 +19,45 @@ from scriptmode.planning.plan_parts import Difference, HostPlan, SourcePlan
 _LABEL = 9
 #: Lines of text that a row may take, and items of a list that are shown.
 _MOST_LINES, _MOST_ITEMS = 2, 3
-#: Changed files that are all shown.
-_MOST_FILES = 6
 _HOUR = 3600
 
 
-class Row(NamedTuple):
-    """A text with the indentation of its first and its other lines; what needs more than ``most`` lines is cut."""
-
-    text: str
-    first: str = ""
-    others: str = "    "
-    most: int | None = None
-
-    def lines(self, width: int) -> list[str]:
-        """Return the lines, of ``width`` characters where no word is longer: a URI is to be copied."""
-        return textwrap.wrap(
-            escape_unprintable(self.text),
-            width,
-            initial_indent=self.first,
-            subsequent_indent=self.others,
-            break_on_hyphens=False,
-            break_long_words=False,
-            max_lines=self.most,
-            placeholder=" ...",
-        ) or [""]
-
-
-def summary_rows(
-    job: JobRequest, hosts: Mapping[str, HostPlan], source: SourcePlan | None, assumed: Sequence[str]
-) -> Iterator[Row]:
-    """Yield the rows of a plan's summary, about fifteen lines; ``job`` has no secrets."""
-    kind = job.resources.host_kind
-    yield Row(f"Training job {job.name}: {counted_types(job.resources)}")
-    yield from _labelled("runs", [_command(hosts)])
-    yield from _labelled("hosts", [kind.title, *_host_roles(hosts)])
-    if kind.runs_images and job.algorithm.image_uri:
-        yield from _labelled("image", [job.algorithm.image_uri])
-    if source:
-        yield from _labelled("source", [_source(source)])
-    yield from _labelled("inputs", _first(_inputs(job)) or ["none"])
-    yield from _labelled("output", [str(job.output.path)])
-    yield from _labelled("limits", [_limits(len(hosts), job)])
-    yield from _labelled("assumed", _first(assumed))
+def summary_lines(
+    job: JobRequest, hosts: Mapping[str, HostPlan], source: SourcePlan | None, assumed: Sequence[str], width: int
+) -> Iterator[str]:
+    """Yield a plan's summary, about fifteen lines; ``job`` has no secrets."""
+    yield from _wrap(f"Training job {job.name}: {_counted_types(job.resources)}", width)
+    kind, image = job.resources.host_kind, job.algorithm.image_uri
+    rows = {
+        "runs": [_command(next(iter(hosts.values())))],
+        "hosts": [kind.title, *_host_roles(hosts)],
+        "image": [image] if kind.runs_images and image else [],
+        "source": [_source(source)] if source else [],
+        "inputs": _first(_inputs(job)) or ["none"],
+        "output": [str(job.output.path)],
+        "limits": [_limits(len(hosts), job)],
+        "assumed": _first(assumed),
+    }
+    for label, texts in rows.items():
+        for number, text in enumerate(texts):
+            yield from _wrap(text, width, f"  {'' if number else label:<{_LABEL}}", _MOST_LINES)
 
 
-def counted_types(resources: Resources) -> str:
+def _wrap(text: str, width: int, first: str = "", most: int | None = None) -> list[str]:
+    """Return the lines of a text, of ``width`` characters where no word is longer: a URI is to be copied."""
+    return textwrap.wrap(
+        escape_unprintable(text),
+        width,
+        initial_indent=first,
+        subsequent_indent=" " * (len(first) + 2),
+        break_on_hyphens=False,
+        break_long_words=False,
+        max_lines=most,
+        placeholder=" ...",
+    )
+
+
+def _counted_types(resources: Resources) -> str:
     """Return the hosts by instance type: ``1 x ml.c5.xlarge and 2 x ml.p3.2xlarge``."""
     counts: Counter[str] = Counter()
     for group in resources.host_groups:
@@ -72,31 +65,22 @@ def counted_types(resources: Resources) -> str:
     return " and ".join(f"{count} x {each}" for each, count in counts.items())
 
 
-def _labelled(label: str, texts: Sequence[str]) -> Iterator[Row]:
-    margin = " " * (2 + _LABEL)
-    for number, text in enumerate(texts):
-        yield Row(text, f"  {label:<{_LABEL}}" if number == 0 else margin, margin + "  ", _MOST_LINES)
-
-
 def _first(texts: Sequence[str]) -> list[str]:
     rest = len(texts) - _MOST_ITEMS
     return [*texts] if rest <= 1 else [*texts[:_MOST_ITEMS], f"and {rest} more"]
 
 
-def _command(hosts: Mapping[str, HostPlan]) -> str:
-    first = next(iter(hosts.values()))
-    if not first.program:
+def _command(host: HostPlan) -> str:
+    if not host.program:
         return "the program of the image"
-    start, *arguments = first.program
+    start, *arguments = host.program
     return shlex.join([start.rpartition("/")[2], *arguments])
 
 
 def _host_roles(hosts: Mapping[str, HostPlan]) -> list[str]:
-    names = list(hosts)
-    rest = len(names) - _MOST_ITEMS
-    shown = names if rest <= 1 else [*names[: _MOST_ITEMS - 1], names[-1]]
-    roles = [f"{name}: {hosts[name].roles}" for name in shown if hosts[name].roles]
-    return [*roles[:-1], f"and {rest} more to {roles[-1]}"] if roles and rest > 1 else roles
+    shown = _first([*hosts])
+    found = [f"{name}: {hosts[name].roles}" if name in hosts else name for name in shown]
+    return found if hosts[shown[0]].roles else []
 
 
 def _source(source: SourcePlan) -> str:
@@ -136,36 +120,17 @@ def _limits(count: int, job: JobRequest) -> str:
     return f"{text}; cost: at most {hours} instance hours" + (" of spot" if limits.use_spot_instances else "")
 
 
-def difference_rows(difference: Difference) -> Iterator[Row]:
-    """Yield the rows of a difference."""
-    yield Row(f"Difference to {difference.job}")
-    for path, change in difference.fields.items():
-        if change.before is None:
-            yield _item(f"{path}: {_json(change.after)}, not set before")
-        elif change.after is None:
-            yield _item(f"{path}: not set, {_json(change.before)} before")
-        else:
-            yield _item(f"{path}: {_json(change.before)} -> {_json(change.after)}")
-    for word, names in (("added", difference.added), ("removed", difference.removed), ("changed", difference.changed)):
-        if names:
-            yield _item(f"source: {word} {', '.join(_shorten_list(names))}")
+def difference_lines(difference: Difference, width: int) -> Iterator[str]:
+    """Yield the lines of a difference."""
+    yield f"Difference to {difference.job}"
+    items = [f"{path}: {_json(change.before)} -> {_json(change.after)}" for path, change in difference.fields.items()]
+    files = {"added": difference.added, "removed": difference.removed, "changed": difference.changed}
+    items += [f"source: {word} {', '.join(_first(names))}" for word, names in files.items() if names]
     if difference.note:
-        yield _item(difference.note)
-    elif difference.is_none:
-        yield _item("none, except the job's name and what depends on it")
-
-
-def _item(text: str) -> Row:
-    return Row(text, "  ", "    ")
-
-
-def _shorten_list(values: Sequence[str]) -> list[str]:
-    return (
-        [*values]
-        if len(values) <= _MOST_FILES
-        else [*values[:_MOST_ITEMS], f"... {len(values) - _MOST_ITEMS - 1} more ...", values[-1]]
-    )
+        items.append(difference.note)
+    for item in items or ["none, except the job's name and what depends on it"]:
+        yield from _wrap(item, width, "  ")
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return "not set" if value is None else json.dumps(value, ensure_ascii=False)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from scriptmode.core.request.parse import parse_request
-from scriptmode.core.spec.hosts import LOCAL_PROCESS
 from scriptmode.core.spec.job_request import JobRequest
-from scriptmode.core.spec.service_values import PlannedHost
-from scriptmode.errors import ScriptmodeError
-from scriptmode.planning import assumptions
-from scriptmode.planning.runtime_query import RuntimeQuery
-from scriptmode_runtime import contract
+from scriptmode.planning.host_plans import RUNTIME_ERRORS, host_environment
+from scriptmode.platforms import planned_containers
+from scriptmode_runtime import contract, preview
 
 
 def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
@@ -42,28 +37,9 @@ def job_roles(job: JobRequest) -> dict[str, str]:
     if kind.is_scheduled and counts_gpus and contract.MPI_PROCESSES_PER_HOST not in job.hyperparameters:
         # The number of ranks is that of a node's GPUs, which only the nodes know.
         return {}
-    if kind.runs_images:
-        from scriptmode.platforms import planned_containers
-
-        found = planned_containers.plan_container_hosts(job, job.environment)
-    else:
-        found = _processes(job)
-    types = {host.instance_type for host in found.values()}
-    known = assumptions.assumptions_for(job, sorted(types))
-    if types == {LOCAL_PROCESS}:
-        known = replace(known, gpus={})
+    cluster = None if kind.runs_images else {"hosts": {}, "single_machine": True, "secret": ""}
+    found = planned_containers.plan_container_hosts(job, job.environment, cluster)
     try:
-        return RuntimeQuery(found, known).roles()
-    except ScriptmodeError:
+        return {name: preview.roles(host_environment(host)) for name, host in found.items()}
+    except RUNTIME_ERRORS:
         return {}
-
-
-def _processes(job: JobRequest) -> dict[str, PlannedHost]:
-    from scriptmode.platforms.opt_ml import Sandbox, single_machine_cluster
-
-    sandboxes = {name: Sandbox(name, Path("/", name)) for name in job.resources.hosts}
-    content = single_machine_cluster(sandboxes, dict.fromkeys(sandboxes, dict.fromkeys(contract.DEFAULT_PORTS, 0)), "")
-    return {
-        name: PlannedHost(LOCAL_PROCESS, str(sandbox.base), sandbox.config_files(job, content), job.environment)
-        for name, sandbox in sandboxes.items()
-    }

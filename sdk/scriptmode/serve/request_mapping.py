@@ -67,7 +67,7 @@ class HostTable:
         hosts = next(_matching(self.instance_types, instance_type), self.hosts)
         if ":" in hosts or not instance_kind(hosts).takes_gpus:
             return hosts
-        from scriptmode.planning.assumptions import gpu_count
+        from scriptmode.core.aws.instance_gpus import gpu_count
 
         gpus = gpu_count(instance_type)
         if gpus is None:

@@ -417,7 +417,7 @@ class Tuner:
         """
         require_bool("wait", wait)
         shown = arguments.shows_logs(logs) and wait
-        from scriptmode.planning import early_checks
+        from scriptmode.core.handle import early_checks
 
         request, submissions = self._prepare(inputs, job_name)
         at_once = request["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxParallelTrainingJobs"]

@@ -27,11 +27,6 @@ _MIRRORED_SINCE = (2, 9)
 _MODULE = "SAGEMAKER_TRAINING_MODULE"
 
 
-def is_aws_image(image: str) -> bool:
-    """Return whether an image is one of AWS's TensorFlow training images, by its registry and its name."""
-    return _name(image) is not None
-
-
 def check_aws_image(spec: TrainingJobSpec) -> None:
     """Raise `SpecError` for a completed job on an image of AWS's that asks for what its `train` does not know.
 

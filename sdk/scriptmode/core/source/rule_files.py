@@ -24,7 +24,6 @@ PARAMETER = "source_s3_uri"
 class RuleFile:
     """One file of a rule's program: its content, and the URI that it is stored at."""
 
-    rule: str
     path: Path
     data: bytes
     uri: str
@@ -73,6 +72,4 @@ def _files(rule: str, source: str, location: str) -> list[RuleFile]:
     for name, data in found.items():
         digest.update(f"{name}\0{len(data)}\0".encode() + data)
     below = f"{location.rstrip('/')}/{digest.hexdigest()}"
-    return [
-        RuleFile(rule, root / name if is_directory else root, data, f"{below}/{name}") for name, data in found.items()
-    ]
+    return [RuleFile(root / name if is_directory else root, data, f"{below}/{name}") for name, data in found.items()]

@@ -1,0 +1,51 @@
+"""Checks of a job before it starts: a script that cannot be compiled is refused, other mistakes are warnings."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from typing import TYPE_CHECKING
+
+from scriptmode.core.spec.unused_settings import unused_settings
+from scriptmode.errors import SourceError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from scriptmode.core.platforms.base import Platform
+    from scriptmode.core.source.source_archive import Source
+    from scriptmode.core.spec.job_request import JobRequest
+
+
+def check_job(platform: Platform, job: JobRequest, sent: tuple[Source, str] | None, *, jobs: int = 1) -> list[str]:
+    """Return a sentence for each setting without an effect, and for what probably fails.
+
+    ``sent`` is the source and its archive's URI, if the source is on this machine; ``jobs``: how many such jobs may run
+    at once. Raises `SourceError` for a script that this interpreter cannot compile, where the hosts have the same one.
+    """
+    # Of a platform of this machine.
+    describe = getattr(platform, "describe_crowding", None)
+    crowded = describe(job, jobs) if describe else ""
+    error = _syntax_error(sent[0].path(job.program)) if sent and job.program.endswith(".py") else ""
+    kind = job.resources.host_kind
+    runs_python = kind.runs_scripts and not (kind.runs_images and job.algorithm.image_uri)
+    if error and runs_python and getattr(platform, "python", "") == sys.executable:
+        what = f"entry_point {job.program!r} cannot be compiled by the hosts' Python, {sys.executable}"
+        raise SourceError(f"{what}\n{error}", argument="entry_point")
+    broken = f"{job.program} cannot be compiled by this Python {'{}.{}'.format(*sys.version_info)}:\n{error}"
+    return [*unused_settings(job), *filter(None, [crowded, error and broken])]
+
+
+def _syntax_error(path: Path) -> str:
+    """Return what Python shows of a script that it cannot compile, else ""."""
+    try:
+        with warnings.catch_warnings():
+            # Such as an invalid escape sequence, which the script reports when it runs.
+            warnings.simplefilter("ignore")
+            compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        return "".join(traceback.format_exception_only(type(error), error)).rstrip()
+    except (OSError, MemoryError, RecursionError):  # such as a file of a Git repository, which was packed before
+        pass
+    return ""
