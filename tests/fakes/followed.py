@@ -63,6 +63,7 @@ class Job(RecordingPlatform):
     def log_events(self, name, *, follow, on_description=None):
         on_description(replace(self.describe(name), status=JobStatus.IN_PROGRESS, secondary="Training"))
         yield from (LogEvent("algo-1", line) for line in self._lines)
+        on_description(self.describe(name))
 
     def progress(self, name):
         self.looks += 1

@@ -78,24 +78,9 @@ class Gone(Screen):
         raise BrokenPipeError
 
 
-class Broken(Last):
-    def draw(self, frame):
-        raise BrokenPipeError
-
-
-def silence():
-    until(lambda: False)
-    yield "never"
-
-
-@pytest.mark.parametrize(
-    ("lines", "view"),
-    [(repeat("line"), TerminalView(Gone())), (silence(), Broken())],
-    ids=["a terminal", "a view of a silent job"],
-)
-def test_a_view_that_goes_away_ends_the_following(lines, view):
+def test_a_terminal_that_goes_away_ends_the_following():
     with pytest.raises(BrokenPipeError):
-        Follower("job-1", Job(lines), view).run()
+        Follower("job-1", Job(repeat("line")), TerminalView(Gone())).run()
 
 
 def test_a_job_whose_platform_answers_only_log_events_is_followed():

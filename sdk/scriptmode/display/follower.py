@@ -7,18 +7,17 @@ Two threads share one queue of log lines::
 
 The caller's thread reads, so that Ctrl-C interrupts the reading. It also draws when `_MOST_PENDING` lines or
 `_MOST_PENDING_CHARACTERS` characters wait, which bounds the queue and slows the reading of a long old log down to the
-speed of the terminal. Frames are made and drawn under one lock. An error of the drawing thread is stored, interrupts
-the caller's thread, and is raised there. At the end, or after an error, `LiveView.close` draws the last frame.
+speed of the terminal. Frames are made and drawn under one lock. An error of the drawing thread is stored, and raised in
+the caller's thread at the next line or the end. At the end, or after an error, `LiveView.close` draws the last frame.
 """
 
 from __future__ import annotations
 
 import time
-from _thread import interrupt_main
 from collections import deque
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
-from threading import Event, Lock, Thread, current_thread, main_thread
+from threading import Event, Lock, Thread
 from typing import Protocol
 
 from scriptmode.core.handle.activity import find_activity
@@ -38,9 +37,6 @@ DRAW_SECONDS = 0.5
 _MOST_PENDING = 5000
 #: Number of characters that wait for one drawing at most: lines may be long.
 _MOST_PENDING_CHARACTERS = 8 * 1024 * 1024
-#: Seconds for which the reader waits for more lines, and the number of lines in that time from which on it reads an
-#: old log, and does not wait.
-_GATHER_SECONDS, _BACKLOG_LINES = 0.2, 2000
 
 
 class LiveView(Protocol):
@@ -73,14 +69,10 @@ class Follower:
         self._drawing = Lock()
         self._finished = Event()
         self._draw_error: BaseException | None = None
-        #: Whether the caller's thread is reading and can be interrupted; changed and used under its lock.
-        self._interruptible, self._interrupt_lock = False, Lock()
-        self._knows_roles = False
         #: What the hosts do, if it was queried since the last frame.
         self._activity: Mapping[str, HostActivity] | None = None
         #: Characters read since the caller's thread drew; the drawing thread may have drawn some of them.
         self._characters = 0
-        self._waited, self._read_lines = time.monotonic(), 0
 
     def run(self) -> None:
         """Follow the job until it ends; an interrupt or an error leaves the view in its state at that time."""
@@ -88,34 +80,17 @@ class Follower:
         with self._view.session():
             try:
                 drawer.start()
-                self._follow()
-            except KeyboardInterrupt:
-                # From the drawing thread if it failed, else from the user.
-                if self._draw_error is None:
-                    raise
+                self._read()
             finally:
                 self._close(drawer)
         if self._draw_error is not None:
             raise self._draw_error
 
-    def _follow(self) -> None:
-        # Only the main thread can be interrupted; another thread sees the error of drawing at the next line.
-        self._interruptible = current_thread() is main_thread()
-        try:
-            self._read()
-            if self._description is None or not self._description.has_ended:
-                with suppress(ScriptmodeError):
-                    self._set_description(self._platform.describe(self._name))
-        finally:
-            with self._interrupt_lock:
-                self._interruptible = False
-
     def _close(self, drawer: Thread) -> None:
         self._finished.set()
         try:
             drawer.join()
-            with suppress(ScriptmodeError):
-                self._query()
+            self._query()
         finally:
             self._view.close(self._frame())
 
@@ -123,8 +98,7 @@ class Follower:
         # The metric definitions must be known before the first line: an ended job's log comes before a description.
         with suppress(ScriptmodeError):
             self._set_description(self._platform.describe(self._name))
-        events = self._platform.log_events(self._name, follow=True, on_description=self._set_description)
-        for event in events:
+        for event in self._platform.log_events(self._name, follow=True, on_description=self._set_description):
             # A deque needs no lock; the expensive work is done by the drawing thread, for many lines at once.
             self._pending.append(event)
             self._characters += len(event.message)
@@ -132,17 +106,7 @@ class Follower:
                 self._characters = 0
                 self._draw()
             if self._draw_error is not None:
-                raise self._draw_error
-            self._wait_for_more()
-
-    def _wait_for_more(self) -> None:
-        """Wait for more lines if they come one by one: to wake up for each costs more than to process it."""
-        self._read_lines += 1
-        if time.monotonic() - self._waited < _GATHER_SECONDS:
-            return
-        if self._read_lines < _BACKLOG_LINES:
-            time.sleep(_GATHER_SECONDS)
-        self._waited, self._read_lines = time.monotonic(), 0
+                return
 
     def _set_description(self, description: JobDescription) -> None:
         self._description = description
@@ -150,23 +114,17 @@ class Follower:
     def _keep_drawing(self) -> None:
         try:
             while not self._finished.wait(DRAW_SECONDS):
-                with suppress(ScriptmodeError):
-                    self._query()
+                self._query()
                 self._draw()
         except BaseException as error:  # noqa: BLE001 - raised where the job is followed
             self._draw_error = error
-            with self._interrupt_lock:
-                if self._interruptible:
-                    interrupt_main()
 
     def _query(self) -> None:
-        """Query what the log does not have: progress of the channels, activity and roles of the hosts."""
-        self._collector.add_progress(self._platform.progress(self._name), time.monotonic())
-        if self._description is not None:
-            self._activity = find_activity(self._description, self._platform)
-        if self._description is not None and not self._knows_roles:
-            self._knows_roles = True
-            self._collector.roles = find_roles(self._description.job)
+        """Query what the log does not have: progress of the channels, and activity of the hosts."""
+        with suppress(ScriptmodeError):
+            self._collector.add_progress(self._platform.progress(self._name), time.monotonic())
+            if self._description is not None:
+                self._activity = find_activity(self._description, self._platform)
 
     def _draw(self) -> None:
         with self._drawing:
@@ -174,20 +132,22 @@ class Follower:
 
     def _frame(self) -> Frame:
         """Create a frame of what has come since the last one; the caller holds the lock, or the thread has ended."""
-        if self._description is not None and self._description is not self._collector.description:
-            # First: it defines the metrics in the lines.
-            self._collector.set_description(self._description)
-            self._collector.failure = find_failure(self._description, self._platform, self._source_dir)
+        collector = self._collector
+        if self._description is not None and self._description is not collector.description:
+            if collector.description is None:
+                collector.roles = find_roles(self._description.job)
+            # Before the lines: it defines the metrics in them.
+            collector.set_description(self._description)
+            collector.failure = find_failure(self._description, self._platform, self._source_dir)
         events = [self._pending.popleft() for _ in range(len(self._pending))]
         for event in events:
-            self._collector.add_event(event)
+            collector.add_event(event)
         if self._activity is not None:
             # After the lines that the hosts ended before it was queried.
-            self._collector.set_activity(self._activity)
+            collector.set_activity(self._activity)
             self._activity = None
-        messages, self._collector.problems = self._collector.problems, []
-        shown = list(filter(self._selector.takes, events))
-        return Frame(self._collector.snapshot(self._platform.clock.wall_time()), shown, messages)
+        snapshot = collector.snapshot(self._platform.clock.wall_time())
+        return Frame(snapshot, list(filter(self._selector.takes, events)), collector.problems)
 
 
 def find_roles(job: JobRequest) -> dict[str, str]:

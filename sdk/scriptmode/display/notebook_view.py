@@ -29,8 +29,6 @@ class NotebookView:
         self._platform = platform
         self._display: Any = None
         self._last: deque[tuple[str, str]] = deque(maxlen=LAST_LINES)
-        self._notes: list[str] = []
-        self._sent = ""
         self._next = 0.0
 
     def session(self) -> AbstractContextManager[None]:
@@ -39,39 +37,38 @@ class NotebookView:
 
     def draw(self, frame: Frame) -> None:
         """Draw the current state of the job, unless it was just drawn: a long old log makes many frames."""
-        self._take(frame)
+        self._keep_last(frame)
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + DRAW_SECONDS
             self._show(frame, {})
 
     def close(self, frame: Frame) -> None:
         """Draw the job as it stays in the notebook, with the locations of its log."""
-        self._take(frame)
+        self._keep_last(frame)
         log_locations: dict[str, str] = {}
         if frame.snapshot.ended:
             with suppress(ScriptmodeError):
                 log_locations = self._platform.log_locations(self._name)
         self._show(frame, log_locations)
 
-    def _take(self, frame: Frame) -> None:
+    def _keep_last(self, frame: Frame) -> None:
         # Truncated at once: a line may have a million characters.
         self._last.extend(
             (event.host, formatting.truncate(render_line(event.message), LINE_CHARACTERS))
             for event in [event for event in frame.events if not event.continues][-LAST_LINES:]
         )
-        self._notes += frame.messages
 
     def _show(self, frame: Frame, log_locations: dict[str, str]) -> None:
-        lines = list(self._last)
-        html = html_card.render_card(frame.snapshot, lines=lines, notes=self._notes, log_locations=log_locations)
-        if html == self._sent:
-            return
-        self._sent = html
-        snapshot = frame.snapshot
+        snapshot, lines = frame.snapshot, list(self._last)
         elapsed = messages.format_duration(snapshot.elapsed)
         head = f"training job {snapshot.name}: {snapshot.secondary or snapshot.status} {elapsed}"
-        # For a front end without HTML.
-        data = {"text/html": html, "text/plain": "\n".join([head, *(f"{host} | {text}" for host, text in lines)])}
+        data = {
+            "text/html": html_card.render_card(
+                snapshot, lines=lines, notes=frame.messages, log_locations=log_locations
+            ),
+            # For a front end without HTML.
+            "text/plain": "\n".join([head, *(f"{host} | {text}" for host, text in lines)]),
+        }
         if self._display is None:
             self._display = import_module("IPython.display").display(data, raw=True, display_id=True)
         else:

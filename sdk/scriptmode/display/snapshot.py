@@ -17,23 +17,16 @@ from scriptmode.core.spec.service_values import (
     HostActivity,
     LogEvent,
 )
-
-
-@dataclass(frozen=True)
-class StatusInterval:
-    """One secondary status, and the seconds that the job was in it; 0 for the status it ended in."""
-
-    status: str
-    seconds: float
+from scriptmode.core.text.messages import format_duration
 
 
 @dataclass(frozen=True)
 class HostStatus:
-    """One host: its role, "" if that is unknown, the last line of its log, None before the first one, what it does."""
+    """One host: its role, "" if that is unknown, the last line of its log, "" before the first one, what it does."""
 
     name: str
     role: str = ""
-    line: str | None = None
+    line: str = ""
     activity: HostActivity = field(default_factory=HostActivity)
 
 
@@ -64,6 +57,7 @@ class MetricSummary:
 class JobSnapshot:
     """A job at one moment. ``elapsed`` counts seconds from its creation to its end, or to now.
 
+    ``history`` has its secondary statuses as texts, each with the time that the job was in it.
     Hosts, channels, metrics and the number of log lines are observed; the rest is from the job's description.
     """
 
@@ -71,7 +65,7 @@ class JobSnapshot:
     status: str = ""
     secondary: str = ""
     message: str = ""
-    history: tuple[StatusInterval, ...] = ()
+    history: tuple[str, ...] = ()
     elapsed: float = 0.0
     instances: str = ""
     model: str = ""
@@ -104,45 +98,37 @@ class JobSnapshot:
 
 @dataclass(frozen=True)
 class Frame:
-    """What is new since the last drawing, and the current snapshot."""
+    """The current snapshot, the lines that are new since the last drawing, and all messages of scriptmode itself."""
 
     snapshot: JobSnapshot
     events: Sequence[LogEvent] = ()
-    #: Messages of scriptmode itself; each is in one frame.
     messages: Sequence[str] = ()
 
 
 def create_snapshot(description: JobDescription, now: datetime, failure: Failure | None = None) -> JobSnapshot:
     """Create a snapshot from a job's description at the time ``now``, without what is observed beside it."""
+    resources, has_ended = description.job.resources, description.has_ended
+    kinds = "/".join(dict.fromkeys(filter(None, resources.types)))
+    ended = (description.training_ended or description.modified or now) if has_ended else now
     return JobSnapshot(
         name=description.name,
         status=str(description.status),
         secondary=description.secondary,
         message=description.message,
-        history=tuple(_interval(each, description, now) for each in description.transitions),
-        elapsed=_elapsed(description, now),
-        instances=_instances(description),
+        history=tuple(_describe_status(each, None if has_ended else now) for each in description.transitions),
+        elapsed=_seconds(description.created, ended),
+        instances=f"{resources.count} x {kinds}" if kinds else "",
         model=description.model_uri,
         checkpoints=description.job.output.checkpoint_uri or "",
         failure=failure,
     )
 
 
-def _interval(transition: Transition, description: JobDescription, now: datetime) -> StatusInterval:
-    began = transition.started
-    end = transition.ended or (began if description.has_ended else now)
-    return StatusInterval(transition.status, max(0.0, (end - began).total_seconds()) if began and end else 0.0)
+def _describe_status(transition: Transition, now: datetime | None) -> str:
+    """Return a status with the time that the job was in it; alone if it is the one that the job ended in."""
+    seconds = _seconds(transition.started, transition.ended or now)
+    return f"{transition.status} {format_duration(seconds)}" if seconds else transition.status
 
 
-def _elapsed(description: JobDescription, now: datetime) -> float:
-    if description.created is None:
-        return 0.0
-    ended = (description.training_ended or description.modified or now) if description.has_ended else now
-    return max(0.0, (ended - description.created).total_seconds())
-
-
-def _instances(description: JobDescription) -> str:
-    """Return the number and type of the hosts as text: ``2 x local_process``."""
-    resources = description.job.resources
-    kinds = dict.fromkeys(filter(None, resources.types))
-    return f"{resources.count} x {'/'.join(kinds)}" if kinds else ""
+def _seconds(began: datetime | None, end: datetime | None) -> float:
+    return max(0.0, (end - began).total_seconds()) if began and end else 0.0
