@@ -40,13 +40,13 @@ class Last:
     """A view that keeps what it was given last."""
 
     def __init__(self):
-        self.frame = None
+        self.snapshot = None
 
     def session(self):
         return nullcontext()
 
-    def draw(self, frame):
-        self.frame = frame
+    def draw(self, snapshot, events):
+        self.snapshot = snapshot
 
     close = draw
 

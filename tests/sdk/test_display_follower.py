@@ -45,9 +45,9 @@ def test_a_line_without_an_end_is_shown_while_it_is_written():
     Follower("job-1", Writing(["over loss=0.25"]), view).run()
     assert "1 of many" not in screen.getvalue()
     assert screen.frames[-1].count(" all of many loss=0.25\n") == 1
-    (loss,) = view.frame.snapshot.metrics
-    assert (loss.count, loss.last) == (1, 0.25)
-    assert view.frame.snapshot.hosts[0].line == "over loss=0.25"
+    (loss,) = view.snapshot.metrics
+    assert (loss.points, loss.last) == ((0.25,), 0.25)
+    assert view.snapshot.hosts[0].line == "over loss=0.25"
 
 
 class OddProgress(Job):
@@ -108,13 +108,13 @@ def test_a_job_of_the_cloud_is_followed_by_the_services_own_clock():
 
 
 def test_every_line_of_a_job_that_had_ended_is_searched_for_metrics():
-    logs = {"algo-1": [(100, f"loss={number}") for number in range(6000)]}
+    logs = {"algo-1": [(100, f"loss={number}") for number in range(100)]}
     life = Life.completed(logs=logs)
     fake, job = started(life, metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}])
     fake.clock.advance(10_000)
     view = Last()
     Follower("job-1", job.platform, view).run()
-    assert [each.count for each in view.frame.snapshot.metrics] == [6000]
+    assert [each.points for each in view.snapshot.metrics] == [tuple(map(float, range(100)))]
 
 
 def test_what_the_program_says_into_a_file_stays_there(monkeypatch):

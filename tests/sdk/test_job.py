@@ -393,12 +393,6 @@ def test_a_row_has_the_word_of_a_limit_the_time_outside_of_a_queue_and_one_of_se
     assert [row[-2] for row in JobList([limited, limited, damaged]).rows()] == ["-", "-", "-"]
 
 
-def test_of_many_jobs_the_newest_are_displayed():
-    many = JobList([summary(f"job-{number}") for number in range(1000)])
-    assert len(str(many).splitlines()) == 1 + 40 + 1
-    assert str(many).endswith("and 960 more; limit= and status= select jobs")
-
-
 @pytest.mark.parametrize("shown", [str, repr])
 def test_a_list_without_jobs_says_so(shown):
     assert "no training jobs" in shown(JobList())

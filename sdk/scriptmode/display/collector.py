@@ -14,6 +14,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from scriptmode.core.spec.job_description import JobDescription
 from scriptmode.core.spec.job_failure import Failure
@@ -21,16 +22,16 @@ from scriptmode.core.spec.metric_definitions import Definition, MetricFinder
 from scriptmode.core.spec.service_values import ChannelProgress, HostActivity, LogEvent
 from scriptmode.core.text.terminal_text import last_frame, render_line
 from scriptmode.display.downsampled_series import DownsampledSeries
-from scriptmode.display.formatting import truncate
-from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary, create_snapshot
+from scriptmode.display.formatting import format_channel, format_usage, truncate
+from scriptmode.display.snapshot import JobSnapshot, MetricSummary, Row, create_snapshot
 from scriptmode.errors import DataError
 
-#: Number of characters shown of a host's last line.
-LINE_CHARACTERS = 500
-#: Number of characters kept of a host's last line.
-KEPT_CHARACTERS = 64 * 1024
+#: Number of characters shown of a host's last line, and of those that are kept.
+LINE_CHARACTERS, KEPT_CHARACTERS = 500, 64 * 1024
 #: Seconds over which a rate is measured, and after which the first one is known.
 _RATE_SECONDS, _LEAST_RATE_SECONDS = 10.0, 0.4
+#: Series of values by host and metric.
+_Values = defaultdict[str, defaultdict[str, DownsampledSeries]]
 
 
 class Collector:
@@ -46,18 +47,17 @@ class Collector:
         self._finder = MetricFinder(())
         #: Errors of the metrics' expressions.
         self._errors: list[str] = []
-        #: In the order in which they are shown.
-        self._metrics: defaultdict[str, MetricByHost] = defaultdict(MetricByHost)
+        #: The values of each metric by host: the losses of two hosts in turn are the curve of neither.
+        self._ended: _Values = defaultdict(partial(defaultdict, DownsampledSeries))
+        #: Those in lines that have not ended.
+        self._provisional: _Values = defaultdict(partial(defaultdict, DownsampledSeries))
         self._last: dict[str, str] = {}
         self._activity: Mapping[str, HostActivity] = {}
         self._unfinished: dict[str, str] = {}
         self._count = 0
-        self._rates = ChannelRates()
-
-    @property
-    def problems(self) -> list[str]:
-        """Metrics whose expressions are wrong, or took too long and are not searched for any more."""
-        return [*self._errors, *(each.problem for each in self._finder.definitions if each.problem)]
+        self._progress: Sequence[ChannelProgress] = ()
+        #: Of each channel the seconds and the bytes, from the last one before the time over which a rate is measured.
+        self._samples: defaultdict[str, deque[tuple[float, int]]] = defaultdict(deque)
 
     def add_event(self, event: LogEvent) -> None:
         """Record one line of the log."""
@@ -65,14 +65,13 @@ class Collector:
         # The end of a long line: what a progress bar drew last.
         self._last[event.host] = event.message[-KEPT_CHARACTERS:]
         self._unfinished.pop(event.host, None)
-        for metric in self._metrics.values():
-            metric.provisional.pop(event.host, None)
+        self._provisional.pop(event.host, None)
         for name, value in self._finder.find(event.message):
             self.add_value(name, value, event.host)
 
     def add_value(self, name: str, value: float, host: str | None) -> None:
         """Record a metric's value of a host; ``None`` where the host is unknown."""
-        self._metrics[name].ended[host or ""].add(value)
+        self._ended[host or ""][name].add(value)
 
     def set_activity(self, activity: Mapping[str, HostActivity]) -> None:
         """Replace what the hosts do now."""
@@ -81,19 +80,23 @@ class Collector:
         for host, line in self._unfinished.items():
             if line != before.get(host):
                 for name, value in self._finder.find_in_frame(last_frame(line)):
-                    self._metrics[name].provisional[host].add(value)
+                    self._provisional[host][name].add(value)
 
     def set_description(self, description: JobDescription) -> None:
         """Replace the job's description; the first one defines the metrics."""
         if self.description is None:
             found = description.job.algorithm.metric_definitions
             self._finder = MetricFinder([each for one in found for each in self._compile(*one)])
-            self._metrics.update({each.name: MetricByHost() for each in self._finder.definitions})
         self.description = description
 
     def add_progress(self, progress: Iterable[ChannelProgress], now: float) -> None:
         """Record the progress of every channel at ``now``, in seconds of a monotonic clock."""
-        self._rates.add(progress, now)
+        self._progress = tuple(progress)
+        for channel in self._progress:
+            samples = self._samples[channel.channel]
+            samples.append((now, channel.done))
+            while len(samples) > 2 and samples[1][0] < now - _RATE_SECONDS:  # noqa: PLR2004
+                samples.popleft()
 
     def snapshot(self, now: datetime) -> JobSnapshot:
         """Return what is known of the job at the time ``now``."""
@@ -102,10 +105,37 @@ class Collector:
         return replace(
             create_snapshot(known, now, self.failure) if known else JobSnapshot(self.name),
             hosts=tuple(map(self._host, dict.fromkeys([*hosts, *self._last, *self._unfinished]))),
-            channels=self._rates.statuses(over=known is not None and known.has_ended),
-            metrics=tuple(metric.summary(name, hosts) for name, metric in self._metrics.items() if metric),
+            channels=tuple(map(self._channel, self._progress)),
+            metrics=tuple(self._metrics(hosts)),
             lines=self._count,
+            notes=(*self._errors, *(each.problem for each in self._finder.definitions if each.problem)),
         )
+
+    def _channel(self, progress: ChannelProgress) -> Row:
+        """Return a channel with its rate, unless it is complete or the job is over."""
+        (began, before), (now, done) = self._samples[progress.channel][0], self._samples[progress.channel][-1]
+        is_over = self.description is not None and self.description.has_ended
+        is_complete = progress.total is not None and done >= progress.total
+        is_known = not is_over and not is_complete and now - began >= _LEAST_RATE_SECONDS
+        # Not negative: staging may start again from 0.
+        rate = max(0.0, (done - before) / (now - began)) if is_known else None
+        return Row(progress.channel, format_channel(progress, rate))
+
+    def _metrics(self, order: Sequence[str]) -> Iterator[MetricSummary]:
+        """Yield each metric with the values of the first host that has any.
+
+        The last value may be provisional. The points are not, unless all are: each restart of a progress bar would be a
+        step of the curve.
+        """
+        hosts: defaultdict[str, list[str]] = defaultdict(list)
+        for host in dict.fromkeys([*order, *self._ended, *self._provisional]):
+            for name in {**self._ended.get(host, {}), **self._provisional.get(host, {})}:
+                hosts[name].append(host)
+        defined = [each.name for each in self._finder.definitions if each.name in hosts]
+        for name in dict.fromkeys([*defined, *hosts]):
+            host, *others = hosts[name]
+            parts = [part[host][name] for part in (self._ended, self._provisional) if name in part.get(host, {})]
+            yield MetricSummary(name, parts[-1].last, parts[0].points(), host if others else "")
 
     def _compile(self, name: str, regex: str) -> Iterator[Definition]:
         try:
@@ -113,65 +143,9 @@ class Collector:
         except DataError as error:
             self._errors.append(str(error))
 
-    def _host(self, name: str) -> HostStatus:
+    def _host(self, name: str) -> Row:
         """Return a host with the line that it is writing, else its last one."""
         line = render_line(self._unfinished.get(name, "")).strip() or render_line(self._last.get(name, ""))
         activity = self._activity.get(name, HostActivity())
-        return HostStatus(name, self.roles.get(name, ""), truncate(line, LINE_CHARACTERS), activity)
-
-
-class MetricByHost:
-    """A metric's values, a series for each host: the losses of two hosts in turn are the curve of neither."""
-
-    def __init__(self) -> None:
-        self.ended: defaultdict[str, DownsampledSeries] = defaultdict(DownsampledSeries)
-        #: The values in lines that have not ended.
-        self.provisional: defaultdict[str, DownsampledSeries] = defaultdict(DownsampledSeries)
-
-    def __bool__(self) -> bool:
-        """Return whether any host has values."""
-        return bool(self.ended or self.provisional)
-
-    def summary(self, name: str, order: Sequence[str]) -> MetricSummary:
-        """Return the values of the first host in ``order`` that has any. At least one host must have some.
-
-        The last value may be provisional. The points are not, unless all are: each restart of a progress bar would be a
-        step of the curve.
-        """
-        hosts = dict.fromkeys([*self.ended, *self.provisional])
-        host = next((each for each in order if each in hosts), next(iter(hosts)))
-        parts = [part[host] for part in (self.ended, self.provisional) if host in part]
-        return MetricSummary(name, parts[0].count, parts[-1].last, parts[0].points(), host if len(hosts) > 1 else "")
-
-
-class ChannelRates:
-    """The rates at which the channels' data arrived in the last `_RATE_SECONDS`."""
-
-    def __init__(self) -> None:
-        self._samples: defaultdict[str, deque[tuple[float, int]]] = defaultdict(deque)
-        self._latest: Sequence[ChannelProgress] = ()
-
-    def add(self, progress: Iterable[ChannelProgress], now: float) -> None:
-        """Record the progress of every channel at ``now``."""
-        self._latest = tuple(progress)
-        for each in self._latest:
-            samples = self._samples[each.channel]
-            samples.append((now, each.done))
-            # The first sample that is kept is older than the window, or the only one.
-            while len(samples) > 2 and samples[1][0] < now - _RATE_SECONDS:  # noqa: PLR2004
-                samples.popleft()
-
-    def statuses(self, *, over: bool = False) -> tuple[ChannelStatus, ...]:
-        """Return every channel with its rate and its remaining seconds; without them if the job is ``over``."""
-        return tuple(ChannelStatus(each) if over else self._status(each) for each in self._latest)
-
-    def _status(self, progress: ChannelProgress) -> ChannelStatus:
-        samples = self._samples[progress.channel]
-        (began, before), (now, done) = samples[0], samples[-1]
-        complete = progress.total is not None and done >= progress.total
-        if complete or now - began < _LEAST_RATE_SECONDS:
-            return ChannelStatus(progress)
-        # Not negative: staging may start again from 0.
-        rate = max(0.0, (done - before) / (now - began))
-        left = (progress.total - done) / rate if progress.total is not None and rate > 0 else None
-        return ChannelStatus(progress, rate, left)
+        facts = filter(None, (self.roles.get(name), format_usage(activity), activity.silence))
+        return Row(name, " \u00b7 ".join(facts), truncate(line, LINE_CHARACTERS))

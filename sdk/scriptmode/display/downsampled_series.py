@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 #: Number of points that are kept at most; after the first halving half as many at least.
 MAX_POINTS = 120
@@ -11,25 +11,23 @@ _BARS = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 
 
 class DownsampledSeries:
-    """Values of one metric as they arrive: all are counted, and points of a sparkline are kept.
+    """Values of one metric as they arrive, of which points of a sparkline are kept.
 
     The points are every n-th value, and the last one. When there are `MAX_POINTS`, every second one is dropped, and n
     doubles.
     """
 
-    def __init__(self, values: Iterable[float] = ()) -> None:
-        self.count = 0
+    def __init__(self) -> None:
         self.last = math.nan
+        self._count = 0
         self._points: list[float] = []
         self._step = 1
-        for value in values:
-            self.add(value)
 
     def add(self, value: float) -> None:
         """Add a value."""
-        if self.count % self._step == 0 and math.isfinite(value):
+        if self._count % self._step == 0 and math.isfinite(value):
             self._points.append(value)
-        self.count += 1
+        self._count += 1
         self.last = value
         if len(self._points) == MAX_POINTS:
             del self._points[1::2]
@@ -37,21 +35,15 @@ class DownsampledSeries:
 
     def points(self) -> tuple[float, ...]:
         """Return the points."""
-        is_kept = (self.count - 1) % self._step == 0 or not math.isfinite(self.last)
+        is_kept = (self._count - 1) % self._step == 0 or not math.isfinite(self.last)
         return tuple(self._points if is_kept else [*self._points, self.last])
 
 
 def sparkline(points: Sequence[float], width: int) -> str:
     """Draw points, the last one included, as a line of at most ``width`` bars."""
     step = max(1, math.ceil(len(points) / width))
-    shown = points[::-step][::-1]
-    return "".join(_BARS[round(height * (len(_BARS) - 1))] for height in scaled_heights(shown))
-
-
-def scaled_heights(points: Sequence[float]) -> list[float]:
-    """Scale points to heights from 0, the minimum, to 1, the maximum; all 0 if they are equal."""
     # Halves: the difference of two floats may overflow.
-    halves = [point / 2 for point in points]
+    halves = [point / 2 for point in points[::-step][::-1]]
     least = min(halves, default=0.0)
     span = max(halves, default=0.0) - least
-    return [(half - least) / span if span else 0.0 for half in halves]
+    return "".join(_BARS[round((half - least) / span * (len(_BARS) - 1)) if span else 0] for half in halves)

@@ -3,19 +3,19 @@
 Two threads share one queue of log lines::
 
     caller's thread   platform.log_events -> _pending                    until the log ends
-    drawing thread    _pending -> Collector -> Frame -> LiveView.draw    every DRAW_SECONDS, until _finished
+    drawing thread    _pending -> Collector -> JobSnapshot -> LiveView.draw    every DRAW_SECONDS, until _finished
 
-The caller's thread reads, so that Ctrl-C interrupts the reading. It also draws when `_MOST_PENDING` lines or
-`_MOST_PENDING_CHARACTERS` characters wait, which bounds the queue and slows the reading of a long old log down to the
-speed of the terminal. Frames are made and drawn under one lock. An error of the drawing thread is stored, and raised in
-the caller's thread at the next line or the end. At the end, or after an error, `LiveView.close` draws the last frame.
+The caller's thread reads, so that Ctrl-C interrupts the reading. It also draws when `_MOST_PENDING`
+characters wait, which bounds the queue and slows the reading of a long old log down to the speed of the terminal.
+Snapshots are made and drawn under one lock. An error of the drawing thread is stored, and raised in the caller's thread
+at the next line or the end. At the end, or after an error, `LiveView.close` draws the last snapshot.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from threading import Event, Lock, Thread
 from typing import Protocol
@@ -28,15 +28,13 @@ from scriptmode.core.spec.job_description import JobDescription
 from scriptmode.core.spec.job_request import JobRequest
 from scriptmode.core.spec.service_values import HostActivity, LogEvent
 from scriptmode.display.collector import Collector
-from scriptmode.display.snapshot import Frame
+from scriptmode.display.snapshot import JobSnapshot
 from scriptmode.errors import ScriptmodeError
 
 #: Seconds between two drawings.
 DRAW_SECONDS = 0.5
-#: Number of lines that wait for one drawing at most.
-_MOST_PENDING = 5000
-#: Number of characters that wait for one drawing at most: lines may be long.
-_MOST_PENDING_CHARACTERS = 8 * 1024 * 1024
+#: Number of characters that wait for one drawing at most, and those that each line counts beside its own.
+_MOST_PENDING, _LINE = 8 * 1024 * 1024, 1024
 
 
 class LiveView(Protocol):
@@ -45,10 +43,10 @@ class LiveView(Protocol):
     def session(self) -> AbstractContextManager[None]:
         """Return a context that is active while the job is followed."""
 
-    def draw(self, frame: Frame) -> None:
-        """Draw what is new."""
+    def draw(self, snapshot: JobSnapshot, events: Sequence[LogEvent]) -> None:
+        """Draw a job's state, and the lines that are new since the last drawing."""
 
-    def close(self, frame: Frame) -> None:
+    def close(self, snapshot: JobSnapshot, events: Sequence[LogEvent]) -> None:
         """Draw the final state."""
 
 
@@ -69,7 +67,7 @@ class Follower:
         self._drawing = Lock()
         self._finished = Event()
         self._draw_error: BaseException | None = None
-        #: What the hosts do, if it was queried since the last frame.
+        #: What the hosts do, if it was queried since the last drawing.
         self._activity: Mapping[str, HostActivity] | None = None
         #: Characters read since the caller's thread drew; the drawing thread may have drawn some of them.
         self._characters = 0
@@ -82,17 +80,14 @@ class Follower:
                 drawer.start()
                 self._read()
             finally:
-                self._close(drawer)
+                self._finished.set()
+                try:
+                    drawer.join()
+                    self._query()
+                finally:
+                    self._view.close(*self._next())
         if self._draw_error is not None:
             raise self._draw_error
-
-    def _close(self, drawer: Thread) -> None:
-        self._finished.set()
-        try:
-            drawer.join()
-            self._query()
-        finally:
-            self._view.close(self._frame())
 
     def _read(self) -> None:
         # The metric definitions must be known before the first line: an ended job's log comes before a description.
@@ -101,8 +96,8 @@ class Follower:
         for event in self._platform.log_events(self._name, follow=True, on_description=self._set_description):
             # A deque needs no lock; the expensive work is done by the drawing thread, for many lines at once.
             self._pending.append(event)
-            self._characters += len(event.message)
-            if len(self._pending) >= _MOST_PENDING or self._characters >= _MOST_PENDING_CHARACTERS:
+            self._characters += len(event.message) + _LINE
+            if self._characters >= _MOST_PENDING:
                 self._characters = 0
                 self._draw()
             if self._draw_error is not None:
@@ -128,10 +123,10 @@ class Follower:
 
     def _draw(self) -> None:
         with self._drawing:
-            self._view.draw(self._frame())
+            self._view.draw(*self._next())
 
-    def _frame(self) -> Frame:
-        """Create a frame of what has come since the last one; the caller holds the lock, or the thread has ended."""
+    def _next(self) -> tuple[JobSnapshot, list[LogEvent]]:
+        """Return a snapshot and the lines since the last one; the caller holds the lock, or the thread has ended."""
         collector = self._collector
         if self._description is not None and self._description is not collector.description:
             if collector.description is None:
@@ -146,16 +141,14 @@ class Follower:
             # After the lines that the hosts ended before it was queried.
             collector.set_activity(self._activity)
             self._activity = None
-        snapshot = collector.snapshot(self._platform.clock.wall_time())
-        return Frame(snapshot, list(filter(self._selector.takes, events)), collector.problems)
+        return collector.snapshot(self._platform.clock.wall_time()), list(filter(self._selector.takes, events))
 
 
 def find_roles(job: JobRequest) -> dict[str, str]:
     """Return each host's role by its name; nothing if they cannot be found."""
     from scriptmode.planning.role_query import job_roles
 
-    try:
+    # A description may lack fields. An error in what is only displayed must not end the following.
+    with suppress(ScriptmodeError, OSError, LookupError, ValueError):
         return job_roles(job)
-    except (ScriptmodeError, OSError, LookupError, ValueError):
-        # A description may lack fields. An error in what is only displayed must not end the following.
-        return {}
+    return {}

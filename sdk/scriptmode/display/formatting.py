@@ -6,36 +6,29 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from scriptmode.core.spec.inputs import LEAST_RATE
-from scriptmode.core.spec.service_values import HostActivity
+from scriptmode.core.spec.service_values import ChannelProgress, HostActivity
 from scriptmode.core.text import messages
-from scriptmode.display.snapshot import ChannelStatus, HostStatus
 
 _T = TypeVar("_T")
 
 
-def format_amount(done: int, total: int | None) -> str:
-    """Return an amount of data as text: ``1.2 GB``, ``1.2 GB of 4.0 GB``."""
-    if total is None:
-        return messages.format_bytes(done)
-    whole = messages.format_bytes(total)
-    return whole if done >= total else f"{messages.format_bytes(done)} of {whole}"
+def format_channel(progress: ChannelProgress, rate: float | None = None) -> str:
+    """Return a channel's progress as text: ``staged 1.2 GB of 4.0 GB (30%), 12.0 MB/s, 3 min 5 s left``.
 
-
-def format_channel(status: ChannelStatus) -> str:
-    """Return a channel's progress as text: ``streamed 1.2 GB of 4.0 GB (30%), 12.0 MB/s, 3 min 5 s left``."""
-    progress = status.progress
-    kind = "streamed" if progress.mode == "Pipe" else "staged"
-    text = f"{kind} {format_amount(progress.done, progress.total)}"
-    if progress.total and progress.done < progress.total:
-        text += f" ({progress.done / progress.total:.0%})"
+    ``rate`` is the bytes that arrive in a second, None while unknown.
+    """
+    done, total = progress.done, progress.total
+    text = f"{'streamed' if progress.mode == 'Pipe' else 'staged'} {messages.format_bytes(done)}"
+    if total and done < total:
+        text += f" of {messages.format_bytes(total)} ({done / total:.0%})"
     if progress.epoch:
         text += f", epoch {progress.epoch}"
-    if status.rate is not None:
-        text += f", {format_rate(status.rate)}"
-        if progress.mode != "Pipe" and status.rate < LEAST_RATE:
-            text += f" (a download of less than {format_rate(LEAST_RATE)} fails)"
-    if status.left is not None:
-        text += f", {messages.format_duration(status.left)} left"
+    if rate is not None:
+        text += f", {messages.format_bytes(round(rate))}/s"
+        if progress.mode != "Pipe" and rate < LEAST_RATE:
+            text += f" (a download of less than {messages.format_bytes(round(LEAST_RATE))}/s fails)"
+    if rate and total is not None:
+        text += f", {messages.format_duration((total - done) / rate)} left"
     return text
 
 
@@ -49,17 +42,6 @@ def format_usage(activity: HostActivity) -> str:
         None if activity.gpu_memory_bytes is None else messages.format_bytes(activity.gpu_memory_bytes),
     )
     return ", ".join(filter(None, parts))
-
-
-def format_host(host: HostStatus) -> str:
-    """Return what a host does as text: ``chief, worker · CPU 198%, 1.3 GB · no output for 12 s``; "" while unknown."""
-    facts = (host.role, format_usage(host.activity), host.activity.silence)
-    return " \u00b7 ".join(filter(None, facts))
-
-
-def format_rate(bytes_per_second: float) -> str:
-    """Return a rate as text: ``12.0 MB/s``."""
-    return f"{messages.format_bytes(round(bytes_per_second))}/s"
 
 
 def format_number(value: float) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
 from scriptmode.core.spec.job_failure import Failure, traceback_below_error
 from scriptmode.core.text import messages
 from scriptmode.display import formatting
-from scriptmode.display.downsampled_series import scaled_heights
+from scriptmode.display.downsampled_series import sparkline
 from scriptmode.display.snapshot import JobSnapshot, MetricSummary
 
 #: Readable on white and on black: the middle of the scale.
@@ -32,38 +32,30 @@ _GRID = (
     "display:grid;grid-template-columns:fit-content(36%) fit-content(44%) minmax(0,1fr);gap:4px 14px;"
     "align-items:center;margin:6px 0 0"
 )
-#: Size of a line chart, in units of its own view box.
-_WIDTH, _HEIGHT = 160, 22
+#: The most bars of a sparkline.
+_SPARK = 40
 
 
-def render_card(
-    snapshot: JobSnapshot,
-    *,
-    lines: Sequence[tuple[str, str]] = (),
-    notes: Iterable[str] = (),
-    log_locations: Mapping[str, str],
-) -> str:
+def render_card(snapshot: JobSnapshot, lines: Sequence[tuple[str, str]] = ()) -> str:
     """Render a job: name, status, history, channels, metrics, hosts, its model or failure, and the next commands.
 
-    ``lines`` are the last lines of its log as host and text; ``log_locations`` are the locations of the log by host.
+    ``lines`` are the last lines of its log as host and text.
     """
     colour = _COLOURS.get(snapshot.status, _RUNNING_COLOUR)
     # What a notebook would run next, with a variable ``job``.
     expressions = [*(["job.plot()"] if snapshot.metrics else []), *(["job.model"] if snapshot.model else [])]
-    channels = [(each.progress.channel, formatting.format_channel(each), "") for each in snapshot.channels]
-    hosts = [(host.name, formatting.format_host(host), _code(host.line)) for host in snapshot.hosts]
     parts = [
         _head(snapshot, colour),
         _failure(snapshot.failure, colour) if snapshot.failure else "",
         _dim(" \u203a ".join(snapshot.history)),
-        _listed(channels, "channels"),
+        _listed(snapshot.channels, "channels"),
         _listed([_metric(metric) for metric in snapshot.metrics], "metrics"),
-        _listed(hosts, "hosts"),
+        _listed(snapshot.hosts, "hosts"),
         _fact("model", snapshot.model),
         _fact("checkpoints", snapshot.checkpoints) if snapshot.ended else "",
-        *map(_dim, notes),
+        *map(_dim, snapshot.notes),
         _log(snapshot, lines),
-        _log_locations(snapshot, log_locations),
+        _log_locations(snapshot),
         _commands([*expressions, *snapshot.commands()]),
     ]
     return f'<div style="{_FRAME}">{"".join(parts)}</div>'
@@ -79,9 +71,9 @@ def _head(snapshot: JobSnapshot, colour: str) -> str:
         f"display:inline-block;color:{colour};border:1px solid {colour};border-radius:9px;padding:0 8px;"
         "margin-right:8px;font-weight:600"
     )
-    status = snapshot.secondary if snapshot.secondary and not snapshot.ended else snapshot.status or "Starting"
-    if snapshot.ended and snapshot.secondary not in ("", snapshot.status):
-        status = f"{snapshot.status}: {snapshot.secondary}"
+    status = snapshot.secondary or snapshot.status or "Starting"
+    if snapshot.ended and status != snapshot.status:
+        status = f"{snapshot.status}: {status}"
     facts = " \u00b7 ".join(filter(None, (messages.format_duration(snapshot.elapsed), snapshot.instances)))
     message = "" if snapshot.ended else _dim(snapshot.message)
     name = f'<b style="margin-right:8px">{escape(snapshot.name)}</b>'
@@ -93,15 +85,15 @@ def _head(snapshot: JobSnapshot, colour: str) -> str:
 
 def _metric(metric: MetricSummary) -> tuple[str, str, str]:
     name = f"{metric.name} of {metric.host}" if metric.host else metric.name
-    chart = line_chart(metric.points, f"{name}: {messages.pluralize(metric.count, 'value')}")
-    return name, formatting.format_number(metric.last), chart
+    return name, formatting.format_number(metric.last), sparkline(metric.points, _SPARK)
 
 
 def _listed(rows: Sequence[tuple[str, str, str]], name: str) -> str:
-    """Render rows of a name, a text and HTML; the first two cells are as wide as their content, within a maximum."""
+    """Render rows of three texts; the first two cells are as wide as their content, within a maximum."""
     shown, rest = formatting.cut(rows, _MOST_ROWS, name)
     cells = "".join(
-        f"<div><b>{escape(key)}</b></div><div>{escape(text)}</div><div>{html}</div>" for key, text, html in shown
+        f'<div><b>{escape(key)}</b></div><div>{escape(text)}</div><div style="{_MONO};opacity:.75">{escape(line)}</div>'
+        for key, text, line in shown
     )
     return (f'<div style="{_GRID}">{cells}</div>' if cells else "") + _dim(rest)
 
@@ -127,11 +119,11 @@ def _log(snapshot: JobSnapshot, lines: Sequence[tuple[str, str]]) -> str:
     return f"<details>{summary}{shown}</details>"
 
 
-def _log_locations(snapshot: JobSnapshot, log_locations: Mapping[str, str]) -> str:
+def _log_locations(snapshot: JobSnapshot) -> str:
     failed = snapshot.failure.host if snapshot.failure else ""
-    if failed in log_locations:
-        return _fact(f"whole log of {failed}", log_locations[failed])
-    shown, rest = formatting.cut(list(log_locations.items()), _MOST_LOCATIONS, "logs")
+    if failed in snapshot.log_locations:
+        return _fact(f"whole log of {failed}", snapshot.log_locations[failed])
+    shown, rest = formatting.cut(list(snapshot.log_locations.items()), _MOST_LOCATIONS, "logs")
     return "".join(_fact(f"whole log of {host}", location) for host, location in shown) + _dim(rest)
 
 
@@ -150,25 +142,5 @@ def _fact(name: str, value: str) -> str:
     return f'<div style="margin-top:4px"><span style="opacity:.75">{escape(name)}:</span> {escape(value)}</div>'
 
 
-def _code(text: str) -> str:
-    return f'<span style="{_MONO};opacity:.75">{escape(text)}</span>'
-
-
 def _dim(text: str) -> str:
     return f'<div style="opacity:.75;font-size:12px">{escape(text)}</div>' if text else ""
-
-
-def line_chart(points: Sequence[float], title: str) -> str:
-    """Draw values as a line from left to right, in the colour of the text."""
-    if not points:
-        return ""
-    last = max(1, len(points) - 1)
-    coordinates = " ".join(
-        f"{1 + index / last * (_WIDTH - 2):.1f},{_HEIGHT - 2 - height * (_HEIGHT - 4):.1f}"
-        for index, height in enumerate(scaled_heights(points if len(points) > 1 else [*points, *points]))
-    )
-    return (
-        f'<svg width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
-        f'style="vertical-align:middle;max-width:100%"><title>{escape(title)}</title>'
-        f'<polyline points="{coordinates}" fill="none" stroke="currentColor" stroke-width="1.5" opacity=".85"/></svg>'
-    )

@@ -11,8 +11,6 @@ from typing import Any
 from scriptmode.core.text.messages import format_duration
 from scriptmode.core.text.terminal_text import align_columns, escape_unprintable
 
-#: Number of jobs that are displayed.
-_MOST_JOBS = 40
 #: Seconds of the units of an age, from the largest; an age is shown in the largest unit of which there are two.
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 _MOST_METRIC = 30
@@ -34,11 +32,7 @@ class JobList(list[dict[str, Any]]):
         return [_row(job, now, has_region=len(regions) > 1) for job in self]
 
     def __str__(self) -> str:
-        if not self:
-            return "no training jobs"
-        left = len(self) - _MOST_JOBS
-        more = [f"and {left} more; limit= and status= select jobs"] if left > 0 else []
-        return "\n".join([*align_columns(JobList(self[:_MOST_JOBS]).table()), *more])
+        return "\n".join(align_columns(self.table())) if self else "no training jobs"
 
     __repr__ = __str__
 

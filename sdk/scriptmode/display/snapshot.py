@@ -2,52 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from scriptmode.core.spec.job_description import JobDescription, Transition
 from scriptmode.core.spec.job_failure import Failure, may_succeed_again
-from scriptmode.core.spec.service_values import (
-    COMPLETED,
-    ENDED,
-    FAILED,
-    STOPPED,
-    ChannelProgress,
-    HostActivity,
-    LogEvent,
-)
+from scriptmode.core.spec.service_values import COMPLETED, ENDED
 from scriptmode.core.text.messages import format_duration
 
 
-@dataclass(frozen=True)
-class HostStatus:
-    """One host: its role, "" if that is unknown, the last line of its log, "" before the first one, what it does."""
+class Row(NamedTuple):
+    """One host, what it does, and the last line of its log; or one channel and its progress. "" is unknown."""
 
     name: str
-    role: str = ""
+    text: str
     line: str = ""
-    activity: HostActivity = field(default_factory=HostActivity)
-
-
-@dataclass(frozen=True)
-class ChannelStatus:
-    """The progress of a channel; ``rate`` in bytes per second and ``left`` in seconds, None while unknown."""
-
-    progress: ChannelProgress
-    rate: float | None = None
-    left: float | None = None
 
 
 @dataclass(frozen=True)
 class MetricSummary:
-    """A metric: the number of values, the last value, and points of a sparkline of all values.
+    """A metric: the last value, and points of a sparkline of all values.
 
     ``host`` is the host whose values they are if several hosts have some, else "".
     """
 
     name: str
-    count: int
     last: float
     points: tuple[float, ...]
     host: str = ""
@@ -58,7 +39,8 @@ class JobSnapshot:
     """A job at one moment. ``elapsed`` counts seconds from its creation to its end, or to now.
 
     ``history`` has its secondary statuses as texts, each with the time that the job was in it.
-    Hosts, channels, metrics and the number of log lines are observed; the rest is from the job's description.
+    Hosts, channels, metrics and the number of log lines are observed; ``notes`` are sentences of scriptmode itself, and
+    ``log_locations`` the locations of the log by host. The rest is from the job's description.
     """
 
     name: str
@@ -71,10 +53,12 @@ class JobSnapshot:
     model: str = ""
     checkpoints: str = ""
     failure: Failure | None = None
-    hosts: tuple[HostStatus, ...] = ()
-    channels: tuple[ChannelStatus, ...] = ()
+    hosts: tuple[Row, ...] = ()
+    channels: tuple[Row, ...] = ()
     metrics: tuple[MetricSummary, ...] = ()
     lines: int = 0
+    notes: tuple[str, ...] = ()
+    log_locations: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ended(self) -> bool:
@@ -83,26 +67,13 @@ class JobSnapshot:
 
     def commands(self) -> tuple[str, ...]:
         """Return the commands that a user would run next."""
-        if self.status == FAILED:
-            host = f" --host {self.failure.host}" if self.failure and self.failure.host else ""
-            is_rerun_useful = self.failure is None or may_succeed_again(self.failure)
-            rerun = (f"scriptmode rerun {self.name}",) if is_rerun_useful else ()
-            return (f"scriptmode logs {self.name}{host}", *rerun)
-        if self.status == STOPPED:
-            return (f"scriptmode logs {self.name}", f"scriptmode rerun {self.name}")
+        failure = self.failure
+        if not self.ended:
+            return (f"scriptmode logs -f {self.name}", f"scriptmode stop {self.name}")
+        log = f"scriptmode logs {self.name}" + (f" --host {failure.host}" if failure and failure.host else "")
         if self.status == COMPLETED:
-            download = (f"scriptmode model download {self.name}",) if self.model else ()
-            return (*download, f"scriptmode logs {self.name}")
-        return (f"scriptmode logs -f {self.name}", f"scriptmode stop {self.name}")
-
-
-@dataclass(frozen=True)
-class Frame:
-    """The current snapshot, the lines that are new since the last drawing, and all messages of scriptmode itself."""
-
-    snapshot: JobSnapshot
-    events: Sequence[LogEvent] = ()
-    messages: Sequence[str] = ()
+            return (f"scriptmode model download {self.name}", log) if self.model else (log,)
+        return (log, f"scriptmode rerun {self.name}") if failure is None or may_succeed_again(failure) else (log,)
 
 
 def create_snapshot(description: JobDescription, now: datetime, failure: Failure | None = None) -> JobSnapshot:

@@ -66,10 +66,7 @@ def _message(snapshot: JobSnapshot, width: int) -> list[Text]:
 
 
 def _channels(snapshot: JobSnapshot) -> list[Text]:
-    return [
-        Text.assemble((f"  {channel.progress.channel} ", "bold"), formatting.format_channel(channel))
-        for channel in snapshot.channels
-    ]
+    return [Text.assemble((f"  {channel.name} ", "bold"), channel.text) for channel in snapshot.channels]
 
 
 def _metrics(snapshot: JobSnapshot, width: int) -> list[Text]:
@@ -86,13 +83,10 @@ def _metrics(snapshot: JobSnapshot, width: int) -> list[Text]:
 
 
 def _hosts(snapshot: JobSnapshot) -> list[Text]:
-    names = _column([host.name for host in snapshot.hosts])
-    rows = []
-    for name, host in zip(names, snapshot.hosts):
-        facts = formatting.format_host(host)
-        row = Text.assemble((f"  {name}", "bold"), f" {facts}" if facts else "", (f" \u00b7 {host.line}", "dim"))
-        rows.append(row)
-    return rows
+    return [
+        Text.assemble((f"  {name}", "bold"), f" {host.text}".rstrip(), (f" \u00b7 {host.line}", "dim"))
+        for name, host in zip(_column([host.name for host in snapshot.hosts]), snapshot.hosts)
+    ]
 
 
 def _column(cells: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn, TextIO
 
@@ -22,7 +22,7 @@ from scriptmode.core.handle import log_lines
 from scriptmode.core.spec.service_values import LogEvent
 from scriptmode.core.text.colours import colours_enabled
 from scriptmode.core.text.terminal_text import render_line, sanitize
-from scriptmode.display.snapshot import Frame
+from scriptmode.display.snapshot import JobSnapshot
 from scriptmode.display.status_panel import panel_rows, summary_rows
 
 #: Columns left free: a terminal prints Ctrl-C as ``^C`` at the cursor, which must not start a new row.
@@ -64,7 +64,7 @@ class TerminalView:
         )
         self._panel: list[Text] = []
         self._turns: dict[str, int] | None = {} if self._has_colours else None
-        self._messages: set[str] = set()
+        self._notes: set[str] = set()
         #: Hosts of which the last line is incomplete.
         self._incomplete: set[str] = set()
 
@@ -83,17 +83,17 @@ class TerminalView:
         finally:
             self._live.stop()
 
-    def draw(self, frame: Frame) -> None:
+    def draw(self, snapshot: JobSnapshot, events: Sequence[LogEvent]) -> None:
         """Write the new lines, and the panel below them; nothing if nothing is new."""
         columns, rows = self._measure()
-        panel, lines = panel_rows(frame.snapshot, columns - _MARGIN, rows // 2), self._lines(frame)
+        panel, lines = panel_rows(snapshot, columns - _MARGIN, rows // 2), self._lines(snapshot, events)
         if lines or panel != self._panel:
             # One write.
             with self._console:
                 self._panel = panel
                 self._print(lines) if lines else self._live.refresh()
 
-    def close(self, frame: Frame) -> None:
+    def close(self, snapshot: JobSnapshot, events: Sequence[LogEvent]) -> None:
         """Write the last lines, and replace the panel by a summary."""
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
@@ -102,8 +102,8 @@ class TerminalView:
         columns, _ = self._measure()
         with self._console:
             self._live.stop()
-            self._print(self._lines(frame))
-            for row in summary_rows(frame.snapshot, columns - _MARGIN):
+            self._print(self._lines(snapshot, events))
+            for row in summary_rows(snapshot, columns - _MARGIN):
                 # Nothing is redrawn below: a row that is too wide may continue in the next one.
                 self._console.print(row, soft_wrap=True)
 
@@ -119,16 +119,16 @@ class TerminalView:
     def _print(self, lines: str) -> None:
         self._console.print(Segments([Segment(lines)]), end="", soft_wrap=True)
 
-    def _lines(self, frame: Frame) -> str:
+    def _lines(self, snapshot: JobSnapshot, events: Sequence[LogEvent]) -> str:
         lines = []
-        for event in frame.events:
+        for event in events:
             if event.continues:
                 # Of a line that arrives in pieces only the last piece is shown.
                 self._incomplete.add(event.host)
             else:
                 lines.append(log_lines.prefixed(event, self._turns, self._message(event)))
-        lines += [f"scriptmode: {sanitize(text)}" for text in frame.messages if text not in self._messages]
-        self._messages.update(frame.messages)
+        lines += [f"scriptmode: {sanitize(text)}" for text in snapshot.notes if text not in self._notes]
+        self._notes.update(snapshot.notes)
         return "".join(f"{line}\n" for line in lines)
 
     def _message(self, event: LogEvent) -> str:

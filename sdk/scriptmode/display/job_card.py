@@ -1,10 +1,11 @@
-"""One snapshot of a job that is not followed."""
+"""The card of a job that is not followed."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from scriptmode.core.handle.activity import find_activity, find_events
@@ -12,22 +13,27 @@ from scriptmode.core.handle.outcome import find_failure
 from scriptmode.core.platforms.base import Platform
 from scriptmode.core.spec.job_description import JobDescription, JobStatus
 from scriptmode.core.text import messages
+from scriptmode.display import html_card
 from scriptmode.display.collector import Collector
 from scriptmode.display.follower import find_roles
-from scriptmode.display.snapshot import JobSnapshot
 from scriptmode.errors import ScriptmodeError
 
 #: Size of a log that is searched for metrics before a card is shown: about a second's work.
 _MOST_LOG_BYTES = 5_000_000
 
 
-def query_snapshot(
-    name: str, platform: Platform, source_dir: str = ""
-) -> tuple[JobSnapshot, list[str], dict[str, str]]:
-    """Return a snapshot of a job, notes on what could not be queried, and the log locations of a failed job.
+def job_card(name: str, platform: Platform, source_dir: str = "") -> str:
+    """Return a job as HTML; its name and the reason if it cannot be described."""
+    try:
+        return _job_card(platform.describe(name), platform, source_dir)
+    except (ScriptmodeError, OSError, ValueError) as error:
+        # ValueError: a broken file in the job's directory. A notebook would show a traceback.
+        return html_card.render_unknown(name, f"{error}" or type(error).__name__)
 
-    Raises what `Platform.describe` raises; every other failure is a note.
-    """
+
+def _job_card(description: JobDescription, platform: Platform, source_dir: str) -> str:
+    """Return a described job as HTML, with notes on what could not be queried."""
+    name = description.name
     notes: list[str] = []
     log_locations: dict[str, str] = {}
 
@@ -38,7 +44,6 @@ def query_snapshot(
         except ScriptmodeError as error:
             notes.append(str(error))
 
-    description = platform.describe(name)
     collector = Collector(name)
     collector.set_description(description)
     collector.failure = find_failure(description, platform, source_dir)
@@ -59,7 +64,8 @@ def query_snapshot(
     if description.status is JobStatus.FAILED:
         with noted():
             log_locations = platform.log_locations(name)
-    return collector.snapshot(platform.clock.wall_time()), notes, log_locations
+    snapshot = collector.snapshot(platform.clock.wall_time())
+    return html_card.render_card(replace(snapshot, notes=(*snapshot.notes, *notes), log_locations=log_locations))
 
 
 def _large_log(description: JobDescription, platform: Platform) -> int:
