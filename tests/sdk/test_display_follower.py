@@ -100,19 +100,14 @@ def test_a_job_whose_platform_answers_only_log_events_is_followed():
 
 
 def test_a_job_of_the_cloud_is_followed_by_the_services_own_clock():
-    _, job = started(Life.completed(logs={"algo-1": [(100, "epoch 1")]}))
-    screen = Screen()
-    Follower("job-1", job.platform, TerminalView(screen)).run()
-    assert "epoch 1" in screen.getvalue()
-    assert "  Starting 1 min" in screen.frames[-1]
-
-
-def test_every_line_of_a_job_that_had_ended_is_searched_for_metrics():
     logs = {"algo-1": [(100, f"loss={number}") for number in range(100)]}
-    life = Life.completed(logs=logs)
-    fake, job = started(life, metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}])
+    fake, job = started(Life.completed(logs=logs), metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}])
+    screen, view = Screen(), Last()
+    Follower("job-1", job.platform, TerminalView(screen)).run()
+    assert "loss=99\n" in screen.getvalue()
+    assert "  Starting 1 min" in screen.frames[-1]
+    # Of a job that has ended every line is searched for metrics, too.
     fake.clock.advance(10_000)
-    view = Last()
     Follower("job-1", job.platform, view).run()
     assert [each.points for each in view.snapshot.metrics] == [tuple(map(float, range(100)))]
 
@@ -157,15 +152,7 @@ def test_a_line_that_is_written_in_pieces_is_shown_once_it_is_whole(monkeypatch)
 def test_of_two_jobs_in_one_terminal_one_has_the_panel_and_both_their_lines(monkeypatch):
     screen = Screen()
     monkeypatch.setattr(sys, "stdout", screen)
-
-    def first():
-        until(lambda: "job-1" in screen.getvalue())
-        other = threading.Thread(target=follow, args=("job-2", second()))
-        other.start()
-        until(lambda: "second 0\n" in screen.getvalue())
-        yield "first"
-        ended.set()
-        other.join()
+    ended = threading.Event()
 
     def second():
         yield "second 0"
@@ -174,40 +161,25 @@ def test_of_two_jobs_in_one_terminal_one_has_the_panel_and_both_their_lines(monk
     def follow(name, lines):
         display.follow_job(name, Job(lines, name), display.TERMINAL)
 
-    ended = threading.Event()
-    follow("job-1", first())
-    assert sys.stdout is screen
-    lines = seen(screen)
-    assert [line for line in lines if "second" in line] == [f"algo-1 | second {number}" for number in range(50)]
-    assert lines.count("algo-1 | first") == 1
-    assert not [line for line in lines if line.startswith("\u2500\u2500")]
-    assert "\u2500 job-2" not in screen.getvalue()
-
-
-def test_lines_of_a_job_go_on_after_the_end_of_the_view_that_took_them(monkeypatch):
-    screen = Screen()
-    monkeypatch.setattr(sys, "stdout", screen)
-    ended = threading.Event()
-
-    def second():
-        yield "before"
-        assert ended.wait(20)
-        yield "after"
-
-    other = threading.Thread(target=lambda: display.follow_job("job-2", Job(second(), "job-2"), display.TERMINAL))
+    other = threading.Thread(target=follow, args=("job-2", second()))
 
     def first():
+        until(lambda: "job-1" in screen.getvalue())
         other.start()
-        until(lambda: "before\n" in screen.getvalue())
+        until(lambda: "second 0\n" in screen.getvalue())
         yield "first"
 
-    display.follow_job("job-1", Job(first()), display.TERMINAL)
+    follow("job-1", first())
+    assert sys.stdout is screen
+    # The lines go on after the end of the view that took them, and the next job has the terminal to itself.
     ended.set()
     other.join()
-    assert seen(screen)[-1].endswith("| after")
-    # The next one has the terminal to itself again.
-    display.follow_job("job-3", Job(["third"], "job-3"), display.TERMINAL)
-    assert "algo-1 | third" in seen(screen)
+    follow("job-3", ["third"])
+    lines = seen(screen)
+    assert [line for line in lines if "second" in line] == [f"algo-1 | second {number}" for number in range(50)]
+    assert (lines.count("algo-1 | first"), lines.count("algo-1 | third")) == (1, 1)
+    assert not [line for line in lines if line.startswith("\u2500\u2500")]
+    assert "\u2500 job-2" not in screen.getvalue()
     # Which a view alone tells: of an expression that is none.
     assert screen.getvalue().count("scriptmode: metric 'broken'") == 2
 
