@@ -424,9 +424,9 @@ class TrainingJob:
         log_lines.left_running(self.name, queue_position(self.platform, self.name))
 
     def _repr_html_(self) -> str:
-        from scriptmode import display
+        from scriptmode.display.job_card import job_card
 
-        return display.job_card(self.name, self.platform, self._source_dir)
+        return job_card(self.name, self.platform, self._source_dir)
 
     def wait(self, timeout: float | None = None, *, poll: float | None = None, logs: object = None) -> dict[str, Any]:
         """Wait until the job has ended.

@@ -40,13 +40,13 @@ class Last:
     """A view that keeps what it was given last."""
 
     def __init__(self):
-        self.frame = None
+        self.snapshot = None
 
     def session(self):
         return nullcontext()
 
-    def draw(self, frame):
-        self.frame = frame
+    def draw(self, snapshot, events):
+        self.snapshot = snapshot
 
     close = draw
 
@@ -63,6 +63,7 @@ class Job(RecordingPlatform):
     def log_events(self, name, *, follow, on_description=None):
         on_description(replace(self.describe(name), status=JobStatus.IN_PROGRESS, secondary="Training"))
         yield from (LogEvent("algo-1", line) for line in self._lines)
+        on_description(self.describe(name))
 
     def progress(self, name):
         self.looks += 1

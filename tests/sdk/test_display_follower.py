@@ -45,9 +45,9 @@ def test_a_line_without_an_end_is_shown_while_it_is_written():
     Follower("job-1", Writing(["over loss=0.25"]), view).run()
     assert "1 of many" not in screen.getvalue()
     assert screen.frames[-1].count(" all of many loss=0.25\n") == 1
-    (loss,) = view.frame.snapshot.metrics
-    assert (loss.count, loss.last) == (1, 0.25)
-    assert view.frame.snapshot.hosts[0].line == "over loss=0.25"
+    (loss,) = view.snapshot.metrics
+    assert (loss.points, loss.last) == ((0.25,), 0.25)
+    assert view.snapshot.hosts[0].line == "over loss=0.25"
 
 
 class OddProgress(Job):
@@ -78,24 +78,9 @@ class Gone(Screen):
         raise BrokenPipeError
 
 
-class Broken(Last):
-    def draw(self, frame):
-        raise BrokenPipeError
-
-
-def silence():
-    until(lambda: False)
-    yield "never"
-
-
-@pytest.mark.parametrize(
-    ("lines", "view"),
-    [(repeat("line"), TerminalView(Gone())), (silence(), Broken())],
-    ids=["a terminal", "a view of a silent job"],
-)
-def test_a_view_that_goes_away_ends_the_following(lines, view):
+def test_a_terminal_that_goes_away_ends_the_following():
     with pytest.raises(BrokenPipeError):
-        Follower("job-1", Job(lines), view).run()
+        Follower("job-1", Job(repeat("line")), TerminalView(Gone())).run()
 
 
 def test_a_job_whose_platform_answers_only_log_events_is_followed():
@@ -115,21 +100,16 @@ def test_a_job_whose_platform_answers_only_log_events_is_followed():
 
 
 def test_a_job_of_the_cloud_is_followed_by_the_services_own_clock():
-    _, job = started(Life.completed(logs={"algo-1": [(100, "epoch 1")]}))
-    screen = Screen()
+    logs = {"algo-1": [(100, f"loss={number}") for number in range(100)]}
+    fake, job = started(Life.completed(logs=logs), metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}])
+    screen, view = Screen(), Last()
     Follower("job-1", job.platform, TerminalView(screen)).run()
-    assert "epoch 1" in screen.getvalue()
+    assert "loss=99\n" in screen.getvalue()
     assert "  Starting 1 min" in screen.frames[-1]
-
-
-def test_every_line_of_a_job_that_had_ended_is_searched_for_metrics():
-    logs = {"algo-1": [(100, f"loss={number}") for number in range(6000)]}
-    life = Life.completed(logs=logs)
-    fake, job = started(life, metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}])
+    # Of a job that has ended every line is searched for metrics, too.
     fake.clock.advance(10_000)
-    view = Last()
     Follower("job-1", job.platform, view).run()
-    assert [each.count for each in view.frame.snapshot.metrics] == [6000]
+    assert [each.points for each in view.snapshot.metrics] == [tuple(map(float, range(100)))]
 
 
 def test_what_the_program_says_into_a_file_stays_there(monkeypatch):
@@ -172,15 +152,7 @@ def test_a_line_that_is_written_in_pieces_is_shown_once_it_is_whole(monkeypatch)
 def test_of_two_jobs_in_one_terminal_one_has_the_panel_and_both_their_lines(monkeypatch):
     screen = Screen()
     monkeypatch.setattr(sys, "stdout", screen)
-
-    def first():
-        until(lambda: "job-1" in screen.getvalue())
-        other = threading.Thread(target=follow, args=("job-2", second()))
-        other.start()
-        until(lambda: "second 0\n" in screen.getvalue())
-        yield "first"
-        ended.set()
-        other.join()
+    ended = threading.Event()
 
     def second():
         yield "second 0"
@@ -189,40 +161,25 @@ def test_of_two_jobs_in_one_terminal_one_has_the_panel_and_both_their_lines(monk
     def follow(name, lines):
         display.follow_job(name, Job(lines, name), display.TERMINAL)
 
-    ended = threading.Event()
-    follow("job-1", first())
-    assert sys.stdout is screen
-    lines = seen(screen)
-    assert [line for line in lines if "second" in line] == [f"algo-1 | second {number}" for number in range(50)]
-    assert lines.count("algo-1 | first") == 1
-    assert not [line for line in lines if line.startswith("\u2500\u2500")]
-    assert "\u2500 job-2" not in screen.getvalue()
-
-
-def test_lines_of_a_job_go_on_after_the_end_of_the_view_that_took_them(monkeypatch):
-    screen = Screen()
-    monkeypatch.setattr(sys, "stdout", screen)
-    ended = threading.Event()
-
-    def second():
-        yield "before"
-        assert ended.wait(20)
-        yield "after"
-
-    other = threading.Thread(target=lambda: display.follow_job("job-2", Job(second(), "job-2"), display.TERMINAL))
+    other = threading.Thread(target=follow, args=("job-2", second()))
 
     def first():
+        until(lambda: "job-1" in screen.getvalue())
         other.start()
-        until(lambda: "before\n" in screen.getvalue())
+        until(lambda: "second 0\n" in screen.getvalue())
         yield "first"
 
-    display.follow_job("job-1", Job(first()), display.TERMINAL)
+    follow("job-1", first())
+    assert sys.stdout is screen
+    # The lines go on after the end of the view that took them, and the next job has the terminal to itself.
     ended.set()
     other.join()
-    assert seen(screen)[-1].endswith("| after")
-    # The next one has the terminal to itself again.
-    display.follow_job("job-3", Job(["third"], "job-3"), display.TERMINAL)
-    assert "algo-1 | third" in seen(screen)
+    follow("job-3", ["third"])
+    lines = seen(screen)
+    assert [line for line in lines if "second" in line] == [f"algo-1 | second {number}" for number in range(50)]
+    assert (lines.count("algo-1 | first"), lines.count("algo-1 | third")) == (1, 1)
+    assert not [line for line in lines if line.startswith("\u2500\u2500")]
+    assert "\u2500 job-2" not in screen.getvalue()
     # Which a view alone tells: of an expression that is none.
     assert screen.getvalue().count("scriptmode: metric 'broken'") == 2
 

@@ -7,10 +7,9 @@ import pytest
 from scriptmode.core.request.parse import parse_description
 from scriptmode.core.spec.service_values import ChannelProgress, HostActivity, LogEvent
 from scriptmode.display import html_card
-from scriptmode.display.collector import ChannelRates, Collector
-from scriptmode.display.formatting import format_channel
+from scriptmode.display.collector import Collector
 from scriptmode.display.snapshot import create_snapshot
-from scriptmode.display.status_panel import StatusPanel
+from scriptmode.display.status_panel import panel_rows
 
 NOW = datetime(2026, 1, 31, 12, 0, 30, tzinfo=timezone.utc)
 METRICS = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}, {"Name": "validation:accuracy", "Regex": "acc=([0-9.]+)"}]
@@ -43,14 +42,13 @@ def collected(lines=(), **fields):
     return collector
 
 
-def rows(view, columns, room, **panel):
-    return [row.plain for row in StatusPanel(columns, **panel).rows(view, room)]
+def rows(view, columns, room):
+    return [row.plain for row in panel_rows(view, columns, room)]
 
 
 def test_a_description_tells_history_time_and_hosts():
     view = create_snapshot(parse_description(described()), NOW)
-    stays = [(stay.status, stay.seconds) for stay in view.history]
-    assert stays == [("Starting", 2), ("Downloading", 8), ("Training", 20)]
+    assert view.history == ("Starting 2.0 s", "Downloading 8.0 s", "Training 20 s")
     assert (view.elapsed, view.instances, view.ended) == (30, "2 x local_process", False)
     assert view.commands() == ("scriptmode logs -f job-1", "scriptmode stop job-1")
     ended = described(status="Stopped", LastModifiedTime=NOW, CheckpointConfig={"S3Uri": "s3://b/c"})
@@ -69,7 +67,7 @@ def test_a_line_that_has_not_ended_is_the_hosts_line_without_control_sequences()
     collector = collected([("algo-1", "one"), ("algo-2", "two")])
     collector.set_activity(writing(algo_1="\x1b[2J\r 10%\x1b]0;title\x07\r\x1b[31m 20%\x1b[0m", algo_2="  \r  "))
     assert [each.line for each in collector.snapshot(NOW).hosts] == ["20%", "two"]
-    assert ">20%<" in html_card.render_card(collector.snapshot(NOW), log_locations={})
+    assert ">20%<" in html_card.render_card(collector.snapshot(NOW))
     collector.add_event(LogEvent("algo-1", " 10%\r 20%\rdone"))
     collector.set_activity(writing(algo_1="", algo_2=""))
     assert [each.line for each in collector.snapshot(NOW).hosts] == ["done", "two"]
@@ -80,21 +78,21 @@ def test_a_line_that_has_not_ended_is_the_hosts_line_without_control_sequences()
 def test_the_values_of_a_line_that_has_not_ended_are_replaced_by_those_of_the_ended_line():
     def losses():
         (loss,) = collector.snapshot(NOW).metrics
-        return loss.count, loss.last, loss.points
+        return loss.last, loss.points
 
     collector = collected([("algo-1", "loss=9")])
     for line in ("\rloss=8", "\rloss=8", "\rloss=8\rloss=7", "\rloss=7\r     \r"):
         collector.set_activity(writing(algo_1=line))
-    assert losses() == (1, 7.0, (9.0,))
+    assert losses() == (7.0, (9.0,))
     collector.add_event(LogEvent("algo-1", "loss=8\rloss=7\rloss=6"))
-    assert losses() == (2, 6.0, (9.0, 6.0))
+    assert losses() == (6.0, (9.0, 6.0))
     collector = collected()
     for line in ("\rloss=8", "\rloss=8", "\rloss=8\rloss=7"):
         collector.set_activity(writing(algo_1=line))
-    assert losses() == (2, 7.0, (8.0, 7.0))
+    assert losses() == (7.0, (8.0, 7.0))
     collector = collected()
     collector.set_activity(writing(algo_2="\r1/9 loss=4", algo_1="\r1/9 loss=3"))
-    assert losses() == (1, 3.0, (3.0,))
+    assert losses() == (3.0, (3.0,))
 
 
 LOSSES = [("algo-2", "loss=9"), ("algo-1", "loss=2 acc=0.5"), ("algo-2", "loss=8"), ("algo-1", "loss=1")]
@@ -102,58 +100,43 @@ LOSSES = [("algo-2", "loss=9"), ("algo-1", "loss=2 acc=0.5"), ("algo-2", "loss=8
 
 def test_a_metric_of_several_hosts_shows_the_first_host_with_its_name():
     view = collected(LOSSES).snapshot(NOW)
-    found = [(each.name, each.count, each.last, each.points, each.host) for each in view.metrics]
-    assert found == [("loss", 2, 1.0, (2.0, 1.0), "algo-1"), ("validation:accuracy", 1, 0.5, (0.5,), "")]
+    found = [(each.name, each.last, each.points, each.host) for each in view.metrics]
+    assert found == [("loss", 1.0, (2.0, 1.0), "algo-1"), ("validation:accuracy", 0.5, (0.5,), "")]
     (row,) = [row for row in rows(view, 80, 30) if row.startswith("  loss")]
     assert row.split() == ["loss", "1", "\u2588\u2581", "algo-1"]
-    # In a small terminal the host's name gives way to the curve.
-    (row,) = [row for row in rows(view, 31, 30) if row.startswith("  loss")]
-    assert row.rstrip() == "  loss         1 █▁"
-    assert "<b>loss</b> of algo-1" in html_card.render_card(view, log_locations={})
+    assert "<b>loss of algo-1</b>" in html_card.render_card(view)
     (loss,) = collected([*LOSSES[:1], ("algo-2", "loss=.")]).snapshot(NOW).metrics
-    assert (loss.count, loss.last, loss.host) == (1, 9.0, "")
+    assert (loss.last, loss.host) == (9.0, "")
 
 
-def test_a_rate_is_that_of_the_last_seconds():
-    rates = ChannelRates()
-    for second in range(30):
-        # Fast at first, then 10 bytes a second.
-        done = 10_000 + 10 * second if second else 0
-        rates.add([ChannelProgress("train", "File", done, 20_000)], float(second))
-    (data,) = rates.statuses()
-    assert data.rate == pytest.approx(10)
-    assert data.left == pytest.approx((20_000 - data.progress.done) / 10)
-    assert rates.statuses(over=True)[0].rate is None
+def staged(*samples, mode="File", **fields):
+    """What a view says of a channel of which so many of 20,000 bytes had arrived at these seconds."""
+    collector = collected(**fields)
+    for second, done in samples:
+        collector.add_progress([ChannelProgress("train", mode, done, 20_000)], float(second))
+    (row,) = collector.snapshot(NOW).channels
+    return row.text.partition("%)")[2]
 
 
-def test_a_rate_is_an_average_over_steps():
-    rates = ChannelRates()
-    for second in range(60):
-        rates.add([ChannelProgress("train", "File", 40 * (second // 2), 20_000)], float(second))
-    assert rates.statuses()[0].rate == pytest.approx(20, rel=0.1)
-
-
-def test_the_rate_that_fails_a_download_is_shown_below_it():
-    rates = ChannelRates()
-    for second in range(8):
-        channels = [ChannelProgress("train", "File", second, 20), ChannelProgress("pipe", "Pipe", second)]
-        rates.add(channels, float(second))
-    assert [format_channel(each) for each in rates.statuses()] == [
-        "staged 7 of 20 bytes (35%), 1 bytes/s (a download of less than 1.0 kB/s fails), 13 s left",
-        "streamed 7 bytes, 1 bytes/s",
-    ]
-
-
-def test_a_rate_needs_some_time_and_a_complete_channel_has_none():
-    rates = ChannelRates()
-    rates.add([ChannelProgress("train", "File", 5, 10), ChannelProgress("eval", "File", 0, 10)], 0.0)
-    rates.add([ChannelProgress("train", "File", 6, 10), ChannelProgress("eval", "File", 0, 10)], 0.1)
-    assert [each.rate for each in rates.statuses()] == [None, None]
-    rates.add([ChannelProgress("train", "File", 10, 10), ChannelProgress("eval", "File", 0, 10)], 5.0)
-    assert [(each.rate, each.left) for each in rates.statuses()] == [(None, None), (0.0, None)]
-    # It may be read again.
-    rates.add([ChannelProgress("train", "File", 3, 10), ChannelProgress("eval", "File", 0, 10)], 6.0)
-    assert [(each.rate, each.left) for each in rates.statuses()] == [(0.0, None), (0.0, None)]
+@pytest.mark.parametrize(
+    ("samples", "said"),
+    [
+        # Fast at first, then 100 bytes a second.
+        pytest.param(
+            [(n, 10_000 + 100 * n if n else 0) for n in range(30)], "100 bytes/s{}, 1 min 11 s left", id="last"
+        ),
+        pytest.param([(n, 40 * (n // 2)) for n in range(61)], "22 bytes/s{}, 14 min 21 s left", id="steps"),
+        pytest.param([(0, 5), (0.1, 6)], "", id="too early"),
+        pytest.param([(0, 5), (5, 20_000)], "", id="complete"),
+        pytest.param([(0, 20_000), (5, 3)], "0 bytes/s{}", id="read again"),
+        pytest.param([(0, 0), (5, 10_000)], "2.0 kB/s, 5.0 s left", id="fast"),
+    ],
+)
+def test_a_rate_is_that_of_the_last_seconds(samples, said):
+    limit = " (a download of less than 1.0 kB/s fails)"
+    assert staged(*samples) == (said and ", " + said.format(limit))
+    assert staged(*samples, mode="Pipe") == (said and ", " + said.format(""))
+    assert staged(*samples, status="Stopped") == ""
 
 
 def full(hosts=2):
@@ -173,14 +156,14 @@ def test_the_panel_shows_everything_where_there_is_room():
     assert said[0].startswith("── Training 30 s ── job-1 ──")
     assert said[1:4] == [
         "  Starting 2.0 s \u203a Downloading 8.0 s \u203a Training 20 s",
-        "  train staged 1.2 of 4.0 GB (30%), 100.0 MB/s, 28 s left",
+        "  train staged 1.2 GB of 4.0 GB (30%), 100.0 MB/s, 28 s left",
         "  stream streamed 3.0 GB, epoch 2, 0 bytes/s",
     ]
     assert [line.split()[:2] for line in said[4:6]] == [["loss", "0.002"], ["validation:accuracy", "0.996"]]
     assert all(line.endswith(" algo-1") for line in said[4:6])
     assert said[6:] == [
         "  algo-1 chief · step 498: loss=0.0020 acc=0.996 图",
-        "  algo-2       · step 499: loss=0.0020 acc=0.998 图",
+        "  algo-2 · step 499: loss=0.0020 acc=0.998 图",
     ]
 
 
@@ -196,25 +179,20 @@ def doing(**usage):
     return collector.snapshot(NOW)
 
 
-def test_hosts_have_their_resources_in_columns_and_say_if_they_are_silent():
-    assert rows(doing(), 78, 12)[-2:] == [
-        "  algo-1  chief, worker CPU 99%  1.3 GB · no output for 12 s · loading",
-        "  algo-10                CPU 7% 85.1 MB · up",
+def test_hosts_have_their_resources_and_say_if_they_are_silent():
+    assert rows(doing(gpu_percent=87.0, gpu_memory_bytes=10_000_000_000), 100, 12)[-2:] == [
+        "  algo-1  chief, worker · CPU 99%, 1.3 GB, GPU 87%, 10.0 GB · no output for 12 s · loading",
+        "  algo-10 CPU 7%, 85.1 MB · up",
     ]
-    (row, _) = rows(doing(gpu_percent=87.0, gpu_memory_bytes=10_000_000_000), 100, 12)[-2:]
-    assert row == "  algo-1  chief, worker CPU 99%  1.3 GB GPU 87% 10.0 GB · no output for 12 s · loading"
-    card = html_card.render_card(doing(gpu_percent=87.0), log_locations={})
+    card = html_card.render_card(doing(gpu_percent=87.0))
     assert ">chief, worker \u00b7 CPU 99%, 1.3 GB, GPU 87% \u00b7 no output for 12 s<" in card
-    assert rows(doing(), 50, 12)[-2:] == [
-        "  algo-1  chief, worker · no output for 12 s · lo…",
-        "  algo-10               · up",
-    ]
+    assert rows(doing(), 40, 12)[-2] == "  algo-1  chief, worker · CPU 99%, 1.3 …"
 
 
 @pytest.mark.parametrize("columns", [1, 2, 5, 18, 38, 78, 198])
 @pytest.mark.parametrize("room", [0, 1, 2, 6, 12, 30])
 def test_the_panel_never_takes_more_room_than_there_is(columns, room):
-    drawn = StatusPanel(columns).rows(full(hosts=100), room)
+    drawn = panel_rows(full(hosts=100), columns, room)
     assert 1 <= len(drawn) <= max(1, room)
     assert all(row.cell_len <= columns and "\n" not in row.plain for row in drawn)
 
@@ -236,22 +214,14 @@ def test_of_many_hosts_as_many_are_shown_as_fit_and_what_fits_nowhere_is_counted
     assert [line.strip() for line in said[2:]] == ["2 channels", "2 metrics", "100 hosts"]
 
 
-def test_the_last_status_is_kept_where_the_history_is_too_long():
-    (history,) = [row for row in rows(full(), 30, 2) if "Training 20 s" in row]
-    assert history.startswith("…")
-
-
-def test_the_card_of_an_ended_job_has_a_bar_of_its_history_and_offers_the_plot_and_the_model():
-    running = html_card.render_card(collected().snapshot(NOW), log_locations={})
-    bar = 'title="Training 20 s"'
+def test_the_card_of_an_ended_job_offers_the_plot_and_the_model():
+    running = html_card.render_card(collected().snapshot(NOW))
     assert "Training 20 s" in running
-    assert bar not in running
     assert "job.plot()" not in running
     assert "job.model" not in running
     artifacts = {"S3ModelArtifacts": "s3://b/model.tar.gz"}
     ended = collected(LOSSES, status="Completed", LastModifiedTime=NOW, ModelArtifacts=artifacts).snapshot(NOW)
-    completed = html_card.render_card(ended, log_locations={})
-    assert bar in completed
+    completed = html_card.render_card(ended)
     assert (
         completed.index(">job.plot()<") < completed.index(">job.model<") < completed.index("scriptmode model download")
     )

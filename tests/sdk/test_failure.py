@@ -129,7 +129,7 @@ def test_the_command_reports_the_recorded_exit_code_and_every_field(capsys):
 
 def test_the_card_shows_the_cause_the_hint_and_the_traceback_and_names_the_host():
     snapshot = create_snapshot(parse_description(DESCRIPTION), None, failure=KILLED)
-    html = html_card.render_card(snapshot, log_locations={})
+    html = html_card.render_card(snapshot)
     assert "<b>algo-2, worker: killed by SIGKILL</b>" in html
     assert "Use &lt;less&gt; memory\nthe end</pre>" in html
     assert snapshot.commands()[0] == "scriptmode logs job-1 --host algo-2"

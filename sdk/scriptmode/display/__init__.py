@@ -1,8 +1,8 @@
 """The live view of a training job, in a terminal or a notebook; plain lines elsewhere; and the card of a job.
 
 Not public: `TrainingJob.wait`, ``scriptmode logs -f`` and a notebook's display of a job call `choose_view`,
-`follow_job` and `job_card`. `Follower` and `query_snapshot` observe a job as a `JobSnapshot`, a value that knows none
-of those that draw it: `TerminalView`, `NotebookView` and the HTML card.
+`follow_job` and `job_card`. `Follower` and `job_card` observe a job as a `JobSnapshot`, a value that knows none of
+those that draw it: `TerminalView`, `NotebookView` and the HTML card.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from typing import TextIO
 from scriptmode.core.handle import log_lines
 from scriptmode.core.handle.log_filter import ALL_LINES, LogFilter, filtered_events
 from scriptmode.core.platforms.base import Platform
-from scriptmode.errors import ScriptmodeError, SpecError, invalid
+from scriptmode.errors import SpecError, invalid
 
 #: Environment variable with the default view, ``plain`` or ``live``, of calls without ``live``.
 VIEW_VARIABLE = "SCRIPTMODE_VIEW"
+_CHOICES = {"": None, "plain": False, "live": True}
 PLAIN, TERMINAL, NOTEBOOK = "plain", "terminal", "notebook"
 #: Held while a live view is in the terminal: two would erase each other's rows.
 _terminal_lock = Lock()
@@ -35,11 +36,10 @@ def choose_view(live: bool | None, stream: TextIO | None = None, environ: Mappin
     variables = os.environ if environ is None else environ
     if live is None:
         requested = variables.get(VIEW_VARIABLE, "")
-        if requested not in ("", "plain", "live"):
-            raise SpecError(
-                f"the environment variable {VIEW_VARIABLE} is {requested!r}", advice="set it to plain or live"
-            )
-        live = {"plain": False, "live": True}.get(requested)
+        if requested not in _CHOICES:
+            what = f"the environment variable {VIEW_VARIABLE} is {requested!r}"
+            raise SpecError(what, advice="set it to plain or live")
+        live = _CHOICES[requested]
     elif not isinstance(live, bool):
         raise invalid("live", f"is {live!r}", "give True, False, or None to decide by the output")
     if live is False:
@@ -66,34 +66,21 @@ def follow_job(
 
     In a terminal where another job is already followed, this job's lines scroll above that job's panel.
     """
-    if which == NOTEBOOK:
-        from scriptmode.display.follower import Follower
-        from scriptmode.display.notebook_view import NotebookView
-
-        Follower(name, platform, NotebookView(name, platform), source_dir, log_filter).run()
-        return True
-    if which == TERMINAL and _terminal_lock.acquire(blocking=False):
-        try:
-            from scriptmode.display.follower import Follower
-            from scriptmode.display.terminal_view import TerminalView
-
-            Follower(name, platform, TerminalView(sys.stdout), log_filter=log_filter).run()
-        finally:
-            _terminal_lock.release()
-    else:
+    if which == PLAIN or (which == TERMINAL and not _terminal_lock.acquire(blocking=False)):
         statuses = log_lines.StatusLines()
         log_lines.show(filtered_events(platform, name, log_filter, follow=True, on_description=statuses))
-    return False
+        return False
+    from scriptmode.display.follower import Follower
 
+    if which == NOTEBOOK:
+        from scriptmode.display.notebook_view import NotebookView
 
-def job_card(name: str, platform: Platform, source_dir: str = "") -> str:
-    """Return a job as HTML; its name and the reason if it cannot be described."""
-    from scriptmode.display import html_card
-    from scriptmode.display.snapshot_query import query_snapshot
-
+        Follower(name, platform, NotebookView(platform), source_dir, log_filter).run()
+        return True
     try:
-        snapshot, notes, log_locations = query_snapshot(name, platform, source_dir)
-    except (ScriptmodeError, OSError, ValueError) as error:
-        # ValueError: a broken file in the job's directory. A notebook would show a traceback.
-        return html_card.render_unknown(name, f"{error}" or type(error).__name__)
-    return html_card.render_card(snapshot, notes=notes, log_locations=log_locations)
+        from scriptmode.display.terminal_view import TerminalView
+
+        Follower(name, platform, TerminalView(sys.stdout), log_filter=log_filter).run()
+    finally:
+        _terminal_lock.release()
+    return False

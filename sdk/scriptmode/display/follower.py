@@ -3,22 +3,21 @@
 Two threads share one queue of log lines::
 
     caller's thread   platform.log_events -> _pending                    until the log ends
-    drawing thread    _pending -> Collector -> Frame -> LiveView.draw    every DRAW_SECONDS, until _finished
+    drawing thread    _pending -> Collector -> JobSnapshot -> LiveView.draw    every DRAW_SECONDS, until _finished
 
-The caller's thread reads, so that Ctrl-C interrupts the reading. It also draws when `_MOST_PENDING` lines or
-`_MOST_PENDING_CHARACTERS` characters wait, which bounds the queue and slows the reading of a long old log down to the
-speed of the terminal. Frames are made and drawn under one lock. An error of the drawing thread is stored, interrupts
-the caller's thread, and is raised there. At the end, or after an error, `LiveView.close` draws the last frame.
+The caller's thread reads, so that Ctrl-C interrupts the reading. It also draws when `_MOST_PENDING`
+characters wait, which bounds the queue and slows the reading of a long old log down to the speed of the terminal.
+Snapshots are made and drawn under one lock. An error of the drawing thread is stored, and raised in the caller's thread
+at the next line or the end. At the end, or after an error, `LiveView.close` draws the last snapshot.
 """
 
 from __future__ import annotations
 
 import time
-from _thread import interrupt_main
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from threading import Event, Lock, Thread, current_thread, main_thread
+from threading import Event, Lock, Thread
 from typing import Protocol
 
 from scriptmode.core.handle.activity import find_activity
@@ -29,18 +28,13 @@ from scriptmode.core.spec.job_description import JobDescription
 from scriptmode.core.spec.job_request import JobRequest
 from scriptmode.core.spec.service_values import HostActivity, LogEvent
 from scriptmode.display.collector import Collector
-from scriptmode.display.snapshot import Frame
+from scriptmode.display.snapshot import JobSnapshot
 from scriptmode.errors import ScriptmodeError
 
 #: Seconds between two drawings.
 DRAW_SECONDS = 0.5
-#: Number of lines that wait for one drawing at most.
-_MOST_PENDING = 5000
-#: Number of characters that wait for one drawing at most: lines may be long.
-_MOST_PENDING_CHARACTERS = 8 * 1024 * 1024
-#: Seconds for which the reader waits for more lines, and the number of lines in that time from which on it reads an
-#: old log, and does not wait.
-_GATHER_SECONDS, _BACKLOG_LINES = 0.2, 2000
+#: Number of characters that wait for one drawing at most, and those that each line counts beside its own.
+_MOST_PENDING, _LINE = 8 * 1024 * 1024, 1024
 
 
 class LiveView(Protocol):
@@ -49,10 +43,10 @@ class LiveView(Protocol):
     def session(self) -> AbstractContextManager[None]:
         """Return a context that is active while the job is followed."""
 
-    def draw(self, frame: Frame) -> None:
-        """Draw what is new."""
+    def draw(self, snapshot: JobSnapshot, events: Sequence[LogEvent]) -> None:
+        """Draw a job's state, and the lines that are new since the last drawing."""
 
-    def close(self, frame: Frame) -> None:
+    def close(self, snapshot: JobSnapshot, events: Sequence[LogEvent]) -> None:
         """Draw the final state."""
 
 
@@ -73,14 +67,10 @@ class Follower:
         self._drawing = Lock()
         self._finished = Event()
         self._draw_error: BaseException | None = None
-        #: Whether the caller's thread is reading and can be interrupted; changed and used under its lock.
-        self._interruptible, self._interrupt_lock = False, Lock()
-        self._knows_roles = False
-        #: What the hosts do, if it was queried since the last frame.
+        #: What the hosts do, if it was queried since the last drawing.
         self._activity: Mapping[str, HostActivity] | None = None
         #: Characters read since the caller's thread drew; the drawing thread may have drawn some of them.
         self._characters = 0
-        self._waited, self._read_lines = time.monotonic(), 0
 
     def run(self) -> None:
         """Follow the job until it ends; an interrupt or an error leaves the view in its state at that time."""
@@ -88,61 +78,30 @@ class Follower:
         with self._view.session():
             try:
                 drawer.start()
-                self._follow()
-            except KeyboardInterrupt:
-                # From the drawing thread if it failed, else from the user.
-                if self._draw_error is None:
-                    raise
+                self._read()
             finally:
-                self._close(drawer)
+                self._finished.set()
+                try:
+                    drawer.join()
+                    self._query()
+                finally:
+                    self._view.close(*self._next())
         if self._draw_error is not None:
             raise self._draw_error
-
-    def _follow(self) -> None:
-        # Only the main thread can be interrupted; another thread sees the error of drawing at the next line.
-        self._interruptible = current_thread() is main_thread()
-        try:
-            self._read()
-            if self._description is None or not self._description.has_ended:
-                with suppress(ScriptmodeError):
-                    self._set_description(self._platform.describe(self._name))
-        finally:
-            with self._interrupt_lock:
-                self._interruptible = False
-
-    def _close(self, drawer: Thread) -> None:
-        self._finished.set()
-        try:
-            drawer.join()
-            with suppress(ScriptmodeError):
-                self._query()
-        finally:
-            self._view.close(self._frame())
 
     def _read(self) -> None:
         # The metric definitions must be known before the first line: an ended job's log comes before a description.
         with suppress(ScriptmodeError):
             self._set_description(self._platform.describe(self._name))
-        events = self._platform.log_events(self._name, follow=True, on_description=self._set_description)
-        for event in events:
+        for event in self._platform.log_events(self._name, follow=True, on_description=self._set_description):
             # A deque needs no lock; the expensive work is done by the drawing thread, for many lines at once.
             self._pending.append(event)
-            self._characters += len(event.message)
-            if len(self._pending) >= _MOST_PENDING or self._characters >= _MOST_PENDING_CHARACTERS:
+            self._characters += len(event.message) + _LINE
+            if self._characters >= _MOST_PENDING:
                 self._characters = 0
                 self._draw()
             if self._draw_error is not None:
-                raise self._draw_error
-            self._wait_for_more()
-
-    def _wait_for_more(self) -> None:
-        """Wait for more lines if they come one by one: to wake up for each costs more than to process it."""
-        self._read_lines += 1
-        if time.monotonic() - self._waited < _GATHER_SECONDS:
-            return
-        if self._read_lines < _BACKLOG_LINES:
-            time.sleep(_GATHER_SECONDS)
-        self._waited, self._read_lines = time.monotonic(), 0
+                return
 
     def _set_description(self, description: JobDescription) -> None:
         self._description = description
@@ -150,52 +109,46 @@ class Follower:
     def _keep_drawing(self) -> None:
         try:
             while not self._finished.wait(DRAW_SECONDS):
-                with suppress(ScriptmodeError):
-                    self._query()
+                self._query()
                 self._draw()
         except BaseException as error:  # noqa: BLE001 - raised where the job is followed
             self._draw_error = error
-            with self._interrupt_lock:
-                if self._interruptible:
-                    interrupt_main()
 
     def _query(self) -> None:
-        """Query what the log does not have: progress of the channels, activity and roles of the hosts."""
-        self._collector.add_progress(self._platform.progress(self._name), time.monotonic())
-        if self._description is not None:
-            self._activity = find_activity(self._description, self._platform)
-        if self._description is not None and not self._knows_roles:
-            self._knows_roles = True
-            self._collector.roles = find_roles(self._description.job)
+        """Query what the log does not have: progress of the channels, and activity of the hosts."""
+        with suppress(ScriptmodeError):
+            self._collector.add_progress(self._platform.progress(self._name), time.monotonic())
+            if self._description is not None:
+                self._activity = find_activity(self._description, self._platform)
 
     def _draw(self) -> None:
         with self._drawing:
-            self._view.draw(self._frame())
+            self._view.draw(*self._next())
 
-    def _frame(self) -> Frame:
-        """Create a frame of what has come since the last one; the caller holds the lock, or the thread has ended."""
-        if self._description is not None and self._description is not self._collector.description:
-            # First: it defines the metrics in the lines.
-            self._collector.set_description(self._description)
-            self._collector.failure = find_failure(self._description, self._platform, self._source_dir)
+    def _next(self) -> tuple[JobSnapshot, list[LogEvent]]:
+        """Return a snapshot and the lines since the last one; the caller holds the lock, or the thread has ended."""
+        collector = self._collector
+        if self._description is not None and self._description is not collector.description:
+            if collector.description is None:
+                collector.roles = find_roles(self._description.job)
+            # Before the lines: it defines the metrics in them.
+            collector.set_description(self._description)
+            collector.failure = find_failure(self._description, self._platform, self._source_dir)
         events = [self._pending.popleft() for _ in range(len(self._pending))]
         for event in events:
-            self._collector.add_event(event)
+            collector.add_event(event)
         if self._activity is not None:
             # After the lines that the hosts ended before it was queried.
-            self._collector.set_activity(self._activity)
+            collector.set_activity(self._activity)
             self._activity = None
-        messages, self._collector.problems = self._collector.problems, []
-        shown = list(filter(self._selector.takes, events))
-        return Frame(self._collector.snapshot(self._platform.clock.wall_time()), shown, messages)
+        return collector.snapshot(self._platform.clock.wall_time()), list(filter(self._selector.takes, events))
 
 
 def find_roles(job: JobRequest) -> dict[str, str]:
     """Return each host's role by its name; nothing if they cannot be found."""
     from scriptmode.planning.role_query import job_roles
 
-    try:
+    # A description may lack fields. An error in what is only displayed must not end the following.
+    with suppress(ScriptmodeError, OSError, LookupError, ValueError):
         return job_roles(job)
-    except (ScriptmodeError, OSError, LookupError, ValueError):
-        # A description may lack fields. An error in what is only displayed must not end the following.
-        return {}
+    return {}

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from datetime import datetime, timezone
-from html import escape
 from typing import Any
 
 from scriptmode.core.text.messages import format_duration
 from scriptmode.core.text.terminal_text import align_columns, escape_unprintable
 
-#: Number of jobs that are displayed.
-_MOST_JOBS = 40
 #: Seconds of the units of an age, from the largest; an age is shown in the largest unit of which there are two.
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 _MOST_METRIC = 30
+#: Columns that a table does not show if it is too narrow for all, in the order in which they are left out.
+_LEFT_OUT = ("CREATED", "REGION", "HOSTS", "KIND", "METRIC", "TIME", "AGE")
 _NONE = "-"
 
 
 class JobList(list[dict[str, Any]]):
     """TrainingJobSummary objects, displayed as a table with a line for each job."""
 
-    #: What a table says of a job, and what it says where that is unknown.
+    #: What a table says of a job.
     COLUMNS = ("CREATED", "AGE", "STATUS", "TIME", "KIND", "HOSTS", "METRIC", "REGION", "NAME")
-    NONE = _NONE
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return a row of texts for each job, one for each of ``COLUMNS``; ``-`` for what is unknown."""
@@ -33,38 +32,17 @@ class JobList(list[dict[str, Any]]):
         return [_row(job, now, has_region=len(regions) > 1) for job in self]
 
     def __str__(self) -> str:
-        if not self:
-            return "no training jobs"
-        return "\n".join([*align_columns(self._shown()), *self._left_out()])
+        return "\n".join(align_columns(self.table())) if self else "no training jobs"
 
     __repr__ = __str__
 
-    def _repr_html_(self) -> str:
-        if not self:
-            return "<div>no training jobs</div>"
-        from scriptmode.display.html_card import status_colour
-
-        heads, *rows = self._shown()
-        status = heads.index("STATUS")
-        lines = []
-        for row in rows:
-            cells = [escape(cell) for cell in row]
-            cells[status] = f'<span style="color:{status_colour(row[status])};font-weight:600">{cells[status]}</span>'
-            lines.append("".join(f'<td style="text-align:left">{cell}</td>' for cell in cells))
-        head = "".join(f'<th style="text-align:left">{each.capitalize()}</th>' for each in heads)
-        body = "".join(f"<tr>{line}</tr>" for line in lines)
-        rest = "".join(f"<div>{text}</div>" for text in self._left_out())
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
-
-    def _shown(self) -> list[tuple[str, ...]]:
-        """Return the heads and the rows, without the columns that no job has a text for."""
-        rows = JobList(self[:_MOST_JOBS]).rows()
-        kept = [index for index in range(len(self.COLUMNS)) if any(row[index] != _NONE for row in rows)]
-        return [tuple(row[index] for index in kept) for row in (self.COLUMNS, *rows)]
-
-    def _left_out(self) -> list[str]:
-        left = len(self) - _MOST_JOBS
-        return [f"and {left} more; limit= and status= select jobs"] if left > 0 else []
+    def table(self, width: float = math.inf) -> list[tuple[str, ...]]:
+        """Return the heads and the rows, without the columns that no job has a text for, or that are too wide."""
+        columns = [column for column in zip(self.COLUMNS, *self.rows()) if any(cell != _NONE for cell in column[1:])]
+        for name in _LEFT_OUT:
+            if sum(max(map(len, column)) + 2 for column in columns) - 2 > width:
+                columns = [column for column in columns if column[0] != name]
+        return list(zip(*columns))
 
 
 def _row(job: Mapping[str, Any], now: datetime, *, has_region: bool) -> tuple[str, ...]:

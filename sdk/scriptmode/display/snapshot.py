@@ -2,59 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from scriptmode.core.spec.job_description import JobDescription, Transition
 from scriptmode.core.spec.job_failure import Failure, may_succeed_again
-from scriptmode.core.spec.service_values import (
-    COMPLETED,
-    ENDED,
-    FAILED,
-    STOPPED,
-    ChannelProgress,
-    HostActivity,
-    LogEvent,
-)
+from scriptmode.core.spec.service_values import COMPLETED, ENDED
+from scriptmode.core.text.messages import format_duration
 
 
-@dataclass(frozen=True)
-class StatusInterval:
-    """One secondary status, and the seconds that the job was in it; 0 for the status it ended in."""
-
-    status: str
-    seconds: float
-
-
-@dataclass(frozen=True)
-class HostStatus:
-    """One host: its role, "" if that is unknown, the last line of its log, None before the first one, what it does."""
+class Row(NamedTuple):
+    """One host, what it does, and the last line of its log; or one channel and its progress. "" is unknown."""
 
     name: str
-    role: str = ""
-    line: str | None = None
-    activity: HostActivity = field(default_factory=HostActivity)
-
-
-@dataclass(frozen=True)
-class ChannelStatus:
-    """The progress of a channel; ``rate`` in bytes per second and ``left`` in seconds, None while unknown."""
-
-    progress: ChannelProgress
-    rate: float | None = None
-    left: float | None = None
+    text: str
+    line: str = ""
 
 
 @dataclass(frozen=True)
 class MetricSummary:
-    """A metric: the number of values, the last value, and points of a sparkline of all values.
+    """A metric: the last value, and points of a sparkline of all values.
 
     ``host`` is the host whose values they are if several hosts have some, else "".
     """
 
     name: str
-    count: int
     last: float
     points: tuple[float, ...]
     host: str = ""
@@ -64,23 +38,27 @@ class MetricSummary:
 class JobSnapshot:
     """A job at one moment. ``elapsed`` counts seconds from its creation to its end, or to now.
 
-    Hosts, channels, metrics and the number of log lines are observed; the rest is from the job's description.
+    ``history`` has its secondary statuses as texts, each with the time that the job was in it.
+    Hosts, channels, metrics and the number of log lines are observed; ``notes`` are sentences of scriptmode itself, and
+    ``log_locations`` the locations of the log by host. The rest is from the job's description.
     """
 
     name: str
     status: str = ""
     secondary: str = ""
     message: str = ""
-    history: tuple[StatusInterval, ...] = ()
+    history: tuple[str, ...] = ()
     elapsed: float = 0.0
     instances: str = ""
     model: str = ""
     checkpoints: str = ""
     failure: Failure | None = None
-    hosts: tuple[HostStatus, ...] = ()
-    channels: tuple[ChannelStatus, ...] = ()
+    hosts: tuple[Row, ...] = ()
+    channels: tuple[Row, ...] = ()
     metrics: tuple[MetricSummary, ...] = ()
     lines: int = 0
+    notes: tuple[str, ...] = ()
+    log_locations: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ended(self) -> bool:
@@ -89,60 +67,39 @@ class JobSnapshot:
 
     def commands(self) -> tuple[str, ...]:
         """Return the commands that a user would run next."""
-        if self.status == FAILED:
-            host = f" --host {self.failure.host}" if self.failure and self.failure.host else ""
-            is_rerun_useful = self.failure is None or may_succeed_again(self.failure)
-            rerun = (f"scriptmode rerun {self.name}",) if is_rerun_useful else ()
-            return (f"scriptmode logs {self.name}{host}", *rerun)
-        if self.status == STOPPED:
-            return (f"scriptmode logs {self.name}", f"scriptmode rerun {self.name}")
+        failure = self.failure
+        if not self.ended:
+            return (f"scriptmode logs -f {self.name}", f"scriptmode stop {self.name}")
+        log = f"scriptmode logs {self.name}" + (f" --host {failure.host}" if failure and failure.host else "")
         if self.status == COMPLETED:
-            download = (f"scriptmode model download {self.name}",) if self.model else ()
-            return (*download, f"scriptmode logs {self.name}")
-        return (f"scriptmode logs -f {self.name}", f"scriptmode stop {self.name}")
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What is new since the last drawing, and the current snapshot."""
-
-    snapshot: JobSnapshot
-    events: Sequence[LogEvent] = ()
-    #: Messages of scriptmode itself; each is in one frame.
-    messages: Sequence[str] = ()
+            return (f"scriptmode model download {self.name}", log) if self.model else (log,)
+        return (log, f"scriptmode rerun {self.name}") if failure is None or may_succeed_again(failure) else (log,)
 
 
 def create_snapshot(description: JobDescription, now: datetime, failure: Failure | None = None) -> JobSnapshot:
     """Create a snapshot from a job's description at the time ``now``, without what is observed beside it."""
+    resources, has_ended = description.job.resources, description.has_ended
+    kinds = "/".join(dict.fromkeys(filter(None, resources.types)))
+    ended = (description.training_ended or description.modified or now) if has_ended else now
     return JobSnapshot(
         name=description.name,
         status=str(description.status),
         secondary=description.secondary,
         message=description.message,
-        history=tuple(_interval(each, description, now) for each in description.transitions),
-        elapsed=_elapsed(description, now),
-        instances=_instances(description),
+        history=tuple(_describe_status(each, None if has_ended else now) for each in description.transitions),
+        elapsed=_seconds(description.created, ended),
+        instances=f"{resources.count} x {kinds}" if kinds else "",
         model=description.model_uri,
         checkpoints=description.job.output.checkpoint_uri or "",
         failure=failure,
     )
 
 
-def _interval(transition: Transition, description: JobDescription, now: datetime) -> StatusInterval:
-    began = transition.started
-    end = transition.ended or (began if description.has_ended else now)
-    return StatusInterval(transition.status, max(0.0, (end - began).total_seconds()) if began and end else 0.0)
+def _describe_status(transition: Transition, now: datetime | None) -> str:
+    """Return a status with the time that the job was in it; alone if it is the one that the job ended in."""
+    seconds = _seconds(transition.started, transition.ended or now)
+    return f"{transition.status} {format_duration(seconds)}" if seconds else transition.status
 
 
-def _elapsed(description: JobDescription, now: datetime) -> float:
-    if description.created is None:
-        return 0.0
-    ended = (description.training_ended or description.modified or now) if description.has_ended else now
-    return max(0.0, (ended - description.created).total_seconds())
-
-
-def _instances(description: JobDescription) -> str:
-    """Return the number and type of the hosts as text: ``2 x local_process``."""
-    resources = description.job.resources
-    kinds = dict.fromkeys(filter(None, resources.types))
-    return f"{resources.count} x {'/'.join(kinds)}" if kinds else ""
+def _seconds(began: datetime | None, end: datetime | None) -> float:
+    return max(0.0, (end - began).total_seconds()) if began and end else 0.0

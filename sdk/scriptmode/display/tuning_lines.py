@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from scriptmode.core.handle import log_lines
 from scriptmode.core.spec.job_failure import parse_failure_reason, summarize_error
+from scriptmode.core.spec.service_values import ENDED
 from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
 from scriptmode.core.text.messages import format_duration, pluralize
 from scriptmode.core.text.progress_line import ProgressLine
@@ -15,20 +16,14 @@ from scriptmode.results.tuning_results import format_value
 class TuningLines:
     """Writer of a tuning job's progress; ``training_jobs`` returns its training jobs so far."""
 
-    def __init__(self, training_jobs: Callable[[], Sequence[TunedJob]]) -> None:
+    def __init__(self, line: ProgressLine, training_jobs: Callable[[], Sequence[TunedJob]]) -> None:
+        self._line = line
         self._training_jobs = training_jobs
         self._ended = 0
         self._shown: set[str] = set()
-        self._line = ProgressLine()
-
-    def __enter__(self) -> TuningLines:  # noqa: PYI034 - Self is not in Python 3.9's typing
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._line.clear()
 
     def update(self, now: TuningDescription) -> None:
-        """Write what is new in a description."""
+        """Write what is new in a description; the outcome if it has ended."""
         ended = now.completed + now.failed + now.stopped
         if ended != self._ended:
             self._ended = ended
@@ -37,12 +32,13 @@ class TuningLines:
                     self._shown.add(job.name)
                     self._line.clear()
                     log_lines.write_line(describe_training_job(job, now.metric))
-        self._line.show(_describe_progress(now, ended))
-
-    def end(self, now: TuningDescription) -> None:
-        """Write the outcome."""
-        self._line.clear()
-        log_lines.write_line(describe_outcome(now))
+        if now.status in ENDED:
+            self._line.clear()
+            log_lines.write_line(describe_outcome(now))
+            return
+        of = "" if now.max_jobs is None else f" of {now.max_jobs}"
+        progress = f"{now.status}: {ended}{of} training jobs ended, {now.running} running"
+        self._line.show(f"{progress}{_describe_best(now)}")
 
 
 def describe_start(job: TuningDescription) -> str:
@@ -59,7 +55,9 @@ def describe_training_job(job: TunedJob, metric: str) -> str:
     """Return the line about a training job of a tuning job: its status, objective and hyperparameters."""
     outcome = f"no {metric}" if job.objective is None else f"{metric}={format_value(job.objective)}"
     if job.status == "Failed":
-        outcome = _describe_failure(job.failure_reason)
+        failure = parse_failure_reason(job.failure_reason)
+        # The line that names the error.
+        outcome = (summarize_error(failure) or failure.traceback.strip() or failure.cause).split("\n")[-1].strip()
     return f"{job.name} {job.status}: {outcome} ({_describe_values(job)})"
 
 
@@ -72,22 +70,10 @@ def describe_outcome(job: TuningDescription) -> str:
     return f"tuning job {job.name}: {job.status}, {', '.join(parts)}{_describe_best(job)}"
 
 
-def _describe_progress(job: TuningDescription, ended: int) -> str:
-    of = "" if job.max_jobs is None else f" of {job.max_jobs}"
-    return f"{job.status}: {ended}{of} training jobs ended, {job.running} running{_describe_best(job)}"
-
-
 def _describe_best(job: TuningDescription) -> str:
     if job.best is None:
         return ""
     return f"; best {job.metric}={format_value(job.best.objective)}: {job.best.name} ({_describe_values(job.best)})"
-
-
-def _describe_failure(reason: str) -> str:
-    """Return the line of a FailureReason that names the error."""
-    failure = parse_failure_reason(reason)
-    lines = summarize_error(failure) or failure.traceback.strip() or failure.cause
-    return lines.split("\n")[-1].strip()
 
 
 def _describe_values(job: TunedJob) -> str:

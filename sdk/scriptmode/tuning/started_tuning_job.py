@@ -9,6 +9,7 @@ from scriptmode.core.aws.retry import Retry
 from scriptmode.core.platforms.registry import tuning_service
 from scriptmode.core.request import tuning
 from scriptmode.core.spec.service_values import ENDED, FAILED
+from scriptmode.core.text.progress_line import ProgressLine
 from scriptmode.display import tuning_lines
 from scriptmode.errors import TuningJobFailed
 
@@ -87,13 +88,12 @@ class TuningJob:
         clock = self.platform.clock
         retry = Retry(clock, f"Tuning job {self.name} is still running. Follow it: Tuner.attach({self.name!r}).wait()")
         pause = max(_POLL_SECONDS, self.platform.poll_seconds)
-        with tuning_lines.TuningLines(self.training_jobs) as lines:
+        with ProgressLine() as line:
+            lines = tuning_lines.TuningLines(line, self.training_jobs)
             while True:
                 description = tuning.parse_tuning_description(retry.call(self.describe))
                 if shown:
                     lines.update(description)
                 if description.status in ENDED:
-                    if shown:
-                        lines.end(description)
                     return description
                 clock.sleep(pause)

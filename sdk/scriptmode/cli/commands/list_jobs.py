@@ -16,10 +16,6 @@ from scriptmode.cli.values import convert_time
 from scriptmode.core.spec.service_values import STATUSES
 from scriptmode.core.text.messages import did_you_mean, pluralize
 from scriptmode.core.text.terminal_text import escape_unprintable
-from scriptmode.display.job_list import JobList
-
-#: Columns that a terminal does not show if it is too narrow for all, in the order in which they are left out.
-_LEFT_OUT = ("CREATED", "REGION", "HOSTS", "KIND", "METRIC", "TIME", "AGE")
 
 
 def _parse_status(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001 - click's
@@ -78,7 +74,11 @@ def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wante
         which = "such training jobs" if any(wanted.values()) else "training jobs"
         output.echo(no_jobs_text(platform, which), err=True)
         return
-    _print_table(jobs)
+    # A pipe gets all columns.
+    heads, *rows = (
+        jobs.table(shutil.get_terminal_size().columns) if sys.stdout.isatty() else [jobs.COLUMNS, *jobs.rows()]
+    )
+    output.print_columns([heads, *rows], status_column=heads.index("STATUS"))
     names: dict[str, list[str]] = {}
     for job in jobs:
         if note := job.get("StatusMessage"):
@@ -86,23 +86,3 @@ def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wante
     for note, of in names.items():
         more = f" and {pluralize(len(of) - 1, 'more job')}" if of[1:] else ""
         output.echo(f"{of[0]}{more}: {escape_unprintable(note)}", err=True)
-
-
-def _print_table(jobs: JobList) -> None:
-    rows = jobs.rows()
-    columns = list(jobs.COLUMNS)
-    if sys.stdout.isatty():
-        widths = {
-            name: max(len(name), *(len(row[index]) for row in rows))
-            for index, name in enumerate(jobs.COLUMNS)
-            # What no job has, as those of Amazon SageMaker, or all have, as one Region.
-            if any(row[index] != jobs.NONE for row in rows)
-        }
-        width = shutil.get_terminal_size().columns
-        for name in _LEFT_OUT:
-            if sum(widths.values()) + 2 * (len(widths) - 1) > width:
-                widths.pop(name, None)
-        columns = list(widths)
-    indices = [jobs.COLUMNS.index(name) for name in columns]
-    shown = [[row[index] for index in indices] for row in rows]
-    output.print_columns([columns, *shown], status_column=columns.index("STATUS"))
