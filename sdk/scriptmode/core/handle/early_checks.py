@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 import warnings
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.core.spec.unused_settings import unused_settings
 from scriptmode.errors import SourceError
+from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from scriptmode.core.platforms.base import Platform
     from scriptmode.core.source.source_archive import Source
     from scriptmode.core.spec.job_request import JobRequest
+
+_THREADS = "TF_NUM_INTEROP_THREADS"
 
 
 def check_job(platform: Platform, job: JobRequest, sent: tuple[Source, str] | None, *, jobs: int = 1) -> list[str]:
@@ -34,7 +38,11 @@ def check_job(platform: Platform, job: JobRequest, sent: tuple[Source, str] | No
         what = f"entry_point {job.program!r} cannot be compiled by the hosts' Python, {sys.executable}"
         raise SourceError(f"{what}\n{error}", argument="entry_point")
     broken = f"{job.program} cannot be compiled by this Python {'{}.{}'.format(*sys.version_info)}:\n{error}"
-    return [*unused_settings(job), *filter(None, [crowded, error and broken])]
+    # Hosts without an image have the variables of this process, too.
+    threads = {**(os.environ if runs_python else {}), **job.environment}.get(_THREADS)
+    servers = contract.enabled(job.parameter(contract.PARAMETER_SERVER_ENABLED))
+    waits = f"{_THREADS}=1: parameter servers can wait for each other for ever; set at least 2, or leave it out"
+    return [*unused_settings(job), *filter(None, [crowded, servers and threads == "1" and waits, error and broken])]
 
 
 def _syntax_error(path: Path) -> str:
