@@ -159,6 +159,12 @@ def test_a_data_directory_that_is_not_shared_is_a_problem(programs, program, mes
     assert "SCRIPTMODE_DATA_DIR" in raised.value.advice
 
 
+def test_a_refusal_of_slurm_has_no_advice_on_the_directory(programs):
+    programs.add("srun", "echo 'srun: error: Unable to allocate resources: Invalid account' >&2; exit 1")
+    with pytest.raises(PlatformError, match="srun: Unable to allocate resources: Invalid account; see whether"):
+        slurm_checks.share_files()
+
+
 def test_a_busy_partition_is_not_a_problem(programs):
     programs.add("srun", "echo 'srun: error: Unable to allocate resources: Requested nodes are busy' >&2; exit 1")
     assert slurm_checks.share_files().endswith("srun: Unable to allocate resources: Requested nodes are busy")

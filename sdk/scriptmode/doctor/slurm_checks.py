@@ -41,7 +41,9 @@ def share_files() -> str:
         except PlatformError as error:
             if problems.mentions(error.message, _BUSY):
                 return f"{where}: {error.message}"
-            raise PlatformError(f"{where}: {error.message}", advice) from error
+            # A refusal of Slurm says nothing of the directory.
+            shown = error.advice if "Unable to allocate resources" in error.message else advice
+            raise PlatformError(f"{where}: {error.message}", shown) from error
         if not (folder / "copy").exists():
             raise PlatformError(f"this machine does not see what a node of {where} wrote to {data_dir}", advice)
     return f"a node of {where} can use {data_dir} and {sys.executable}"
