@@ -265,7 +265,7 @@ def test_the_live_view_has_the_warning_once(events):
     collector.set_description(parse_description(DESCRIPTION))
     for event in events:
         collector.add_event(event)
-    (problem,) = collector.problems
+    (problem,) = collector.snapshot(None).notes
     assert problem.startswith("metric 'bad' is switched off")
 
 
