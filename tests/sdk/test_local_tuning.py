@@ -232,7 +232,9 @@ def test_a_tuning_job_whose_training_jobs_all_fail_has_failed(make):
     with pytest.raises(TuningJobFailed, match="ValueError: no data") as raised:
         tuner.fit(logs=False)
     assert raised.value.description["TrainingJobStatusCounters"]["NonRetryableError"] in (5, 6, 7)
-    with pytest.raises(DataError, match="is Failed and has no best training job; wait until"):
+    with pytest.raises(
+        DataError, match="is Failed and has no best training job; no training job that ended has a value"
+    ):
         tuner.best_training_job()
 
 

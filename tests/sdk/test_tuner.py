@@ -178,6 +178,7 @@ WRONG = {
         {"strategy": "Hyperband", "strategy_config": {"HyperbandStrategyConfig": {"MinResource": 9, "MaxResource": 3}}},
         "give a MinResource that is less than MaxResource",
     ),
+    "a config without its name": ({"strategy": "Hyperband", "strategy_config": {"MaxResource": 3}}, "give {"),
     "an estimator of another SDK": ({"estimator": object()}, "give a scriptmode.Estimator or scriptmode.TensorFlow"),
     "a warm start of another class": ({"warm_start_config": object()}, "give what scriptmode's function for"),
     "no name to keep": ({"hyperparameters_to_keep_static": ["a"]}, "is ['a'], but autotune is False; set autotune=True"),

@@ -45,7 +45,7 @@ def tuning_request(api, name, **static):
         **{name: training[name] for name in ("RoleArn", "OutputDataConfig", "StoppingCondition")},
         # As the SageMaker SDK v2 sends it.
         "HyperParameterTuningResourceConfig": training["ResourceConfig"],
-        "StaticHyperParameters": {**training["HyperParameters"], **static},
+        "StaticHyperParameters": {**training["HyperParameters"], "hosts": "2", **static},
     }
     config = {
         "Strategy": "Grid",

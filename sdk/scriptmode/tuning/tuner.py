@@ -502,7 +502,7 @@ class Tuner:
         description = tuning.parse_tuning_description(self.describe())
         if description.best is None:
             what = f"tuning job {description.name} is {description.status} and has no best training job"
-            raise DataError(what, "wait until a training job has ended, or see analytics()")
+            raise DataError(what, "no training job that ended has a value of its objective: see analytics()")
         return description.best.name
 
     def analytics(self) -> TuningResults:
@@ -532,12 +532,7 @@ class Tuner:
 
 def _by_name(argument: str, given: object, names: Collection[str], *, is_whole: bool = False) -> Mapping[str, Any]:
     """Return a dict by names of estimators; raise `SpecError` for another one, and one that is not ``is_whole``."""
-    if (
-        not names
-        or not isinstance(given, Mapping)
-        or not {*given} <= {*names}
-        or (is_whole and len(given) < len(names))
-    ):
+    if not isinstance(given, Mapping) or not {*given} <= {*names} or (is_whole and len(given) < len(names)):
         raise invalid(argument, f"is {given!r}", f"give a dict by the names of the estimators: {', '.join(names)}")
     return given
 

@@ -245,13 +245,14 @@ def parse_spec(tuning: Mapping[str, Any], *, script_mode: bool) -> TuningJobSpec
     """
     config, static = tuning[_CONFIG], tuning[DEFINITION].get("StaticHyperParameters", {})
     limits, objective, autotune = config["ResourceLimits"], objective_of(tuning), "Autotune" in tuning
+    jobs = limits.get("MaxNumberOfTrainingJobs")
     return TuningJobSpec(
         objective=objective["MetricName"],
         ranges=parse_ranges(config.get("ParameterRanges", {}), script_mode=script_mode),
         objective_type=objective["Type"],
         strategy=config["Strategy"],
-        max_jobs=limits.get("MaxNumberOfTrainingJobs"),
-        max_parallel_jobs=limits["MaxParallelTrainingJobs"],
+        max_jobs=jobs,
+        max_parallel_jobs=min(limits["MaxParallelTrainingJobs"], jobs or limits["MaxParallelTrainingJobs"]),
         early_stopping=config.get("TrainingJobEarlyStoppingType", "Off"),
         random_seed=config.get("RandomSeed"),
         max_runtime=limits.get("MaxRuntimeInSeconds"),

@@ -84,14 +84,15 @@ def _check_bounds(given: IntegerParameter | ContinuousParameter) -> None:
         )
     is_reversible = not is_integer and low >= 0 and high < 1
     allowed = {"Auto": True, "Linear": True, "Logarithmic": low > 0, "ReverseLogarithmic": is_reversible}
-    if not allowed.get(scaling, False):
+    if not isinstance(scaling, str) or not allowed.get(scaling, False):
         step = "Auto and Linear are for all, Logarithmic for values above 0, and ReverseLogarithmic is for a "
         what = f"is {scaling!r} for values from {low!r} to {high!r}"
         raise invalid("scaling_type", what, f"{step}ContinuousParameter of at least 0 and less than 1")
 
 
 def _is_number(value: Any, attribute: str) -> bool:
-    return not isinstance(value, (bool, str)) and hasattr(value, attribute) and math.isfinite(value)
+    is_number = not isinstance(value, (bool, str)) and hasattr(value, attribute)
+    return is_number and (isinstance(value, int) or math.isfinite(value))
 
 
 def _parse_range(given: object) -> object:

@@ -83,7 +83,7 @@ class TuningJobSpec:
         if grid is not None and jobs != grid:
             raise invalid("max_jobs", f"is {jobs}, but the grid has {grid} combinations", "leave it out for all")
         parallel = whole_number("max_parallel_jobs", self.max_parallel_jobs, 1)
-        if parallel > jobs:
+        if parallel > jobs and grid is None:
             what = f"is {parallel}, which is more than max_jobs, {jobs}"
             raise invalid("max_parallel_jobs", what, f"give 1 to {jobs}, or more max_jobs")
         object.__setattr__(self, "max_jobs", None if grid is not None else jobs)
@@ -98,8 +98,10 @@ def _check_strategy_config(strategy: str, given: dict[str, Any]) -> dict[str, An
     argument = "strategy_config"
     if given and strategy != "Hyperband":
         raise invalid(argument, f"is {given!r}, but strategy is {strategy!r}", "leave it out, or use 'Hyperband'")
-    resources = given.get("HyperbandStrategyConfig", {}).items()
-    found = {name: whole_number(argument, value, 1) for name, value in resources if value is not None}
+    resources = given.get("HyperbandStrategyConfig", {})
+    if given.keys() - {"HyperbandStrategyConfig"} or not isinstance(resources, dict):
+        raise invalid(argument, f"is {given!r}", 'give {"HyperbandStrategyConfig": {"MaxResource": 20}}')
+    found = {name: whole_number(argument, value, 1) for name, value in resources.items() if value is not None}
     if found.get("MinResource", 0) >= found.get("MaxResource", math.inf):
         raise invalid(argument, f"is {given!r}", "give a MinResource that is less than MaxResource")
     return {**given, "HyperbandStrategyConfig": found} if given else {}

@@ -209,7 +209,8 @@ class TuningAgent:
         if reader := self._readers.pop(number, None):
             reader.close()
         job = self._jobs[number]
-        objective = job[tuning.FINAL_OBJECTIVE]["Value"] if job["ObjectiveStatus"] == "Succeeded" else None
+        found = job.get(tuning.FINAL_OBJECTIVE) if job["ObjectiveStatus"] == "Succeeded" else None
+        objective = found and found["Value"]
         self._search.finish(number, objective, is_complete=job["TrainingJobStatus"] != STOPPED)
 
     def _check_limits(self) -> None:
@@ -240,7 +241,9 @@ class TuningAgent:
 
     def _describe_fruitless(self) -> str:
         """Return why no training job had a value: the first failure, unless a training job completed without one."""
-        failures = [job["FailureReason"] for job in self._jobs if job["TrainingJobStatus"] == FAILED]
+        failures = [
+            job.get("FailureReason", "no reason is known") for job in self._jobs if job["TrainingJobStatus"] == FAILED
+        ]
         reason = f"the Regex {self._regex!r} of metric {self._spec.objective!r} found no number in their logs"
         if failures and all(job["TrainingJobStatus"] != COMPLETED for job in self._jobs):
             reason = failures[0]

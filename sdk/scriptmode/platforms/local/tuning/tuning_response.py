@@ -52,7 +52,8 @@ def render_describe_response(record: TuningRecord, state: Mapping[str, Any]) -> 
     sign = 1 if objective["Type"] == "Maximize" else -1
     # Of equal ones that which ended first.
     found = sorted(
-        (job for job in jobs if job["ObjectiveStatus"] == "Succeeded"), key=lambda job: job["TrainingEndTime"]
+        (job for job in jobs if job["ObjectiveStatus"] == "Succeeded" and tuning.FINAL_OBJECTIVE in job),
+        key=lambda job: job.get("TrainingEndTime", job["CreationTime"]),
     )
     if found:
         response["BestTrainingJob"] = max(found, key=lambda job: sign * job[tuning.FINAL_OBJECTIVE]["Value"])

@@ -163,6 +163,9 @@ class LocalTuning:
         if not _has_ended(folder.read_state()):
             # The lock and the log are where a training job has them.
             with JobFolder(folder.path).try_lock_for_agent() as (is_locked, lock):
+                if is_locked is None:
+                    what = f"tuning job {name!r} has no agent, and this user cannot start one"
+                    raise DataError(what, "it goes on when its own user or server reads it")
                 if is_locked and not _has_ended(folder.read_state()):
                     search.require_optuna()
                     start_agent(_AGENT, folder.path, lock, folder.agent_log)
@@ -218,5 +221,5 @@ def _problems(request: Mapping[str, Any]) -> Iterator[Problem]:
         f"{each['Name']}={value}" for each in ranges.get("CategoricalParameterRanges", ()) for value in each["Values"]
     ]
     hosts = ["hosts" for field in ("ResourceConfig", tuning.RESOURCES) if field in definition]
-    repeated = [name for name, count in Counter([*names, *values, *hosts]).items() if count > 1]
+    repeated = [name for found in (names, values, hosts) for name, count in Counter(found).items() if count > 1]
     yield from (Problem(f"the request has {name!r} more than once", "keep one") for name in repeated)

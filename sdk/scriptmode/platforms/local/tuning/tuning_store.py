@@ -37,12 +37,12 @@ from scriptmode_runtime.files import beneath
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_JOB = {"TrainingJobName!": str, "TunedHyperParameters!": {"*": str}, "TrainingJobStatus!": str}
+_JOB = dict.fromkeys(("TrainingJobName!", "TrainingJobStatus!", "ObjectiveStatus!"), str)
 _STATE = {
     "HyperParameterTuningJobStatus!": str,
     "CreationTime!": object,
     "LastModifiedTime!": object,
-    "TrainingJobs!": [_JOB],
+    "TrainingJobs!": [{**_JOB, "TunedHyperParameters!": {"*": str}}],
 }
 _RECORD = {"request!": {"HyperParameterTuningJobName!": str}, "platform!": dict, "arn!": str}
 
@@ -166,7 +166,7 @@ class TuningStore:
         """Return the directory of a tuning job; raise `JobNotFoundError`."""
         if not has_folder(self.folder, name):
             raise JobNotFoundError(
-                f"no tuning job named {name!r} in {self.folder}", advice=did_you_mean(name, self.names())
+                f"no tuning job named {name!r} in {self.folder}", advice=did_you_mean(name, self.names(), most=0)
             )
         return TuningFolder(self.folder / name)
 
