@@ -66,12 +66,12 @@ def follow_job(
 
     In a terminal where another job is already followed, this job's lines scroll above that job's panel.
     """
+    from scriptmode.display.follower import Follower
+
     if which == PLAIN or (which == TERMINAL and not _terminal_lock.acquire(blocking=False)):
         statuses = log_lines.StatusLines()
         log_lines.show(filtered_events(platform, name, log_filter, follow=True, on_description=statuses))
         return False
-    from scriptmode.display.follower import Follower
-
     if which == NOTEBOOK:
         from scriptmode.display.notebook_view import NotebookView
 

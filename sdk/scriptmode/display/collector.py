@@ -91,12 +91,14 @@ class Collector:
 
     def add_progress(self, progress: Iterable[ChannelProgress], now: float) -> None:
         """Record the progress of every channel at ``now``, in seconds of a monotonic clock."""
-        self._progress = tuple(progress)
-        for channel in self._progress:
+        found = tuple(progress)
+        for channel in found:
             samples = self._samples[channel.channel]
             samples.append((now, channel.done))
             while len(samples) > 2 and samples[1][0] < now - _RATE_SECONDS:  # noqa: PLR2004
                 samples.popleft()
+        # Last: another thread may draw meanwhile.
+        self._progress = found
 
     def snapshot(self, now: datetime) -> JobSnapshot:
         """Return what is known of the job at the time ``now``."""
