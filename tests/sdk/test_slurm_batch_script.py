@@ -201,18 +201,23 @@ def test_settings_are_the_same_after_a_jobs_record():
         ({"partition": "a\nb"}, "partition is 'a\\nb'; give the value of sbatch's --partition as one line of text"),
         ({"gres": {"gpu": 4}}, "gres is {'gpu': 4}; give the value of sbatch's --gres as one line of text"),
         ({"setup": 5}, "setup is 5; give lines of a shell script"),
+        (
+            {"setup": ["#SBATCH --array=1-3"]},
+            "give lines of a shell script, ('module load cuda',), and options of sbatch",
+        ),
         ({"min_nodes": "0"}, "min_nodes is '0'; give a whole number of at least 1"),
         ({"min_nodes": True}, "min_nodes is True; give a whole number of at least 1"),
         ({"interface": 5}, "interface is 5; give the name of a network interface"),
         ({"container_runtime": "apptaner"}, "container_runtime is 'apptaner'; give one of apptainer, singularity"),
         ({"partitions": {"gpu": "gres=1"}}, "partitions is {'gpu': 'gres=1'}; give options by partition"),
+        ({"partitions": {"gpu": {"time": 1}}}, "partitions['gpu']: time is 1; give one for the whole job: Slurm(time="),
     ],
 )
 def test_a_wrong_setting_is_named_with_the_next_step(given, message):
     with pytest.raises(SpecError) as caught:
         parse_settings(given, {})
     assert message in str(caught.value)
-    assert caught.value.argument == next(iter(given))
+    assert caught.value.argument in (next(iter(given)), "time")
 
 
 @pytest.mark.parametrize("variable", ["gpu", '{"partition"'])

@@ -14,7 +14,7 @@ from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.forked_tasks import Tasks
 from scriptmode.platforms.local.system.ports import DEFAULT_EPHEMERAL, LOWEST, ROLES
-from scriptmode.platforms.slurm import addresses, apptainer_images, environment, steps
+from scriptmode.platforms.slurm import addresses, apptainer_images, steps
 from scriptmode.platforms.slurm.addresses import Interface
 from scriptmode.platforms.slurm.slurm_fleet import SlurmFleet
 from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
@@ -43,7 +43,7 @@ OF_THE_BATCH_STEP = {
 def test_a_step_is_told_its_job_and_no_default_of_an_option():
     left_out = ("SLURM_MEM_PER_CPU", "SLURM_NTASKS_PER_NODE", "SLURM_EXPORT_ENV", "SBATCH_PARTITION")
     kept = {name: value for name, value in OF_THE_BATCH_STEP.items() if name not in left_out}
-    assert environment.step_environment(OF_THE_BATCH_STEP) == kept
+    assert steps.step_environment(OF_THE_BATCH_STEP) == kept
 
 
 def test_a_step_runs_one_command_on_one_node_of_the_job_or_of_a_component():
@@ -57,9 +57,9 @@ def test_a_step_runs_one_command_on_one_node_of_the_job_or_of_a_component():
 
 
 def test_a_job_s_nodes_are_those_of_its_batch_step_for_each_component_of_a_heterogeneous_one():
-    found = environment.parse_allocations({"SLURM_JOB_ID": "17", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_NODELIST": "x"})
+    found = steps.parse_allocations({"SLURM_JOB_ID": "17", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_NODELIST": "x"})
     assert found == [(None, 17, "n[1-2]")]
-    assert environment.parse_allocations({"SLURM_CONF": "/etc/slurm.conf"}) == []
+    assert steps.parse_allocations({"SLURM_CONF": "/etc/slurm.conf"}) == []
     variables = {
         "SLURM_HET_SIZE": "2",
         "SLURM_JOB_ID": "17",
@@ -69,7 +69,7 @@ def test_a_job_s_nodes_are_those_of_its_batch_step_for_each_component_of_a_heter
         "SLURM_JOB_ID_HET_GROUP_1": "18",
         "SLURM_JOB_NODELIST_HET_GROUP_1": "b[1-4]",
     }
-    assert environment.parse_allocations(variables) == [(0, 17, "a1"), (1, 18, "b[1-4]")]
+    assert steps.parse_allocations(variables) == [(0, 17, "a1"), (1, 18, "b[1-4]")]
 
 
 @pytest.mark.parametrize(

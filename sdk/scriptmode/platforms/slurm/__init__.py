@@ -6,5 +6,5 @@
 * ``batch_script``: the script that sbatch gets.
 * ``slurm_agent``: where the agent of a job is, and why Slurm ends it.
 * ``problems``: failures of these commands and pending reasons, in their words.
-* ``addresses``, ``environment``, ``steps``: what a host on a node is given, and the ``srun`` that starts it.
+* ``addresses``, ``steps``: what a host on a node is given, and the ``srun`` that starts it.
 """

@@ -71,6 +71,10 @@ class SlurmEngine(SlurmAgent):
             what = f"is {settings.container_limits!r}, but the hosts are nodes of a Slurm cluster"
             advice = "leave it out, and give Slurm options such as mem and cpus_per_task"
             raise invalid("container_limits", what, advice)
+        image = spec.algorithm.image_uri or ""
+        if image.endswith(".sif") and "://" not in image and not image.startswith("/"):
+            step = "give the absolute path of the file, which all nodes must have"
+            raise invalid("image_uri", f"is {image!r}, a relative path", step)
         commands.find_config()
         if not spec.algorithm.image_uri:
             interpreter.compare_versions(spec.algorithm, settings)

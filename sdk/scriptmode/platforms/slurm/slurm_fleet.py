@@ -23,7 +23,7 @@ from scriptmode.platforms.local.hosts.host_identity import write_hosts_file
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.opt_ml import Sandbox, checkpoints_path, cluster_of_machines
-from scriptmode.platforms.slurm import addresses, apptainer_images, commands, environment, steps
+from scriptmode.platforms.slurm import addresses, apptainer_images, commands, steps
 from scriptmode.platforms.slurm.slurm_settings import settings_from_json
 from scriptmode_runtime import contract
 from scriptmode_runtime.errors import ClusterError
@@ -63,7 +63,7 @@ class SlurmFleet(Fleet):
         ports = {}
         places = (
             (steps.Node(name, allocation.component), allocation)
-            for allocation in environment.parse_allocations(self._inherited)
+            for allocation in steps.parse_allocations(self._inherited)
             for name in commands.expand_nodes(allocation.nodes)
         )
         for host, (node, allocation) in zip(self.sandboxes, places):
@@ -99,7 +99,7 @@ class SlurmFleet(Fleet):
     def _ask_address(self, host: str, interface: str) -> str:
         node = self._nodes[host]
         command = steps.step_command(node, host, (sys.executable, "-m", addresses.__name__, interface))
-        done = run_program(command, _ADDRESS_SECONDS, env=environment.step_environment(self._inherited))
+        done = run_program(command, _ADDRESS_SECONDS, env=steps.step_environment(self._inherited))
         if done.code or not done.output.strip():
             raise DataError(
                 f"node {node.name} has no address in {interface!r}" + (f": {done.failure}" if done.code else ""),
@@ -121,7 +121,7 @@ class SlurmFleet(Fleet):
                 steps.step_command(node, host, (sys.executable, "-m", _HOST_AGENT, str(self._folder.path), host)),
                 stdin=their_commands,
                 stdout=their_events,
-                env=environment.step_environment(self._inherited),
+                env=steps.step_environment(self._inherited),
                 cwd="/",
                 start_new_session=True,
             )
@@ -137,7 +137,7 @@ class SlurmFleet(Fleet):
         # The hosts that are left run until the answer.
         with suppress(OSError):
             command = ("scontrol", "--oneliner", "show", "node", ",".join(hosts))
-            shown = run_program(command, _ANSWER_SECONDS, env=environment.step_environment(self._inherited))
+            shown = run_program(command, _ANSWER_SECONDS, env=steps.step_environment(self._inherited))
             for node in commands.parse_nodes(shown.output):
                 if node.state.startswith("DOWN") or "*" in node.state or "NOT_RESPONDING" in node.state:
                     host = hosts[node.name]

@@ -191,6 +191,8 @@ def _partitions(source: _Source, value: object) -> dict[str, dict[str, str | boo
     for partition, options in value.items():
         inner = source._replace(prefix=f"{source.prefix}partitions[{partition!r}]: ")
         named = {_normalize_name(name): option for name, option in options.items()}
+        if "time" in named:
+            raise inner.refuse("time", named["time"], "give one for the whole job: Slurm(time=...)")
         # None leaves an option out here, too: it is one that the other partitions have.
         found[str(partition)] = {
             name: False if option is None else _option(inner, name, option) for name, option in named.items()
@@ -199,7 +201,10 @@ def _partitions(source: _Source, value: object) -> dict[str, dict[str, str | boo
 
 
 def _lines(value: Any) -> tuple[str, ...]:
-    return tuple((value if isinstance(value, str) else "\n".join(value)).splitlines())
+    lines = tuple((value if isinstance(value, str) else "\n".join(value)).splitlines())
+    if any(line.startswith("#SBATCH") for line in lines):
+        raise ValueError(value)  # options of the job past `REFUSED`
+    return lines
 
 
 def _count(value: object) -> int:
@@ -211,7 +216,7 @@ def _count(value: object) -> int:
 
 #: Settings that are not options of sbatch: what makes a value of what is given, and the advice where it cannot.
 _OWN: Mapping[str, tuple[Callable[[Any], object], str]] = {
-    "setup": (_lines, "give lines of a shell script: ('module load cuda',)"),
+    "setup": (_lines, "give lines of a shell script, ('module load cuda',), and options of sbatch as arguments"),
     "interface": (str.strip, "give the name of a network interface of the nodes, 'ib0', or its network, '10.1.0.0/16'"),
     "min_nodes": (_count, "give a whole number of at least 1"),
     "container_runtime": (

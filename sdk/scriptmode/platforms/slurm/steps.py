@@ -1,4 +1,4 @@
-"""Job steps: the ``srun`` that runs a program on one node of a Slurm job.
+"""Job steps: the ``srun`` that runs a program on one node of a Slurm job, and the variables that it needs. Pure.
 
 The standard input of ``srun`` is the only way to control the program. A signal to ``srun`` is none: at SIGTERM it has
 every process of the step killed at once, and ``scancel --signal`` reaches each of them behind their launcher's back. At
@@ -7,11 +7,20 @@ the end of ``srun``, however it ends, the program's standard input ends, too.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+_PREFIXES = ("SLURM_", "SLURMD_", "SRUN_", "SBATCH_", "SALLOC_", "PMI_", "PMI2_", "PMIX_")
+#: What srun and a host need of a batch step's variables: the cluster, the job, its size, and the components of a
+#: heterogeneous job. The others are defaults of its options, such as SLURM_NTASKS and SLURM_MEM_PER_CPU, which the
+#: job's own options set.
+_JOB = re.compile(
+    r"SLURM_(CONF|CONF_SERVER|CLUSTERS|JOB_ID|JOBID|JOB_NUM_NODES|JWT|SACK_SOCKET|HET_SIZE|\w+_HET_GROUP_\d+)"
+)
 
 
 @dataclass(frozen=True)
@@ -46,3 +55,32 @@ def step_command(node: Node, name: str, command: Sequence[str]) -> tuple[str, ..
         "--quiet",
         *command,
     )
+
+
+def step_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of srun: those of the batch step that name the job, and all that are not Slurm's."""
+    return {name: value for name, value in variables.items() if _JOB.fullmatch(name) or not name.startswith(_PREFIXES)}
+
+
+class Allocation(NamedTuple):
+    """The nodes of a job, or of one component of a heterogeneous job, which has a job number of its own."""
+
+    component: int | None
+    job: int
+    #: As Slurm lists them: ``n[1-2]``.
+    nodes: str
+
+
+def parse_allocations(variables: Mapping[str, str]) -> list[Allocation]:
+    """Return the allocations of a batch step's job from its variables; none for a process outside of jobs."""
+    components = range(int(variables.get("SLURM_HET_SIZE", 0)))
+    if not components and "SLURM_JOB_ID" in variables:
+        return [Allocation(None, int(variables["SLURM_JOB_ID"]), variables.get("SLURM_JOB_NODELIST", ""))]
+    return [
+        Allocation(
+            number,
+            int(variables[f"SLURM_JOB_ID_HET_GROUP_{number}"]),
+            variables[f"SLURM_JOB_NODELIST_HET_GROUP_{number}"],
+        )
+        for number in components
+    ]
