@@ -18,7 +18,7 @@ from scriptmode import (
     Tuner,
 )
 from scriptmode.core.request.parse import parse_request
-from scriptmode.planning.role_query import job_roles
+from scriptmode.planning.host_plans import job_roles
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.slurm import commands
 

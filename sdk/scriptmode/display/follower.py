@@ -13,6 +13,7 @@ at the next line or the end. At the end, or after an error, `LiveView.close` dra
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -113,6 +114,8 @@ class Follower:
                 self._draw()
         except BaseException as error:  # noqa: BLE001 - raised where the job is followed
             self._draw_error = error
+            with suppress(OSError, ValueError):  # a job may be silent for long
+                sys.stderr.write(f"\nthe view of {self._name} failed, which goes on without it: {error!r}\n")
 
     def _query(self) -> None:
         """Query what the log does not have: progress of the channels, and activity of the hosts."""
@@ -146,7 +149,7 @@ class Follower:
 
 def find_roles(job: JobRequest) -> dict[str, str]:
     """Return each host's role by its name; nothing if they cannot be found."""
-    from scriptmode.planning.role_query import job_roles
+    from scriptmode.planning.host_plans import job_roles
 
     # A description may lack fields. An error in what is only displayed must not end the following.
     with suppress(ScriptmodeError, OSError, LookupError, ValueError):

@@ -22,7 +22,8 @@ class HostPlan:
         files: Content of the platform's files, by their names relative to ``base_dir``.
         roles: Roles in the cluster; ``""`` if the image runs its own program.
         program: Command line of the training script, which an ``mpirun`` starts for its ranks.
-        launch: The runtime's own plan, which ``train --plan`` prints on the host.
+        launch: The runtime's own plan, which ``train --plan`` prints. Of a host with an image, paths of the
+            runtime are those of this installation.
     """
 
     instance_type: str
@@ -86,8 +87,3 @@ class Difference:
     removed: tuple[str, ...] | None = None
     changed: tuple[str, ...] | None = None
     note: str = ""
-
-    @property
-    def is_none(self) -> bool:
-        """Whether no difference was found."""
-        return not (self.fields or self.added or self.removed or self.changed)
