@@ -215,6 +215,8 @@ WRONG_FILES = [
     ("SageMaker: {}", "SchemaVersion is missing; begin the file with SchemaVersion: '1.0'"),
     ("SchemaVersion: 1.0", "SchemaVersion is 1.0; begin the file with SchemaVersion: '1.0', in quotes"),
     ("SchemaVersion: '2.0'", "SchemaVersion is '2.0'; begin the file with SchemaVersion: '1.0'"),
+    ("SchemaVersion: '1.0'\nSageMaker: {TrainingJobs: {RoleArn: a}}", "SageMaker has no key 'TrainingJobs'; did you mean 'TrainingJob'?"),
+    ("SchemaVersion: '1.0'\nSagemaker: {}", "the file has no key 'Sagemaker'; did you mean 'SageMaker'?"),
     ("schemaVersion: '1.0'", "has no key 'schemaVersion'; did you mean 'SchemaVersion'?"),
     ("SchemaVersion: '1.0'\nSageMaker: {TrainingJob: [x]}", "SageMaker.TrainingJob is ['x']; write keys and values"),
     ("SchemaVersion: '1.0'\nSageMaker: {PythonSDK: {Modules: {Session: {DefaultS3Bucket: 1}}}}", "SageMaker.PythonSDK.Modules.Session.DefaultS3Bucket is 1; write a string"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -102,8 +103,8 @@ def _find(document: Any, path: str, where: str) -> Any:
         known = {
             field[len(above) + 1 :].partition(".")[0] for field, *_ in _FIELDS.values() if field.startswith(f"{above}.")
         }
-        # Other sections have keys of other programs; only the case of this one can be wrong.
-        keys = value if above.startswith(_JOB) else [other for other in value if str(other).lower() == key.lower()]
+        # Other sections have keys of other programs; only this one can be misspelt.
+        keys = value if above.startswith(_JOB) else difflib.get_close_matches(key, map(str, value), cutoff=0.65)
         validate_keys(owner, keys, known or {key}, error=ConfigError)
         if key not in value:
             return None
