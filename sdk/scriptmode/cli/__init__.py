@@ -56,7 +56,7 @@ SECTIONS = {
 )
 @click.version_option(package_name="scriptmode")
 def scriptmode() -> None:
-    """Start and manage training jobs on this machine, on a Slurm cluster and on Amazon SageMaker.
+    """Start and manage training jobs on this machine, on Slurm or Kubernetes, and on Amazon SageMaker.
 
     \b
     Example:

@@ -16,8 +16,8 @@ _SINGLE = {
         "Directory that contains PROGRAM and the modules it imports. It is packed into the source archive.")),
     "instance_type": ("TYPE", (
         "Type of the hosts: local_process (processes of this machine), local or local_gpu (containers on this "
-        "machine), slurm or slurm:PARTITION (nodes of a Slurm cluster), or a type of Amazon SageMaker such as "
-        "ml.m5.xlarge. [default: local_process]")),
+        "machine), slurm or slurm:PARTITION (nodes of a Slurm cluster), kubernetes (pods), or a type of Amazon "
+        "SageMaker such as ml.m5.xlarge. [default: local_process]")),
     "instance_count": ("N", "Number of hosts. [default: 1]"),
     "input_mode": ("MODE", (
         "How the hosts read their inputs: File (copies), Pipe (named pipes) or FastFile (files read on demand). "

@@ -209,8 +209,8 @@ def _kind(instance_type: str) -> HostKind:
     raise invalid(
         "instance_type",
         f"{instance_type!r} is neither {LOCAL_PROCESS!r} (each host a process of this machine) nor "
-        f"{LOCAL_CONTAINER[0]!r} or {LOCAL_GPU!r} (each a container of it) nor {SLURM!r} (each a node of a Slurm "
-        "cluster) nor an Amazon SageMaker type, such as 'ml.p3.2xlarge'",
+        f"{LOCAL_CONTAINER[0]!r} or {LOCAL_GPU!r} (each a container of it) nor {SLURM!r} or 'kubernetes' (a node or a "
+        "pod of a cluster) nor an Amazon SageMaker type, such as 'ml.p3.2xlarge'",
         did_you_mean(instance_type, local_instance_types(), most=0)
         or "use one of them, or install the package of its engine",
     )
