@@ -205,7 +205,9 @@ def test_a_key_is_requested_as_it_is_written(server, key):
 
 
 #: Which of its two limits a stalled answer meets first depends on the load of the machine.
-STALLED = r"(broke: no byte came before the time-out; retry|is too slow: the answer was not complete after [0-9]+ s; check)"
+STALLED = (
+    r"(broke: no byte came before the time-out; retry|is too slow: the answer was not complete after [0-9]+ s; check)"
+)
 #: What happens to every request for the object's bytes, and what is said of it.
 DEATHS = {
     "closed before an answer": (Fault(cut=True), "broke: it was closed before an answer came; retry"),

@@ -157,7 +157,7 @@ def test_a_setting_that_accepts_strings_is_what_was_typed():
 @pytest.mark.parametrize("text", ["d: 2020-13-45", "[" * 5000], ids=["a date", "deep"])
 @pytest.mark.parametrize(
     "words",
-    [["run", "--file"], ["jobs", "submit", "training", "j", "--package-path", "p", "--module-name", "p.t", "--config"]],
+    [["run", "--file"], ["jobs", "submit", "training", "j", "--package-path", ".", "--module-name", "p.t", "--config"]],
     ids=["run", "jobs"],
 )
 def test_the_error_for_invalid_yaml_is_one_line_with_the_name_of_the_file(words, text):

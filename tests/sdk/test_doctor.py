@@ -117,7 +117,7 @@ def test_each_check_is_printed_before_the_next_is_done(environment, tmp_path):
         process.send_signal(signal.SIGINT)
         assert process.wait(600) == 130
     assert shown[0] == "Python"
-    assert not Path(f"/proc/{hanging}").exists()
+    until(lambda: not Path(f"/proc/{hanging}").exists())
 
 
 def imports(pid):

@@ -9,7 +9,6 @@ from fakes.estimators import ROLE
 from scriptmode import (
     ContinuousParameter,
     Estimator,
-    MultiWorkerMirrored,
     ParameterServer,
     SourceError,
     SpecError,
@@ -18,8 +17,6 @@ from scriptmode import (
     Tuner,
 )
 from scriptmode.testing import FakeSageMaker
-
-INTEROP = "TF_NUM_INTEROP_THREADS"
 
 
 @pytest.fixture
@@ -34,24 +31,12 @@ def made(tmp_path, monkeypatch, no_settings, code):
     return make
 
 
-@pytest.mark.parametrize(
-    ("variables", "arguments", "is_warned"),
-    [
-        ({}, {"environment": {INTEROP: "1"}}, True),
-        ({INTEROP: "1"}, {}, True),  # hosts without an image have the shell's variables
-        ({INTEROP: "1"}, {"environment": {INTEROP: "2"}}, False),
-        ({}, {"environment": {INTEROP: "1"}, "distribution": MultiWorkerMirrored()}, False),
-        ({INTEROP: "1"}, {"instance_type": "ml.m5.large", "image_uri": "x/scriptmode:1", "role": ROLE}, False),
-    ],
-)
-def test_one_thread_between_operations_of_parameter_servers_is_a_warning(
-    made, monkeypatch, capsys, variables, arguments, is_warned
-):
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    account = {"sagemaker_session": FakeSageMaker()} if "role" in arguments else {}
-    made(**{"distribution": ParameterServer(), "instance_count": 2, **account, **arguments}).plan()
-    assert (f"{INTEROP}=1: parameter servers can wait for each other" in capsys.readouterr().err) == is_warned
+@pytest.mark.parametrize(("shell", "job", "is_warned"), [("", "1", True), ("1", "", True), ("1", "2", False)])
+def test_one_thread_of_parameter_servers_is_warned_of(made, monkeypatch, capsys, shell, job, is_warned):
+    name = "TF_NUM_INTEROP_THREADS"
+    monkeypatch.setenv(name, shell)
+    made(distribution=ParameterServer(), instance_count=2, environment={name: job} if job else {}).plan()
+    assert (f"{name}=1: parameter servers can wait" in capsys.readouterr().err) == is_warned
 
 
 def folder_of(tmp_path, files):
