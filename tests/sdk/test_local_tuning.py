@@ -232,9 +232,7 @@ def test_a_tuning_job_whose_training_jobs_all_fail_has_failed(make):
     with pytest.raises(TuningJobFailed, match="ValueError: no data") as raised:
         tuner.fit(logs=False)
     assert raised.value.description["TrainingJobStatusCounters"]["NonRetryableError"] in (5, 6, 7)
-    with pytest.raises(
-        DataError, match="is Failed and has no best training job; no training job that ended has a value"
-    ):
+    with pytest.raises(DataError, match="is Failed and has no best training job; no training job that ended has"):
         tuner.best_training_job()
 
 
@@ -376,7 +374,7 @@ def test_hyperband_stops_a_training_job_with_equal_values_after_the_epochs(make,
     assert "is stopped early: its accuracy is worse than that of others, or has more values than MaxResource" in log
 
 
-def test_names_are_unique_and_attach_finds_them(make):
+def test_names_are_unique_and_attach_finds_them(make, jobs):
     tuner = make(max_jobs=1)
     tuner.fit(job_name="search", logs=False)
     with pytest.raises(JobExistsError, match=r"there is a tuning job named 'search' already; use another name, or"):
@@ -386,7 +384,9 @@ def test_names_are_unique_and_attach_finds_them(make):
     assert Tuner.attach("search", Session(local_mode=True)).describe() == tuner.describe()
     with pytest.raises(JobNotFoundError, match="no tuning job named 'serch' in .*; did you mean 'search'"):
         Tuner.attach("serch", platform="local")
-    with pytest.raises(
-        JobNotFoundError, match=r"no training job named 'search' in .*; it is a tuning job: in Python, "
-    ):
+    with pytest.raises(JobNotFoundError, match=r"no training job named 'search' in .*; it is a tuning job: in Python"):
         TrainingJob.attach("search", platform="local")
+    damaged = {**state(jobs, "search"), "CreationTime": "x"}
+    (jobs.data_dir / "tuning" / "search" / "state.json").write_text(json.dumps(damaged))
+    with pytest.raises(DataError, match="'search' cannot be read: .*CreationTime is 'x', not time; remove its"):
+        Tuner.attach("search", platform="local").describe()

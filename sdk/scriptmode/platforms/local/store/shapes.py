@@ -27,8 +27,9 @@ def is_number(value: object) -> bool:
 def validate_shape(value: Any, shape: Any, where: str) -> None:
     """Raise ``ValueError`` for a value of another shape; the message names the part by its path below ``where``.
 
-    A shape is a type, a list of one shape, or a dict of shapes by key: ``"*"`` stands for every other key, and a key
-    that ends in ``!`` is required. Keys without a shape may hold any value. ``where`` is "" for the whole value.
+    A shape is a type, a test such as `is_time`, a list of one shape, or a dict of shapes by key: ``"*"`` stands for
+    every other key, and a key that ends in ``!`` is required. Keys without a shape may hold any value. ``where`` is ""
+    for the whole value.
     """
     if isinstance(shape, list):
         _require(value, list, where)
@@ -40,6 +41,9 @@ def validate_shape(value: Any, shape: Any, where: str) -> None:
             if key.endswith("!") and key[:-1] not in value:
                 raise ValueError(f"{where or 'it'} has no {key[:-1]!r}")
         _check_members(value, shape, where)
+    elif not isinstance(shape, type):
+        if not shape(value):
+            raise ValueError(f"{where} is {shortened_repr(value)}, not {shape.__name__[3:]}")
     else:
         _require(value, shape, where)
 

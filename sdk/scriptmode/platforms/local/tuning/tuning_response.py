@@ -16,12 +16,8 @@ if TYPE_CHECKING:
 
 #: Fields of the description that a list does not have.
 _NOT_LISTED = (
-    "HyperParameterTuningJobConfig",
-    tuning.DEFINITION,
-    "BestTrainingJob",
-    "ConsumedResources",
-    "FailureReason",
-)
+    "HyperParameterTuningJobConfig", tuning.DEFINITION, "BestTrainingJob", "ConsumedResources", "FailureReason",
+)  # fmt: skip
 
 
 def render_describe_response(record: TuningRecord, state: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.machine import drafts
 from scriptmode.core.machine.data_dir import TUNING, make_private
+from scriptmode.core.request import tuning
 from scriptmode.core.text.messages import did_you_mean
 from scriptmode.data import regular_files
 from scriptmode.data.durable import replace_file, sync_directory
@@ -37,12 +38,16 @@ from scriptmode_runtime.files import beneath
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_JOB = dict.fromkeys(("TrainingJobName!", "TrainingJobStatus!", "ObjectiveStatus!"), str)
+_JOB = {
+    **dict.fromkeys(("TrainingJobName!", "TrainingJobStatus!", "ObjectiveStatus!"), str),
+    **dict.fromkeys(("CreationTime", "TrainingStartTime", "TrainingEndTime"), shapes.is_time),
+    "TunedHyperParameters!": {"*": str},
+    tuning.FINAL_OBJECTIVE: {"Value!": shapes.is_number},
+}
 _STATE = {
     "HyperParameterTuningJobStatus!": str,
-    "CreationTime!": object,
-    "LastModifiedTime!": object,
-    "TrainingJobs!": [{**_JOB, "TunedHyperParameters!": {"*": str}}],
+    **dict.fromkeys(("CreationTime!", "LastModifiedTime!", "HyperParameterTuningEndTime"), shapes.is_time),
+    "TrainingJobs!": [_JOB],
 }
 _RECORD = {"request!": {"HyperParameterTuningJobName!": str}, "platform!": dict, "arn!": str}
 
