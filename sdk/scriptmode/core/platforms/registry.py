@@ -11,10 +11,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from scriptmode.core.spec.hosts import (
-    LOCAL_CONTAINER,
-    LOCAL_GPU,
-    LOCAL_PROCESS,
-    SLURM,
     HostKind,
     instance_kind,
     local_instance_types,
@@ -208,9 +204,7 @@ def _kind(instance_type: str) -> HostKind:
         raise invalid("instance_type", f"{instance_type!r} is Amazon EC2's name", f"did you mean {amazons!r}?")
     raise invalid(
         "instance_type",
-        f"{instance_type!r} is neither {LOCAL_PROCESS!r} (each host a process of this machine) nor "
-        f"{LOCAL_CONTAINER[0]!r} or {LOCAL_GPU!r} (each a container of it) nor {SLURM!r} or 'kubernetes' (a node or a "
-        "pod of a cluster) nor an Amazon SageMaker type, such as 'ml.p3.2xlarge'",
+        f"{instance_type!r} is neither one of {', '.join(local_instance_types())} nor, as 'ml.p3.2xlarge', Amazon's",
         did_you_mean(instance_type, local_instance_types(), most=0)
         or "use one of them, or install the package of its engine",
     )
