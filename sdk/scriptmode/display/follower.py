@@ -115,7 +115,7 @@ class Follower:
         except BaseException as error:  # noqa: BLE001 - raised where the job is followed
             self._draw_error = error
             with suppress(OSError, ValueError):  # a job may be silent for long
-                sys.stderr.write(f"\nthe view of {self._name} failed, which goes on without it: {error!r}\n")
+                sys.stderr.write(f"\nthe view of {self._name} failed: {error!r}; the job goes on\n")
 
     def _query(self) -> None:
         """Query what the log does not have: progress of the channels, and activity of the hosts."""
