@@ -216,6 +216,7 @@ def test_installed_packages_are_reported_with_their_version_and_folder(stubs, tm
     stubs()
     assert program_checks.tensorflow() == f"2.15.1 at {tmp_path}/tensorflow, with Keras 2.15.0"
     assert program_checks.horovod() == f"0.28.1 at {tmp_path}/horovod, built with MPI"
+    assert failure(lambda: program_checks._import("not_there")).message == "not_there is not installed"
 
 
 LOST_LIBRARY = "libcudart.so.12: cannot open shared object file"
@@ -225,7 +226,6 @@ BROKEN = {
     "a lost library": ({"tensorflow": f"raise ImportError({LOST_LIBRARY!r})\n"}, "tensorflow", f"ImportError: {LOST_LIBRARY}"),
     "a crash": ({"tensorflow": CRASH}, "tensorflow", "it ended with signal SIGSEGV"),
     "Horovod without MPI": ({"horovod_tensorflow": "def mpi_built(): return False\n"}, "horovod", "built without MPI"),
-    "no Horovod": ({"horovod": MISSING.format("horovod")}, "horovod", "No module named 'horovod'"),
     "an import that hangs": ({"horovod": "import time\ntime.sleep(100)\n"}, "horovod", "it did not end within 2 s"),
 }  # fmt: skip
 

@@ -92,7 +92,7 @@ def _table() -> list[_Row]:
         _Row("Docker", machine_checks.docker, _INSTALL_DOCKER),
         *_ACCOUNT,
         _Row("TensorFlow", program_checks.tensorflow, tensorflow),
-        _Row("Horovod", program_checks.horovod, "build it: container/horovod/build_wheel.sh"),
+        _Row("Horovod", program_checks.horovod, "build it in a clone of scriptmode: container/horovod/build_wheel.sh"),
     ]
 
 

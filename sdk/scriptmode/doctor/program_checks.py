@@ -7,6 +7,7 @@ import os
 import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,8 @@ def horovod() -> str:
 
 
 def _import(package: str) -> dict[str, Any]:
+    if not find_spec(package):
+        raise PlatformError(f"{package} is not installed")
     answer, _ = _run(sys.executable, "-m", "scriptmode.doctor.import_probe", package, seconds=_IMPORT_SECONDS)
     found: dict[str, Any] = json.loads(answer)
     return found
