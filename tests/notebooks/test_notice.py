@@ -52,12 +52,13 @@ network.fit(tf.zeros([4, 1]), tf.zeros([4, 1]), callbacks=[backup, ends], verbos
 pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("program", "distribution", "hosts"),
     [
-        pytest.param("train_resume.py", None, 1, id="one host", marks=pytest.mark.long),
+        pytest.param("train_resume.py", None, 1, id="one host"),
         pytest.param("train_resume_mwms.py", MultiWorkerMirrored(), 2, id="mirrored"),
-        pytest.param("train_fit.py", MultiWorkerMirrored(), 2, id="fit", marks=pytest.mark.long),
+        pytest.param("train_fit.py", MultiWorkerMirrored(), 2, id="fit"),
         pytest.param("train_resume_hvd.py", MPI(processes_per_host=1), 2, id="horovod", marks=pytest.mark.mpi),
         pytest.param("train_resume_ps.py", ParameterServer(coordinator=True), 1, id="parameter server"),
     ],

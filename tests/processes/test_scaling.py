@@ -186,6 +186,7 @@ def test_a_wrong_option_is_a_usage_error(folder, words, message):
 
 
 @pytest.mark.tf
+@pytest.mark.long
 def test_a_tensorflow_program_is_measured_in_two_sizes(folder):
     notebooks = Path(__file__).parents[2] / "notebooks"
     inputs = [f"--input={name}={notebooks}/data/fashion_mnist/{name}" for name in ("train", "eval")]

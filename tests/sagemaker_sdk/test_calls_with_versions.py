@@ -59,7 +59,7 @@ def test_parameter_servers_run_a_program_that_imports_tensorflow_1s_api(run):
 
 
 @V1_NAMES
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.tf
 def test_a_program_of_tensorflow_1_fails_with_its_own_error_and_the_hint(run):
     with pytest.raises(TrainingJobFailed) as caught:

@@ -241,7 +241,7 @@ def test_a_metric_that_only_the_service_defined_is_there_too():
     assert [(metric.name, metric.value, metric.timestamp) for metric in found] == [("train:error", 0.0, BEGIN)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_more_values_than_an_answer_holds_are_read_to_their_ends():
     names = [f"metric-{number}" for number in range(21)]
     minutes = 5000  # 105,000 values; an answer holds 100,800

@@ -22,8 +22,6 @@ OK, WARNING, PROBLEM = "ok", "warning", "problem"
 LOCAL, SAGEMAKER, CLUSTER = "local", "sagemaker", "cluster"
 #: Jobs whose data directory is on this machine.
 _DATA_DIR_JOBS = (LOCAL, CLUSTER)
-_INSTALL_DOCKER = "start it, or name another daemon in DOCKER_HOST"
-_FREE = f"free space, or name another directory in {DATA_DIR_VARIABLE}"
 _REPORT = "correct what this names; if it names nothing, report it as a bug of scriptmode"
 _NAME_WIDTH = 16
 
@@ -82,14 +80,14 @@ def _table() -> list[_Row]:
         _Row("scriptmode", program_checks.runtime, reinstall, (LOCAL, SAGEMAKER, CLUSTER)),
         _Row("ssh", program_checks.ssh, "apt install openssh-client openssh-server"),
         _Row("MPI", program_checks.mpi, openmpi),
-        _Row("disk", machine_checks.disk, _FREE, _DATA_DIR_JOBS),
+        _Row("disk", machine_checks.disk, f"free space, or set {DATA_DIR_VARIABLE}", _DATA_DIR_JOBS),
         _Row("jobs", machine_checks.jobs, "remove it: scriptmode rm", _DATA_DIR_JOBS),
         _Row("agents", machine_checks.agents, "end them: scriptmode stop"),
         _Row("ports", machine_checks.ports, "see that the loopback interface is up: ip link set lo up", (LOCAL,)),
         _Row("memory", machine_checks.memory, "end other programs; a host with TensorFlow needs about 1 GB"),
         _Row("FUSE", machine_checks.fuse, "data is copied without it"),
         _Row("namespaces", machine_checks.namespaces, "use instance type 'local'"),
-        _Row("Docker", machine_checks.docker, _INSTALL_DOCKER),
+        _Row("Docker", machine_checks.docker, "start it, or name another daemon in DOCKER_HOST"),
         *_ACCOUNT,
         _Row("TensorFlow", program_checks.tensorflow, tensorflow),
         _Row("Horovod", program_checks.horovod, "build it in a clone of scriptmode: container/horovod/build_wheel.sh"),

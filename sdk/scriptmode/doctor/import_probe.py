@@ -28,8 +28,7 @@ def main(name: str) -> None:
     else:
         # tf.keras is one of two packages; the module of one of its classes says which.
         found["keras"] = str(importlib.import_module(package.keras.Model.__module__.partition(".")[0]).__version__)
-    output.write(json.dumps(found))
-    output.flush()
+    print(json.dumps(found), file=output, flush=True)
     # Threads of the packages could keep the interpreter from exiting.
     os._exit(0)
 
