@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from scriptmode.core.platforms import registry
 from scriptmode.core.platforms.registry import (
     explicit_platform,
     find_job_platform,
@@ -533,7 +532,7 @@ class Estimator:
         if not isinstance(training_job_name, str):
             raise invalid("training_job_name", f"is {training_job_name!r}", "give a training job's name")
         platform = platform or find_job_platform(training_job_name, sagemaker_session)
-        platform = registry.with_settings_of(platform, training_job_name)
+        platform = platform.with_settings_of(training_job_name)
         description = platform.describe(training_job_name)
         estimator = cls._of_job(description.response, platform.tags(description), platform)
         estimator.latest_training_job = TrainingJob(training_job_name, platform)

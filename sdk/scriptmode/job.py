@@ -9,10 +9,8 @@ from scriptmode.core.handle import log_lines
 from scriptmode.core.platforms.registry import (
     find_job_platform,
     local_platform_or,
-    queue_position,
     resolve_platform,
     session_platform,
-    with_settings_of,
 )
 from scriptmode.core.spec.service_values import JobFilter
 from scriptmode.errors import DataError, JobNotFoundError, PlatformError, ScriptmodeError, UnreadableJobError, invalid
@@ -171,9 +169,7 @@ class TrainingJob:
     @property
     def events(self) -> tuple[JobEvent, ...]:
         """What the job lost or did again, such as lines of a log on a full disk; of jobs of this machine and Slurm."""
-        from scriptmode.core.handle.activity import find_events
-
-        return find_events(self.name, self.platform)
+        return self.platform.events(self.name)
 
     def inputs(self) -> dict[str, Input]:
         """Return the job's inputs by channel, in the form that ``fit`` takes."""
@@ -369,7 +365,7 @@ class TrainingJob:
         description = self._description()
         body = rerun_request(description.response, self.platform.tags(description), changes)
         self.platform.validate(body)
-        return create_job(with_settings_of(self.platform, self.name), parse_request(body))
+        return create_job(self.platform.with_settings_of(self.name), parse_request(body))
 
     def follow(
         self, *, logs: bool = True, live: bool | None = None, hosts: Collection[str] = (), tail: int | None = None
@@ -421,7 +417,7 @@ class TrainingJob:
         return description.response
 
     def _print_how_to_follow_again(self) -> None:
-        log_lines.left_running(self.name, queue_position(self.platform, self.name))
+        log_lines.left_running(self.name, self.platform.queue_position(self.name))
 
     def _repr_html_(self) -> str:
         from scriptmode.display.job_card import job_card
@@ -522,7 +518,7 @@ def create_job(platform: Platform, request: JobRequest, source_dir: str = "") ->
             raise _interrupt(text, job.name) from error
         with suppress(ScriptmodeError):
             job.describe()
-            text = log_lines.how_to_follow_again(job.name, queue_position(platform, job.name))
+            text = log_lines.how_to_follow_again(job.name, platform.queue_position(job.name))
             raise _interrupt(text, job.name) from error
         raise
     return job

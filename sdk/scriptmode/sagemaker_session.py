@@ -12,7 +12,7 @@ from scriptmode.core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS
 from scriptmode.core.aws.s3_transfers import decode_text, parse_path, upload_path
 from scriptmode.core.aws.s3_uris import LOCAL_BUCKET, SCHEME, is_on_this_machine, parse_s3_uri
 from scriptmode.core.aws.session import Connection, default_bucket_name
-from scriptmode.core.platforms.registry import find_job_platform, find_tuning_platform, tuning_service
+from scriptmode.core.platforms.registry import find_job_platform, find_tuning_platform
 from scriptmode.core.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION
 from scriptmode.errors import CredentialsError, DataAccessError, invalid
 
@@ -393,7 +393,7 @@ class Session:
         Raises:
             JobNotFoundError: There is no such tuning job.
         """
-        return tuning_service(self._tuning_platform_of(job_name)).describe(job_name)
+        return self._tuning_platform_of(job_name).tuning.describe(job_name)
 
     def stop_tuning_job(self, name: str) -> None:
         """Request that a tuning job and its training jobs stop, and return at once.
@@ -401,7 +401,7 @@ class Session:
         Raises:
             JobNotFoundError: There is no such tuning job.
         """
-        tuning_service(self._tuning_platform_of(name)).stop(name)
+        self._tuning_platform_of(name).tuning.stop(name)
 
     def _platform_of(self, job_name: str) -> Platform:
         return self._platform or find_job_platform(job_name, self._chosen)

@@ -13,7 +13,6 @@ from scriptmode import ScriptmodeError, TrainingJob, TrainingJobError
 from scriptmode.cli import output
 from scriptmode.cli.group import INTERRUPTED
 from scriptmode.cli.options import add_options
-from scriptmode.core.platforms.registry import queue_position
 from scriptmode.core.text.messages import still_running
 from scriptmode.display import choose_view
 
@@ -107,7 +106,7 @@ def _may_continue(job: TrainingJob) -> bool:
 
 
 def _print_hint(job: TrainingJob, error: str, code: int, *, as_json: bool) -> None:
-    text = f"{still_running(job.name, queue_position(job.platform, job.name))}. Stop it: scriptmode stop {job.name}"
+    text = f"{still_running(job.name, job.platform.queue_position(job.name))}. Stop it: scriptmode stop {job.name}"
     if as_json:
         text = json.dumps({"error": error, "message": text, "exit_code": code, "job": job.name})
     output.echo(text if as_json else f"\n{text}", err=True)

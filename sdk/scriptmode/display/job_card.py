@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from scriptmode.core.handle.activity import find_activity, find_events
+from scriptmode.core.handle.activity import find_activity
 from scriptmode.core.handle.outcome import find_failure
 from scriptmode.core.platforms.base import Platform
 from scriptmode.core.spec.job_description import JobDescription, JobStatus
@@ -60,7 +60,7 @@ def _job_card(description: JobDescription, platform: Platform, source_dir: str) 
             for metric in platform.metrics(description):
                 collector.add_value(metric.name, metric.value, metric.host)
     with noted():
-        notes += [f"warning: {event}" for event in find_events(name, platform)]
+        notes += [f"warning: {event}" for event in platform.events(name)]
     if description.status is JobStatus.FAILED:
         with noted():
             log_locations = platform.log_locations(name)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scriptmode.core.aws.instance_gpus import gpu_count
-from scriptmode.core.platforms.base import Platform, WritesScripts
+from scriptmode.core.platforms.base import Platform
 from scriptmode.core.request.render import render_request
 from scriptmode.core.source.source_archive import Source
 from scriptmode.core.spec.job_request import JobRequest
@@ -48,7 +48,7 @@ def create_plan(platform: Platform, job: JobRequest, sent: tuple[Source, str] | 
         tuple(filter(None, assumed)),
         find_difference(planned.hide) if find_difference else None,
         planned.hide.document(request),
-        platform.planned_script(job) if isinstance(platform, WritesScripts) else "",
+        platform.planned_script(job),
     )
 
 

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.platforms.base import StartsHosts
 from scriptmode.core.spec.distribution import KINDS, MPI, NAMES, ParameterServer
 from scriptmode.core.spec.job_failure import describe_in_one_line
 from scriptmode.core.spec.metric_definitions import LogPositions
@@ -156,7 +155,7 @@ def measure(
     """
     resources = estimator.spec.resources
     kind = resources.host_kind
-    if not kind.is_local or not isinstance(estimator.platform, StartsHosts):
+    if not kind.is_local:
         raise invalid("instance_type", f"is {resources.types[0]!r}", "measure on this machine or on Slurm")
     if resources.instance_groups:
         raise invalid("instance_groups", "have a number of hosts each", "measure an estimator with an instance_type")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from scriptmode.serve.wsgi import Environ, StartResponse
 
 #: The prefix of X-Amz-Target in calls of the operations below.
-TARGET = "ScriptmodePage"
+TARGET = "Scriptmode"
 _FILE = "page.html"
 #: The most points of a curve; it is not drawn wider.
 _MOST_POINTS = 600

@@ -22,6 +22,7 @@ from scriptmode.serve.application import Application
 from scriptmode.serve.cloudwatch import CloudWatch
 from scriptmode.serve.guard import Guard, is_loopback
 from scriptmode.serve.http_server import create_http_server
+from scriptmode.serve.job_details import JobDetails
 from scriptmode.serve.job_metrics import JobMetrics
 from scriptmode.serve.log_operations import log_operations
 from scriptmode.serve.log_times import LogWatch
@@ -127,7 +128,10 @@ class Server:
             {
                 "SageMaker": self._sagemaker(settings, jobs),
                 "Logs_20140328": logs,
-                page.TARGET: page.PageOperations(self._metrics.values, logs).operations,
+                page.TARGET: {
+                    **page.PageOperations(self._metrics.values, logs).operations,
+                    **JobDetails(self._platform).operations,
+                },
             },
             CloudWatch(Metrics(self._metrics, time.time).operations, others),
             self._guard,

@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.aws.retry import Retry
-from scriptmode.core.platforms.registry import tuning_service
 from scriptmode.core.request import tuning
 from scriptmode.core.spec.service_values import ENDED, FAILED
 from scriptmode.core.text.progress_line import ProgressLine
@@ -51,7 +50,7 @@ class TuningJob:
 
     @property
     def _service(self) -> TuningService:
-        return tuning_service(self.platform)
+        return self.platform.tuning
 
     def describe(self) -> dict[str, Any]:
         """Return the description of the tuning job: the response of DescribeHyperParameterTuningJob."""

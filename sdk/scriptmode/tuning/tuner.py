@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.handle import log_lines
-from scriptmode.core.platforms.registry import find_tuning_platform, resolve_platform, tuning_service
+from scriptmode.core.platforms.registry import find_tuning_platform, resolve_platform
 from scriptmode.core.request import tuning
 from scriptmode.core.request.render import render_request
 from scriptmode.core.spec import arguments, names
@@ -257,7 +257,7 @@ class Tuner:
             where = find_tuning_platform(tuning_job_name, sagemaker_session)
         else:
             where = resolve_platform(platform)
-            tuning_service(where).describe(tuning_job_name)
+            where.tuning.describe(tuning_job_name)
         tuner = cls.__new__(cls)
         vars(tuner).update(_searches={}, _latest=TuningJob(tuning_job_name, where))
         return tuner
@@ -428,7 +428,7 @@ class Tuner:
             estimator._store_files(*submission, shown=shown)  # noqa: SLF001 - the files of the estimator's own request
         job = TuningJob(request["HyperParameterTuningJobName"], submissions[0][0].platform)
         try:
-            tuning_service(job.platform).create(request)
+            job.platform.tuning.create(request)
         except KeyboardInterrupt:
             sys.stderr.write(f"\nTuning job {job.name} may have been started: Tuner.attach({job.name!r})\n")
             raise
@@ -526,7 +526,7 @@ class Tuner:
         found = {key: search.prepare(channels.get(key), name) for key, search in searches.items()}
         requests = {key: request for key, (request, _) in found.items()}
         request = requests[""] if "" in requests else tuning.combine_requests(requests)
-        tuning_service(first.platform).validate(request)
+        first.platform.tuning.validate(request)
         return request, [(searches[key].estimator, submission) for key, (_, submission) in found.items()]
 
 

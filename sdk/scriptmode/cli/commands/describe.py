@@ -10,7 +10,6 @@ from scriptmode import TrainingJob
 from scriptmode.cli import output
 from scriptmode.cli.description_text import render_description
 from scriptmode.cli.options import job_options, json_option
-from scriptmode.core.platforms.registry import queue_position
 
 
 @click.command()
@@ -49,5 +48,5 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
             more["Events"] = [{**asdict(each), "is_loss": each.is_loss} for each in job.events]
         output.print_json({**description.response, **more})
     else:
-        shown = description.queued(queue_position(job.platform, job.name))
+        shown = description.queued(job.platform.queue_position(job.name))
         output.echo(render_description(shown, activity, output.status_text, failure, progress, job.events))

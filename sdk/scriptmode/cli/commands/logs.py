@@ -11,7 +11,6 @@ from scriptmode import TrainingJob
 from scriptmode.cli import following, output
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.options import job_options, json_option
-from scriptmode.core.platforms.registry import queue_position
 
 
 @click.command(epilog=EXIT_CODES_HELP.replace("Exit code", "Exit code with --follow", 1))
@@ -62,7 +61,7 @@ def logs(job: TrainingJob, *, follow: bool, is_plain: bool, as_json: bool, **cho
 
 def _report_no_log(job: TrainingJob, hosts: Sequence[str]) -> None:
     description = job.platform.describe(job.name)
-    status = description.queued(queue_position(job.platform, job.name)).status
+    status = description.queued(job.platform.queue_position(job.name)).status
     why = f": {description.failure_reason}" if description.failure_reason else ""
     of = f" of {', '.join(hosts)}" if hosts else ""
     output.echo(f"training job {job.name} is {status} and has no log{of}{why}", err=True)

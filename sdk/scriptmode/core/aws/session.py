@@ -153,10 +153,10 @@ class Connection:
         found: Mapping[str, str] = self.call("the caller's identity", lambda: self.client("sts").get_caller_identity())
         return found
 
-    def brief_client(self, service: str) -> Any:
+    def brief_client(self, service: str, **arguments: Any) -> Any:
         """Return a client without retries and with short timeouts; raise `PlatformError` for wrong settings."""
         with _settings_of(f"the connection to {service}"):
-            return self._new_client(service, _BRIEF_TIMEOUTS)
+            return self._new_client(service, _BRIEF_TIMEOUTS, **arguments)
 
     @property
     def credentials_source(self) -> str:
@@ -165,11 +165,11 @@ class Connection:
             found = self.boto_session.get_credentials()
         return str(found.method) if found is not None else ""
 
-    def _new_client(self, service: str, settings: dict[str, Any] = _TIMEOUTS) -> Any:
+    def _new_client(self, service: str, settings: dict[str, Any] = _TIMEOUTS, **arguments: Any) -> Any:
         from scriptmode.core.aws.direct_endpoints import create_client
 
         warn_of_unknown_region(self.region)
-        return create_client(self.boto_session, service, settings, region_name=self.region)
+        return create_client(self.boto_session, service, settings, region_name=self.region, **arguments)
 
 
 def _settings_of(what: str) -> AbstractContextManager[None]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from scriptmode.core.aws.retry import Retry
 from scriptmode.core.handle.activity import describe_events
-from scriptmode.core.platforms.base import RecordsFailures
 from scriptmode.core.spec.job_description import JobStatus
 from scriptmode.core.spec.job_failure import (
     NO_REASON,
@@ -78,10 +77,9 @@ def find_failure(description: JobDescription, platform: Platform, source_dir: st
     if description.status is not JobStatus.FAILED:
         return None
     failure = None
-    if isinstance(platform, RecordsFailures):
-        # The outcome is reported without it.
-        with suppress(ScriptmodeError):
-            failure = platform.failure(description)
+    # The outcome is reported without it.
+    with suppress(ScriptmodeError):
+        failure = platform.failure(description)
     failure = failure or parse_failure_reason(description.failure_reason)
     return replace(failure, traceback=_name_source_files(failure.traceback, source_dir)) if source_dir else failure
 

@@ -7,7 +7,7 @@ lists, tuning jobs and the response of a description have Amazon SageMaker's sha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -112,21 +112,8 @@ class Platform(Protocol):
     def list(self, which: JobFilter) -> list[dict[str, Any]]:
         """Return TrainingJobSummary objects, newest first."""
 
-
-# What a platform may have beside that. Each protocol is asked by `isinstance`.
-
-
-@runtime_checkable
-class RecordsFailures(Protocol):
-    """A platform that records why a job failed, beside DescribeTrainingJob's FailureReason."""
-
     def failure(self, description: JobDescription) -> Failure | None:
         """Return the recorded failure of a described job; ``None`` where none was recorded."""
-
-
-@runtime_checkable
-class ObservesHosts(Protocol):
-    """A platform that sees the hosts of a running job; of jobs of another only complete log lines are known."""
 
     def activity(self, name: str) -> dict[str, HostActivity]:
         """Return what each host does now, by host; hosts of which nothing is known are left out.
@@ -134,50 +121,17 @@ class ObservesHosts(Protocol):
         Raises `JobNotFoundError`.
         """
 
-
-@runtime_checkable
-class StartsHosts(Protocol):
-    """A platform that starts the hosts of its jobs itself, on this machine or on Slurm, and measures them."""
-
-    #: Seconds from SIGTERM to SIGKILL when a job that is created now is stopped.
-    stop_grace: float
-
-
-@runtime_checkable
-class RecordsEvents(Protocol):
-    """A platform that records what a job lost and did again."""
-
     def events(self, name: str) -> tuple[JobEvent, ...]:
-        """Return what a job lost and did again so far; raise `JobNotFoundError`."""
-
-
-@runtime_checkable
-class QueuesJobs(Protocol):
-    """A platform whose jobs may wait for others."""
+        """Return what a job lost and did again so far, as far as it is known; raise `JobNotFoundError`."""
 
     def queue_position(self, name: str) -> int:
         """Return the position of a job in the queue, from 1 on; 0 for a job that does not wait."""
 
-
-@runtime_checkable
-class RecordsSettings(Protocol):
-    """A platform that ran jobs with settings that their descriptions lack."""
-
     def with_settings_of(self, name: str) -> Platform:
-        """Return the platform for a copy of one of its jobs."""
-
-
-@runtime_checkable
-class WritesScripts(Protocol):
-    """A platform whose jobs may start from a batch script."""
+        """Return the platform for a copy of one of its jobs, with the settings that its description lacks."""
 
     def planned_script(self, request: JobRequest) -> str:
         """Return the batch script of a job; "" for a job that needs none."""
-
-
-@runtime_checkable
-class RunsTuningJobs(Protocol):
-    """A platform that has tuning jobs."""
 
     @property
     def tuning(self) -> TuningService:

@@ -21,7 +21,7 @@ from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scriptmode.core.platforms.base import Platform, TuningService
+    from scriptmode.core.platforms.base import Platform
     from scriptmode.platforms.local import LocalPlatform
 
 #: A family and a size. The list of those that exist changes often; the service validates them.
@@ -71,7 +71,7 @@ def local_platform_or(other: Platform, job_name: str) -> Platform:
 
 def find_tuning_platform(name: str, session: object = None) -> Platform:
     """Return the platform that has a tuning job, as `find_job_platform` does for a training job."""
-    return _find_platform(session, lambda platform: tuning_service(platform).describe(name))
+    return _find_platform(session, lambda platform: platform.tuning.describe(name))
 
 
 def _find_platform(session: object, describe: Callable[[Platform], object]) -> Platform:
@@ -160,29 +160,6 @@ def slurm_platform() -> Platform:
     from scriptmode.platforms.slurm.slurm_platform import Slurm
 
     return Slurm()
-
-
-def with_settings_of(platform: Platform, job_name: str) -> Platform:
-    """Return the platform for a copy of one of its jobs: on Slurm, with the settings that its description lacks."""
-    from scriptmode.core.platforms.base import RecordsSettings
-
-    return platform.with_settings_of(job_name) if isinstance(platform, RecordsSettings) else platform
-
-
-def queue_position(platform: Platform, job_name: str) -> int:
-    """Return the position of a job in its platform's queue, from 1 on; 0 for a job that does not wait."""
-    from scriptmode.core.platforms.base import QueuesJobs
-
-    return platform.queue_position(job_name) if isinstance(platform, QueuesJobs) else 0
-
-
-def tuning_service(platform: Platform) -> TuningService:
-    """Return the tuning jobs of a platform; raise `SpecError` for a platform that has none."""
-    from scriptmode.core.platforms.base import RunsTuningJobs
-
-    if isinstance(platform, RunsTuningJobs):
-        return platform.tuning
-    raise invalid("platform", f"is {platform!r}, which has no tuning jobs", "use this machine or Amazon SageMaker")
 
 
 def _service_name() -> str:

@@ -1,0 +1,62 @@
+"""What `scriptmode serve` tells of a job beside SageMaker's API. Amazon SageMaker has no such operation.
+
+Its model for botocore is beside `scriptmode.core.aws`; values are JSON objects of the fields of the SDK's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from scriptmode.core import aws
+from scriptmode.errors import JobNotFoundError, PlatformError, TransientError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode.core.aws.session import Connection
+
+_T = TypeVar("_T")
+_AMAZONS = (".amazonaws.com", ".amazonaws.com.cn", ".aws")
+
+
+class JobDetails:
+    """The details of jobs of the service that a connection leads to."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._client: Any = None
+        self._is_unknown = False
+
+    def read(self, name: str, detail: str) -> Any:
+        """Return a detail of a training job; None where the service does not know it, and is asked no more.
+
+        Raises `JobNotFoundError` and `TransientError`.
+        """
+        url = str(getattr(getattr(self._connection.client("sagemaker"), "meta", None), "endpoint_url", ""))
+        host = urlsplit(url).hostname
+        if self._is_unknown or not host or host.endswith(_AMAZONS):
+            return None
+        try:
+            return self._connection.call(f"training job {name}", lambda: self._describe(url, name, detail)).get(detail)
+        except (JobNotFoundError, TransientError):
+            raise
+        except PlatformError:
+            self._is_unknown = True
+            return None
+
+    def _describe(self, url: str, name: str, detail: str) -> Mapping[str, Any]:
+        if self._client is None:
+            # boto3 finds the models of services by this loader.
+            paths = self._connection.boto_session._session.get_component("data_loader").search_paths  # noqa: SLF001
+            paths.append(str(Path(aws.__path__[0], "models")))
+            self._client = self._connection.brief_client("scriptmode", endpoint_url=url)
+        found: Mapping[str, Any] = self._client.describe_training_job_details(TrainingJobName=name, Details=[detail])
+        return found
+
+
+def from_fields(kind: type[_T], values: Mapping[str, Any]) -> _T:
+    """Return a dataclass with the fields that a service sent; one of another release may have others."""
+    return kind(**{each.name: values[each.name] for each in fields(kind) if each.name in values})  # type: ignore[arg-type]

@@ -1,0 +1,49 @@
+"""What AWS does not describe of a training job: its structured failure, events, hosts, channels, place in the queue."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.serve.aws_json import validation_error
+from scriptmode.serve.training_jobs import translated_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode.platforms.local import LocalPlatform
+    from scriptmode.serve.training_jobs import Operation
+
+
+class JobDetails:
+    """The operation that returns them, in the fields of ``scriptmode describe --json``."""
+
+    def __init__(self, platform: LocalPlatform) -> None:
+        self._details = {
+            "Failure": lambda name: platform.failure(platform.describe(name)),
+            "Events": platform.events,
+            "Activity": platform.activity,
+            "Channels": platform.progress,
+            "QueuePosition": platform.queue_position,
+        }
+        self.operations: dict[str, Operation] = {"DescribeTrainingJobDetails": self._describe}
+
+    def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        name, details = arguments.get("TrainingJobName"), arguments.get("Details")
+        if (
+            not isinstance(name, str)
+            or not isinstance(details, list)
+            or not all(each in [*self._details] for each in details)
+        ):
+            raise validation_error(f"TrainingJobName and Details, a list of {', '.join(self._details)}, are required.")
+        with translated_errors():
+            found = {detail: self._details[detail](name) for detail in details}
+        return {detail: _render(value) for detail, value in found.items() if value is not None}
+
+
+def _render(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: asdict(each) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return [asdict(each) for each in value]
+    return value if isinstance(value, int) else asdict(value)
