@@ -29,13 +29,9 @@ class JobDetails:
         self.operations: dict[str, Operation] = {"DescribeTrainingJobDetails": self._describe}
 
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        name, details = arguments.get("TrainingJobName"), arguments.get("Details")
-        if (
-            not isinstance(name, str)
-            or not isinstance(details, list)
-            or not all(each in [*self._details] for each in details)
-        ):
-            raise validation_error(f"TrainingJobName and Details, a list of {', '.join(self._details)}, are required.")
+        name, details, known = arguments.get("TrainingJobName"), arguments.get("Details"), [*self._details]
+        if not isinstance(name, str) or not isinstance(details, list) or any(each not in known for each in details):
+            raise validation_error(f"TrainingJobName and Details, a list of {', '.join(known)}, are required.")
         with translated_errors():
             found = {detail: self._details[detail](name) for detail in details}
         return {detail: _render(value) for detail, value in found.items() if value is not None}

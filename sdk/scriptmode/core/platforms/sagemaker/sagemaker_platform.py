@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -222,7 +222,9 @@ class SageMakerPlatform:
 
     def queue_position(self, name: str) -> int:
         """Return the position that `scriptmode serve` tells; 0 for Amazon SageMaker."""
-        return int(self._details.read(name, "QueuePosition") or 0)
+        with suppress(PlatformError):
+            return int(self._details.read(name, "QueuePosition") or 0)
+        return 0
 
     def with_settings_of(self, name: str) -> SageMakerPlatform:  # noqa: ARG002 - whichever job it is
         """Return this platform: a description has all settings of a job."""
