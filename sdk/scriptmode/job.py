@@ -162,9 +162,7 @@ class TrainingJob:
             (since its last output) and ``line``, which it has begun and not ended. Unknown hosts, such as those of
             Amazon SageMaker or of a job that has ended, are left out.
         """
-        from scriptmode.core.handle.activity import find_activity
-
-        return dict(find_activity(self._description(), self.platform))
+        return self.platform.activity(self.name)
 
     @property
     def events(self) -> tuple[JobEvent, ...]:
@@ -391,7 +389,7 @@ class TrainingJob:
             JobNotFoundError: Where the job is deleted meanwhile.
         """
         from scriptmode import display
-        from scriptmode.core.handle.activity import describe_events
+        from scriptmode.core.handle.outcome import describe_events
         from scriptmode.core.handle.log_filter import LogFilter
 
         is_told, log_filter = True, LogFilter.parse(hosts, tail)

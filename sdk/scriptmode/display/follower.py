@@ -21,7 +21,6 @@ from contextlib import AbstractContextManager, suppress
 from threading import Event, Lock, Thread
 from typing import Protocol
 
-from scriptmode.core.handle.activity import find_activity
 from scriptmode.core.handle.log_filter import ALL_LINES, LineSelector, LogFilter
 from scriptmode.core.handle.outcome import find_failure
 from scriptmode.core.platforms.base import Platform
@@ -122,7 +121,7 @@ class Follower:
         with suppress(ScriptmodeError):
             self._collector.add_progress(self._platform.progress(self._name), time.monotonic())
             if self._description is not None:
-                self._activity = find_activity(self._description, self._platform)
+                self._activity = self._platform.activity(self._name)
 
     def _draw(self) -> None:
         with self._drawing:

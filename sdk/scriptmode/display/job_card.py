@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from scriptmode.core.handle.activity import find_activity
 from scriptmode.core.handle.outcome import find_failure
 from scriptmode.core.platforms.base import Platform
 from scriptmode.core.spec.job_description import JobDescription, JobStatus
@@ -51,7 +50,7 @@ def _job_card(description: JobDescription, platform: Platform, source_dir: str) 
     with noted():
         collector.add_progress(platform.progress(name), time.monotonic())
     with noted():
-        collector.set_activity(find_activity(description, platform))
+        collector.set_activity(platform.activity(name))
     with noted():
         if large := _large_log(description, platform):
             size = messages.format_bytes(large)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.core.aws.retry import Retry
-from scriptmode.core.handle.activity import describe_events
 from scriptmode.core.spec.job_description import JobStatus
 from scriptmode.core.spec.job_failure import (
     NO_REASON,
@@ -82,6 +81,13 @@ def find_failure(description: JobDescription, platform: Platform, source_dir: st
         failure = platform.failure(description)
     failure = failure or parse_failure_reason(description.failure_reason)
     return replace(failure, traceback=_name_source_files(failure.traceback, source_dir)) if source_dir else failure
+
+
+def describe_events(name: str, platform: Platform) -> list[str]:
+    """Return the events of a job that ended as texts; none where they cannot be read, as the outcome counts more."""
+    with suppress(ScriptmodeError):
+        return list(map(str, platform.events(name)))
+    return []
 
 
 def _name_source_files(text: str, source_dir: str) -> str:

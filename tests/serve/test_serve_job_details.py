@@ -1,0 +1,66 @@
+"""What a job on this machine shows is shown of a job of a server elsewhere, through the calls of SageMaker's API."""
+
+from types import SimpleNamespace
+
+import boto3
+import pytest
+from fakes.processes import until
+
+from scriptmode import TrainingJob
+from scriptmode.core.platforms.sagemaker import SageMakerPlatform
+from scriptmode.core.platforms.sagemaker.job_details import JobDetails
+from scriptmode.errors import RequestError
+from scriptmode.platforms.local import LocalPlatform
+
+pytestmark = pytest.mark.slow
+BUSY = "import time\nprint('50%', end='', flush=True)\nwhile True: sum(range(10**5))"
+
+
+@pytest.fixture
+def of_a_job(api, no_settings, monkeypatch):
+    """Return a job as the server tells of it, and as its own machine does."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", api.server.url)
+    session = boto3.Session("test", "test", region_name="us-east-1")
+    here = LocalPlatform(data_dir=api.folder / "data")
+    return lambda name: (TrainingJob(name, SageMakerPlatform(session)), TrainingJob(name, here))
+
+
+def test_the_structured_failure_and_the_events_are_those_of_the_jobs_machine(api, of_a_job):
+    api.run("raise KeyError('no')", name="fails")
+    served, here = of_a_job("fails")
+    assert served.failure == here.failure
+    assert (served.failure.host, served.failure.process, served.failure.exception) == ("algo-1", "script", "KeyError")
+    assert served.failure.exit_code == 1
+    assert served.events == here.events == ()
+    assert served.activity() == {}
+
+
+def test_the_activity_and_the_channels_of_a_running_job_are_told(api, of_a_job, tmp_path):
+    data = api.folder / "some data"
+    data.write_bytes(bytes(3000))
+    where = {"S3DataType": "S3Prefix", "S3Uri": data.as_uri()}
+    served, here = of_a_job(
+        api.start(BUSY, InputDataConfig=[{"ChannelName": "train", "DataSource": {"S3DataSource": where}}])
+    )
+    activity = until(lambda: (found := served.activity()) and found["algo-1"].cpu_percent and found)["algo-1"]
+    assert activity.line == here.activity()["algo-1"].line == "50%"
+    assert activity.memory_bytes > 1_000_000
+    assert served.platform.progress(served.name) == here.platform.progress(here.name)
+    assert served.platform.progress(served.name)[0].done == 3000
+    assert served.platform.queue_position(served.name) == 0
+
+
+def test_a_service_that_does_not_know_the_operation_is_asked_once_and_amazon_never():
+    asked = []
+
+    def refuse(subject, _call):
+        asked.append(subject)
+        raise RequestError("UnknownOperationException")
+
+    def details(url):
+        meta = SimpleNamespace(endpoint_url=url)
+        return JobDetails(SimpleNamespace(client=lambda _: SimpleNamespace(meta=meta), call=refuse))
+
+    amazon, other = details("https://api.sagemaker.us-east-1.amazonaws.com"), details("http://lab:5000")
+    assert [amazon.read("job", "Events"), other.read("job", "Events"), other.read("job", "Failure")] == [None] * 3
+    assert asked == ["training job job"]
