@@ -389,8 +389,8 @@ class TrainingJob:
             JobNotFoundError: Where the job is deleted meanwhile.
         """
         from scriptmode import display
-        from scriptmode.core.handle.outcome import describe_events
         from scriptmode.core.handle.log_filter import LogFilter
+        from scriptmode.core.handle.outcome import describe_events
 
         is_told, log_filter = True, LogFilter.parse(hosts, tail)
         view = display.choose_view(live) if logs or live is not None else display.PLAIN
