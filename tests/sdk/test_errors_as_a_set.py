@@ -196,7 +196,7 @@ ROWS = {
     "ContainerError": Row(no_docker, "Docker daemon", "nowhere.sock does not exist", "install Docker and start it", "FileNotFoundError"),
     "JobNotFoundError": Row(
         lambda *_: TrainingJob.attach("nope"),
-        "no training job named 'nope'", "Amazon SageMaker was not asked", "AWS_DEFAULT_REGION", "CredentialsError",
+        "no training job named 'nope'", "Amazon SageMaker: ", "AWS_DEFAULT_REGION", "CredentialsError",
     ),
     "JobExistsError": Row(twice, "training job", "'once'", "use another name"),
     "TrainingJobFailed": Row(

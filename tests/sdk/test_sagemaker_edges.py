@@ -200,7 +200,7 @@ def test_a_job_that_cannot_be_described_is_not_reported_as_missing(account, monk
     account(9)
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
-    with pytest.raises(TransientError, match="could not be asked"):
+    with pytest.raises(TransientError, match="could not be reached"):
         TrainingJob.attach("job-1")
 
 

@@ -179,7 +179,7 @@ def test_the_advice_for_an_image_is_a_configuration(api, tmp_path):
 def test_a_name_that_the_server_does_not_have_is_asked_of_the_server(api, tmp_path):
     elsewhere = {**api.server.environment, "SCRIPTMODE_DATA_DIR": str(tmp_path)}
     text = shell(api, "logs", "nothing", code=1, **elsewhere)
-    assert f"the service at {api.server.url} has none of that name either" in text
+    assert f"the service at {api.server.url}: training job" in text
 
 
 def test_the_list_names_the_regions_of_several(api, in_s3):

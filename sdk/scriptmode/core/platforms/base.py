@@ -46,15 +46,11 @@ class Platform(Protocol):
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
         """Fill in what the caller left out: role, output path, code location, image, defaults of a configuration file.
 
-        Raises `SpecError` for a spec that this platform cannot run. Has no side effect; asks the service only for what
-        neither the spec nor a setting contains (a role's ARN by its name).
+        Raises `SpecError` for a spec that this platform cannot run. The service is asked only for a role's ARN.
         """
 
     def validate(self, request: JobRequest | Mapping[str, Any]) -> None:
-        """Raise `RequestError` listing all reasons why the service would refuse a request; sends nothing.
-
-        The request may be the service's JSON too, of any shape.
-        """
+        """Raise `RequestError` listing all reasons why the service would refuse a request, also one as JSON."""
 
     def planned_hosts(self, request: JobRequest) -> dict[str, PlannedHost]:
         """Return the environment that each host of a request would have, in the order of the hosts; no side effect.
@@ -83,28 +79,19 @@ class Platform(Protocol):
     def log_events(
         self, name: str, *, follow: bool, on_description: Callable[[JobDescription], None] | None = None
     ) -> Iterator[LogEvent]:
-        """Yield the job's log lines, those of each host in order; with ``follow`` until the job ended.
-
-        ``on_description`` is called with the job's description each time that following requests it.
-        """
+        """Yield the lines of the hosts' logs; with ``follow`` until the job ended, telling ``on_description``."""
 
     def metrics(self, description: JobDescription) -> list[Metric]:
         """Return all values of a described job's metrics up to now, those of each metric in order of time."""
 
     def host_folders(self, name: str) -> dict[str, Path]:
-        """Return the directory that is ``/opt/ml`` of each host, by host; those of this machine that (still) exist.
-
-        They are in the order of the hosts. Raises `JobNotFoundError`.
-        """
+        """Return the directories that are ``/opt/ml`` of hosts, by host; those of this machine that (still) exist."""
 
     def progress(self, name: str) -> tuple[ChannelProgress, ...]:
         """Return the progress of the data of a job's channels, where it is known; raise `JobNotFoundError`."""
 
     def log_locations(self, name: str) -> dict[str, str]:
-        """Return the location of the complete log of each host, by host; hosts without a log are left out.
-
-        On this machine it is the path of a file, for Amazon SageMaker the log group and stream of CloudWatch.
-        """
+        """Return where the log of each host that has one is, by host: a path, or CloudWatch's log group and stream."""
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Copy the object ``uri``, or all objects below that prefix, into ``folder``; return the files written."""
@@ -116,10 +103,7 @@ class Platform(Protocol):
         """Return the recorded failure of a described job; ``None`` where none was recorded."""
 
     def activity(self, name: str) -> dict[str, HostActivity]:
-        """Return what each host does now, by host; hosts of which nothing is known are left out.
-
-        Raises `JobNotFoundError`.
-        """
+        """Return what each host does now, by host, as far as it is known; raise `JobNotFoundError`."""
 
     def events(self, name: str) -> tuple[JobEvent, ...]:
         """Return what a job lost and did again so far, as far as it is known; raise `JobNotFoundError`."""

@@ -92,15 +92,9 @@ def _local_platform_or(other: Platform, describe: Callable[[Platform], object]) 
     except JobNotFoundError as not_here:
         try:
             describe(other)
-        except JobNotFoundError as error:
-            what = f"{not_here.message}; {_service_name()} has none of that name either ({error.message})"
-            raise JobNotFoundError(what, not_here.advice) from error
         except PlatformError as error:
-            if isinstance(error, CredentialsError):
-                what = f"{not_here.message} ({_service_name()} was not asked: {error})"
-                raise JobNotFoundError(what, not_here.advice) from error
-            what = f"{not_here.message} ({not_here.advice}); {_service_name()} could not be asked: {error.message}"
-            raise type(error)(what, argument=error.argument, advice=error.advice) from error
+            kind = JobNotFoundError if isinstance(error, CredentialsError) else type(error)
+            raise kind(f"{not_here.message} ({_service_name()}: {error})", not_here.advice) from error
         return other
     return here
 
@@ -176,9 +170,6 @@ def _kind(instance_type: str) -> HostKind:
     kind = instance_kind(instance_type)
     if kind.is_local or _SAGEMAKER_TYPE.fullmatch(instance_type):
         return kind
-    amazons = f"ml.{instance_type}"
-    if not instance_type.startswith("ml.") and _SAGEMAKER_TYPE.fullmatch(amazons):
-        raise invalid("instance_type", f"{instance_type!r} is Amazon EC2's name", f"did you mean {amazons!r}?")
     raise invalid(
         "instance_type",
         f"{instance_type!r} is neither one of {', '.join(local_instance_types())} nor, as 'ml.p3.2xlarge', Amazon's",
