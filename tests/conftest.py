@@ -38,9 +38,7 @@ settings.load_profile("any machine")
 # installers such as uv compile nothing. Images for containers often set this variable.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-
-# nbformat imports it where it is installed: 4 seconds of each process, for a format that no notebook has.
-sys.modules["rfc3987_syntax"] = None
+sys.modules["rfc3987_syntax"] = None  # else nbformat imports it, which takes each process 4 seconds
 
 # On a machine of a cloud the metadata service would answer with the machine's own role.
 os.environ["AWS_EC2_METADATA_DISABLED"] = "true"

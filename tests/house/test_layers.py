@@ -175,10 +175,6 @@ def exists(dotted):
     return dotted in files or (module in files and name in files[module].text)
 
 
-def test_imports_name_the_whole_module():
-    expect_none(offending(lambda _, item: item.module.startswith(".")), "write the absolute name")
-
-
 def test_the_runtime_imports_the_standard_library_alone():
     def check(path, item):
         root = item.module.partition(".")[0]

@@ -29,8 +29,7 @@ def test_the_structured_failure_and_the_events_are_those_of_the_jobs_machine(api
     api.run("raise KeyError('no')", name="fails")
     served, here = of_a_job("fails")
     assert served.failure == here.failure
-    assert (served.failure.host, served.failure.process, served.failure.exception) == ("algo-1", "script", "KeyError")
-    assert served.failure.exit_code == 1
+    assert (served.failure.host, served.failure.exit_code, served.failure.exception) == ("algo-1", 1, "KeyError")
     assert served.events == here.events == ()
     assert served.activity() == {}
 
@@ -44,7 +43,6 @@ def test_the_activity_and_the_channels_of_a_running_job_are_told(api, of_a_job, 
     )
     activity = until(lambda: (found := served.activity()) and found["algo-1"].cpu_percent and found)["algo-1"]
     assert activity.line == here.activity()["algo-1"].line == "50%"
-    assert activity.memory_bytes > 1_000_000
     assert served.platform.progress(served.name) == here.platform.progress(here.name)
     assert served.platform.progress(served.name)[0].done == 3000
     assert served.platform.queue_position(served.name) == 0
