@@ -166,7 +166,7 @@ class TrainingJob:
 
     @property
     def events(self) -> tuple[JobEvent, ...]:
-        """What the job lost or did again, such as lines of a log on a full disk; of jobs of this machine and Slurm."""
+        """What the job lost or did again, such as lines of a log on a full disk; Amazon SageMaker does not tell."""
         return self.platform.events(self.name)
 
     def inputs(self) -> dict[str, Input]:
