@@ -49,7 +49,7 @@ _VALUE_START, _VALUE_END = 200, 60
 
 def shorten_values(text: str) -> str:
     """Return a message in which values of more than 400 characters have their first and last characters alone."""
-    return _LONG_VALUE.sub(lambda found: f"{found[0][:_VALUE_START]}[...]{found[0][-_VALUE_END:]}", text)
+    return _LONG_VALUE.sub(lambda match: f"{match[0][:_VALUE_START]}[...]{match[0][-_VALUE_END:]}", text)
 
 
 class ScriptmodeError(Exception):

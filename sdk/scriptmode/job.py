@@ -187,8 +187,8 @@ class TrainingJob:
         from scriptmode.results import metrics
 
         description = self._description()
-        found = self.platform.metrics(description)
-        return metrics.to_metrics(found, description.job.algorithm.metric_definitions)
+        values = self.platform.metrics(description)
+        return metrics.to_metrics(values, description.job.algorithm.metric_definitions)
 
     def analytics(self, metric_names: Collection[str] | None = None) -> TrainingJobAnalytics:
         """Return the metrics in the form of the SageMaker SDK's ``TrainingJobAnalytics``; `metrics` has more columns.
@@ -411,7 +411,7 @@ class TrainingJob:
             raise
         if not is_told:
             log_lines.ended(description)
-        log_lines.warn(f"warning: {each}" for each in describe_events(self.name, self.platform))
+        log_lines.warn(f"warning: {event}" for event in describe_events(self.name, self.platform))
         return description.response
 
     def _print_how_to_follow_again(self) -> None:

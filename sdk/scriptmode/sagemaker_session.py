@@ -295,7 +295,7 @@ class Session:
             DataNotFoundError: There is no such bucket.
         """
         uri = self._uri(bucket, key_prefix)
-        return [parse_s3_uri(found).key for found in self.store_of(uri).uris(uri)]
+        return [parse_s3_uri(file).key for file in self.store_of(uri).uris(uri)]
 
     def store_of(self, uri: str) -> Store:
         """Return what reads and writes the objects of a URI: S3 with this session, or the directory."""

@@ -17,10 +17,10 @@ def registry_login(image: str, session: object = None) -> dict[str, str] | None:
 
     Raises `PlatformError`.
     """
-    found = _HOST.fullmatch(image.partition("/")[0])
-    if not found:
+    match = _HOST.fullmatch(image.partition("/")[0])
+    if not match:
         return None
-    client = Connection(session, region=found["region"]).client("ecr")
+    client = Connection(session, region=match["region"]).client("ecr")
     with translate_errors(f"image {image}"):
         token = client.get_authorization_token()["authorizationData"][0]["authorizationToken"]
     username, _, password = base64.b64decode(token).decode().partition(":")

@@ -79,11 +79,11 @@ def find_execution_role(sagemaker_session: Any = None, *, metadata: Path = _META
         return LOCAL_ROLE_ARN
     notebook = about.get("ResourceName")
     if notebook and "DomainId" not in about:
-        found = connection.call(
+        description = connection.call(
             f"notebook instance {notebook}",
             lambda: connection.client("sagemaker").describe_notebook_instance(NotebookInstanceName=notebook),
         )
-        return str(found["RoleArn"])
+        return str(description["RoleArn"])
     arn = connection.caller_identity()["Arn"]
     if account_of_role(arn) is not None:
         return arn

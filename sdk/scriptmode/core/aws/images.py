@@ -102,10 +102,10 @@ def debugger_rule_image(rule: Any, region: str) -> str:
 
 def _unknown_version(version: str, known: Iterable[str]) -> SpecError:
     minor, what = _minor(version), f"is {version!r}, of which no training image of AWS is known"
-    near = sorted((each for each in known if _minor(each) == minor), key=version_numbers)
+    near = sorted((other for other in known if _minor(other) == minor), key=version_numbers)
     if near:
         return invalid("framework_version", what, f"give {' or '.join(map(repr, near))}, or image_uri={_URI!r}")
-    minors = {_minor(each) for each in known if not _is_legacy(each)}
+    minors = {_minor(other) for other in known if not _is_legacy(other)}
     listed = ", ".join(sorted(minors, key=version_numbers, reverse=True))
     newer = f"for what AWS added since {image_table.own_table().date} install sagemaker-core, or upgrade it"
     return invalid("framework_version", what, f"give one of {listed}; {newer}; or name an image: image_uri={_URI!r}")
@@ -123,7 +123,7 @@ def _choose_python(version: str, python: str | None, known: Collection[str]) -> 
     if python is None and len(known) == 1:
         return next(iter(known))
     if python is None and _DEFAULT_OF_V1 in known:
-        others = " or ".join(repr(each) for each in known if each != _DEFAULT_OF_V1)
+        others = " or ".join(repr(other) for other in known if other != _DEFAULT_OF_V1)
         warn_caller(
             f"py_version is not given: TensorFlow {version} runs with {_DEFAULT_OF_V1!r}, the default of SageMaker SDK "
             f"v1; give py_version={others} for Python 3"
@@ -139,7 +139,7 @@ def _choose_python(version: str, python: str | None, known: Collection[str]) -> 
 
 def _hardware(version: str, instance_types: Sequence[str]) -> tuple[str, str]:
     """Return the family of the instance type that decides, "" on this machine, and its processor: cpu or gpu."""
-    families = [_family(each) for each in instance_types]
+    families = [_family(instance_type) for instance_type in instance_types]
     deciding, family = next(
         (pair for pair in zip(instance_types, families) if _GPU_FAMILY.match(pair[1])), (instance_types[0], families[0])
     )
@@ -153,7 +153,7 @@ def _hardware(version: str, instance_types: Sequence[str]) -> tuple[str, str]:
 
 def _family(instance_type: str) -> str:
     """Return the family of an instance type of Amazon SageMaker, "" for a host of this machine."""
-    found = _FAMILY.fullmatch(instance_type)
-    if found is None and not instance_type.startswith("local"):
+    match = _FAMILY.fullmatch(instance_type)
+    if match is None and not instance_type.startswith("local"):
         raise invalid("instance_type", f"is {instance_type!r}", "give one such as 'ml.m5.xlarge'")
-    return found[1] if found else ""
+    return match[1] if match else ""

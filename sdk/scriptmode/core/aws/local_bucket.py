@@ -48,8 +48,8 @@ class LocalBucket:
         root_uri, root, key = _split(prefix)
         with _reading(prefix):
             below = key.rpartition("/")[0]
-            found = [f"{below}/{name}".lstrip("/") for name in _files_below(root / below)]
-        return sorted(f"{root_uri}{name}" for name in found if name.startswith(key))
+            keys = [f"{below}/{name}".lstrip("/") for name in _files_below(root / below)]
+        return sorted(f"{root_uri}{name}" for name in keys if name.startswith(key))
 
     def read_bytes(self, uri: str) -> bytes:
         """Return an object's bytes."""

@@ -39,6 +39,6 @@ def partitions() -> list[dict[str, Any]]:
     try:
         # botocore's own reader would import it, which takes longer than a plan.
         content = json.loads(Path(spec.origin).with_name("data").joinpath("partitions.json").read_bytes())
-        return [each for each in content["partitions"] if {"regions", "regionRegex", "outputs"} <= each.keys()]
+        return [entry for entry in content["partitions"] if {"regions", "regionRegex", "outputs"} <= entry.keys()]
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return []

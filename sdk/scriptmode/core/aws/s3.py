@@ -64,8 +64,8 @@ class S3:
         """Yield every object whose key begins with the URI's, in the order of keys (UTF-8 bytes)."""
         after: str | None = None
         while after != "":
-            found, after = self.page(prefix, after=after or "")
-            yield from found
+            objects, after = self.page(prefix, after=after or "")
+            yield from objects
 
     def page(self, prefix: str, *, after: str = "") -> tuple[list[S3Object], str]:
         """Return the first objects of a prefix, and the ``after`` for the next call, "" at the end."""
@@ -76,10 +76,10 @@ class S3:
         if not page.keys() & {"Contents", "IsTruncated", "KeyCount", "Name"}:
             # botocore parses any XML, also a proxy's page, as a listing of nothing.
             raise _foreign_answer_error(prefix, page, "a listing")
-        found = page.get("Contents", ())
+        items = page.get("Contents", ())
         return [
             S3Object(S3Location(location.bucket, item["Key"]), int(item["Size"]), item.get("ETag", ""))
-            for item in found
+            for item in items
         ], str(page.get("NextContinuationToken", ""))
 
     def head(self, uri: str, *, owner: str | None = None, checksum: bool = False) -> tuple[S3Object, Mapping[str, Any]]:
@@ -87,11 +87,11 @@ class S3:
         location = parse_s3_uri(uri)
         mode = {"ChecksumMode": "ENABLED"} if checksum else {}
         with self._translated(uri):
-            found = self._connected(uri).head_object(Bucket=location.bucket, Key=location.key, **mode, **_owned(owner))
-        if "ETag" not in found and str(found.get("ContentType", "")).startswith("text/html"):
+            head = self._connected(uri).head_object(Bucket=location.bucket, Key=location.key, **mode, **_owned(owner))
+        if "ETag" not in head and str(head.get("ContentType", "")).startswith("text/html"):
             # Each object of S3 has an ETag; a proxy's page has none.
-            raise _foreign_answer_error(uri, found, "an object with an ETag")
-        return S3Object(location, int(found["ContentLength"]), str(found.get("ETag", ""))), found
+            raise _foreign_answer_error(uri, head, "an object with an ETag")
+        return S3Object(location, int(head["ContentLength"]), str(head.get("ETag", ""))), head
 
     def stream(self, item: S3Object, start: int, end: int, *, window: float) -> Iterator[bytes]:
         """Yield the bytes from ``start`` up to ``end`` as they come, of the object of just that ETag if it has one.
@@ -149,11 +149,11 @@ class S3:
         Without the right to list, S3 answers for a missing object as for a forbidden one: 403 (HeadObject, S3 API).
         """
         try:
-            _, found = self.head(uri, owner=owner)
+            _, head = self.head(uri, owner=owner)
         except (DataNotFoundError, DataAccessError):
             return False
         # S3 answers with the key's ARN, whichever way it was named; what an alias stands for is not told.
-        used = str(found.get("SSEKMSKeyId", ""))
+        used = str(head.get("SSEKMSKeyId", ""))
         return kms_key is None or used.endswith(kms_key.rpartition("/")[2]) or (bool(used) and "alias/" in kms_key)
 
     def download(self, item: S3Object, path: Path) -> None:
@@ -210,11 +210,11 @@ class S3:
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Copy the object of that key into ``folder``, or else all objects below it; return the files written."""
         key = parse_s3_uri(uri).key
-        found = {item.location.key: item for item in self.objects(uri)}
+        objects = {item.location.key: item for item in self.objects(uri)}
         below = f"{key.rstrip('/')}/".lstrip("/")
-        names = {item: name[len(below) :] for name, item in found.items() if name.startswith(below)}
-        if key in found and not key.endswith("/"):
-            names = {found[key]: key.rpartition("/")[2]}
+        names = {item: name[len(below) :] for name, item in objects.items() if name.startswith(below)}
+        if key in objects and not key.endswith("/"):
+            names = {objects[key]: key.rpartition("/")[2]}
         written = []
         for item, name in names.items():
             if not name or name.endswith("/"):
@@ -361,13 +361,13 @@ def _check_answer(item: S3Object, span: tuple[int, int] | None, answer: Mapping[
             raise unexpected_answer_error(item, f"{length:,} bytes, {_described(answer)},", f"{item.size:,} bytes were")
         return
     wanted = f"bytes {span[0]}-{span[1] - 1} were"
-    found = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", told)
-    if found is None:
+    match = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", told)
+    if match is None:
         range_text = f"with the range {told!r}" if told else "without a range"
         raise unexpected_answer_error(item, f"an answer {range_text}, {_described(answer)},", wanted)
-    if found[3] not in ("*", str(item.size)):
-        raise changed_object_error(item, f"it has {int(found[3]):,} bytes now, and had {item.size:,}")
-    if (int(found[1]), int(found[2])) != (span[0], span[1] - 1):
+    if match[3] not in ("*", str(item.size)):
+        raise changed_object_error(item, f"it has {int(match[3]):,} bytes now, and had {item.size:,}")
+    if (int(match[1]), int(match[2])) != (span[0], span[1] - 1):
         raise unexpected_answer_error(item, f"the range {told!r}", wanted)
 
 

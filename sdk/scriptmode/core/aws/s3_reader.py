@@ -97,11 +97,11 @@ class S3Reader:
         parts: list[bytes | memoryview] = []
         # OSError and ValueError: a missing object, and settings that obstore rejects.
         with suppress(BaseError, OSError, ValueError):
-            found = obstore.get(self._opened(), key, options=options)
-            meta = found.meta
+            result = obstore.get(self._opened(), key, options=options)
+            meta = result.meta
             # Not every endpoint honours If-Match.
             is_same = meta["size"] == size and etag in ("", meta["e_tag"] or etag)
-            if is_same and found.range == (start, end) and not self._read_body(found, end - start, parts):
+            if is_same and result.range == (start, end) and not self._read_body(result, end - start, parts):
                 return None
         return parts or None
 

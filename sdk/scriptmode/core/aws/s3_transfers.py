@@ -213,23 +213,23 @@ def upload_path(
 def _files_to_upload(path: Path) -> list[Path]:
     """Return a file, or all files below a directory in order; raise `DataError` for what cannot be uploaded."""
     if path.is_dir():
-        found = sorted(Path(folder, name) for folder, _, names in os.walk(path) for name in names)
-        if not found:
+        files = sorted(Path(folder, name) for folder, _, names in os.walk(path) for name in names)
+        if not files:
             raise DataError(f"path {str(path)!r} is an empty directory", "put files there", argument="path")
     elif path.exists():
-        found = [path]
+        files = [path]
     else:
         raise DataNotFoundError(
             f"path {str(path)!r} does not exist",
             did_you_mean_path(path) or "give a file or a directory",
             argument="path",
         )
-    for file in found:
+    for file in files:
         # A FIFO would be waited for.
         if not file.is_file() or not os.access(file, os.R_OK):
             what = "cannot be read" if file.is_file() else "is not a regular file"
             raise DataError(f"path {str(file)!r} {what}", "remove it, or name another path", argument="path")
-    return found
+    return files
 
 
 def decode_text(content: bytes, uri: str) -> str:

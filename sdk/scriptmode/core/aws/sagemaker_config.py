@@ -78,7 +78,7 @@ def parse_config(document: Mapping[str, Any] | None, where: str) -> SageMakerCon
     if (version := _find(document, "SchemaVersion", where)) != SCHEMA_VERSION:
         advice = f"begin the file with SchemaVersion: '{SCHEMA_VERSION}', in quotes"
         raise ConfigError(f"{where}: SchemaVersion is {'missing' if version is None else repr(version)}", advice)
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, (path, is_right, advice) in _FIELDS.items():
         value = _find(document, path, where)
         if value is None:
@@ -87,9 +87,9 @@ def parse_config(document: Mapping[str, Any] | None, where: str) -> SageMakerCon
             # The values of environment variables may be secrets.
             shown = f"of type {type(value).__name__}" if path == _ENVIRONMENT else repr(value)
             raise ConfigError(f"{where}: {path} is {shown}", advice)
-        found[name] = tuple(value) if isinstance(value, list) else value
-    found["tags"] = tuple((tag["Key"], tag["Value"]) for tag in found.get("tags", ()))
-    return SageMakerConfig(**found)
+        values[name] = tuple(value) if isinstance(value, list) else value
+    values["tags"] = tuple((tag["Key"], tag["Value"]) for tag in values.get("tags", ()))
+    return SageMakerConfig(**values)
 
 
 def _find(document: Any, path: str, where: str) -> Any:

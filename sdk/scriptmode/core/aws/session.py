@@ -40,7 +40,7 @@ class Connection:
                 "instance type is Amazon SageMaker's",
                 "give a session with credentials, or instance_type='local_process' to train on this machine",
             )
-        if any(each.__name__ == "PipelineSession" for each in type(session).__mro__):
+        if any(base.__name__ == "PipelineSession" for base in type(session).__mro__):
             raise invalid(
                 "sagemaker_session",
                 "is a PipelineSession, which records pipeline steps instead of starting jobs",
@@ -150,8 +150,8 @@ class Connection:
 
     def caller_identity(self) -> Mapping[str, str]:
         """Call GetCallerIdentity of STS: the account and the ARN of the credentials."""
-        found: Mapping[str, str] = self.call("the caller's identity", lambda: self.client("sts").get_caller_identity())
-        return found
+        caller: Mapping[str, str] = self.call("the caller's identity", lambda: self.client("sts").get_caller_identity())
+        return caller
 
     def brief_client(self, service: str, **arguments: Any) -> Any:
         """Return a client without retries and with short timeouts; raise `PlatformError` for wrong settings."""
@@ -162,8 +162,8 @@ class Connection:
     def credentials_source(self) -> str:
         """The source of boto3's credentials, such as ``env`` or ``shared-credentials-file``; "" without any."""
         with _settings_of("the AWS credentials"):
-            found = self.boto_session.get_credentials()
-        return str(found.method) if found is not None else ""
+            credentials = self.boto_session.get_credentials()
+        return str(credentials.method) if credentials is not None else ""
 
     def _new_client(self, service: str, settings: dict[str, Any] = _TIMEOUTS, **arguments: Any) -> Any:
         from scriptmode.core.aws.direct_endpoints import create_client

@@ -127,7 +127,7 @@ def _failed(
     host = f" --host {failure.host}" if failure.host else ""
     rows = [("hint", failure.hint), ("whole log", _whole_log(name, failure.host, platform))]
     rows = [*(row for row in rows if row[1]), ("log", f"scriptmode logs {name}{host}")]
-    rows += [("warning", each) for each in describe_events(name, platform)]
+    rows += [("warning", event) for event in describe_events(name, platform)]
     if may_succeed_again(failure):
         # Another run has the same source, without later corrections.
         note = " (the same source)" if description.job.source_uri else ""

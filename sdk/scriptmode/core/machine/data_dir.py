@@ -37,11 +37,11 @@ def default_data_dir() -> Path:
 
 def _without_file(data_dir: Path) -> Path:
     """Return a path that can be a directory; raise `DataError` where it, or one of its parents, is a file."""
-    for each in (data_dir, *data_dir.parents):
-        if os.path.lexists(each):
+    for path in (data_dir, *data_dir.parents):
+        if os.path.lexists(path):
             break
-    if each.exists() and not each.is_dir():
-        what = "which is a file" if each == data_dir else f"but {str(each)!r} is a file"
+    if path.exists() and not path.is_dir():
+        what = "which is a file" if path == data_dir else f"but {str(path)!r} is a file"
         raise DataError(f"{DATA_DIR_VARIABLE} is {str(data_dir)!r}, {what}", "set the variable to a directory")
     return data_dir
 
@@ -58,14 +58,14 @@ def make_private(folder: Path, data_dir: Path) -> None:
     Raises ``OSError``.
     """
     data_dir.parent.mkdir(parents=True, exist_ok=True)
-    for each in path_within(folder, data_dir):
-        each.mkdir(mode=_PRIVATE, exist_ok=True)
+    for path in path_within(folder, data_dir):
+        path.mkdir(mode=_PRIVATE, exist_ok=True)
     close_to_others(folder)
 
 
 def path_within(folder: Path, data_dir: Path) -> list[Path]:
     """Return the directories from a data directory to one in it, both included; none for a directory elsewhere."""
-    return [each for each in (*reversed(folder.parents), folder) if data_dir in (each, *each.parents)]
+    return [path for path in (*reversed(folder.parents), folder) if data_dir in (path, *path.parents)]
 
 
 def close_to_others(folder: Path) -> None:

@@ -39,13 +39,13 @@ def _pairs(first: str, second: str) -> Conversion:
     """Return the conversion of pairs, which are objects of two fields in the request."""
     return Conversion(
         lambda value: [{first: one, second: other} for one, other in value],
-        lambda value: tuple((each[first], each[second]) for each in value),
+        lambda value: tuple((pair[first], pair[second]) for pair in value),
     )
 
 
 _TEXTS = Conversion(list, tuple)
 _OBJECT = Conversion(lambda value: None if value is None else dict(value), copy.deepcopy)
-_OBJECTS = Conversion(lambda value: [dict(each) for each in value], lambda value: tuple(copy.deepcopy(list(value))))
+_OBJECTS = Conversion(lambda value: [dict(item) for item in value], lambda value: tuple(copy.deepcopy(list(value))))
 #: A switch that is off where the request does not have it.
 _SWITCH = Conversion(lambda value: value or None, bool)
 _UNCOMPRESSED = Conversion(lambda value: None if value else "NONE", lambda value: value != "NONE")
@@ -110,11 +110,11 @@ def parse_channel(channel: Mapping[str, Any]) -> Channel:
 
 
 _CHANNELS = Conversion(
-    lambda value: [render_channel(each) for each in value], lambda value: tuple(map(parse_channel, value))
+    lambda value: [render_channel(channel) for channel in value], lambda value: tuple(map(parse_channel, value))
 )
 _GROUPS = Conversion(
-    lambda value: [render_fields(_GROUP_FIELDS, each) for each in value],
-    lambda value: tuple(unchecked(InstanceGroup, **parse_fields(_GROUP_FIELDS, each)) for each in value),
+    lambda value: [render_fields(_GROUP_FIELDS, group) for group in value],
+    lambda value: tuple(unchecked(InstanceGroup, **parse_fields(_GROUP_FIELDS, group)) for group in value),
 )
 
 
@@ -211,7 +211,7 @@ def argument_of(path: str) -> str:
 
 def render_fields(rows: Iterable[Field], value: object) -> dict[str, Any]:
     """Return the fields that the attributes of ``value`` have a value for."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for row in rows:
         attribute = value
         for name in row.attribute.split("."):
@@ -221,21 +221,21 @@ def render_fields(rows: Iterable[Field], value: object) -> dict[str, Any]:
         if rendered is None or rendered in ([], {}):
             continue
         *parents, last = row.path.split(".")
-        target = found
+        target = fields
         for key in parents:
             target = target.setdefault(key, {})
         target[last] = rendered
-    return found
+    return fields
 
 
 def parse_fields(rows: Iterable[Field], fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes of the fields that are given, by their names in the table."""
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for row in rows:
         value = field_at(fields, row.path)
         if value is not None:
-            found[row.attribute] = row.conversion.parse(value) if row.conversion else value
-    return found
+            attributes[row.attribute] = row.conversion.parse(value) if row.conversion else value
+    return attributes
 
 
 def field_at(fields: Mapping[str, Any], path: str) -> Any:
@@ -249,18 +249,18 @@ def field_at(fields: Mapping[str, Any], path: str) -> Any:
 def without_empty(value: Any) -> Any:
     """Drop members that say nothing: ``None``, empty lists and empty objects, at any depth."""
     if isinstance(value, list):
-        return [without_empty(each) if isinstance(each, dict) else each for each in value]
+        return [without_empty(item) if isinstance(item, dict) else item for item in value]
     if not isinstance(value, dict):
         return value
-    kept = {key: without_empty(each) for key, each in value.items()}
-    return {key: each for key, each in kept.items() if each is not None and each not in ([], {})}
+    kept = {key: without_empty(item) for key, item in value.items()}
+    return {key: item for key, item in kept.items() if item is not None and item not in ([], {})}
 
 
 def unchecked(kind: type[_T], **given: Any) -> _T:
     """Create a value without the validation of its constructor: it is part of a job that exists."""
     made = object.__new__(kind)
-    missing = [each for each in dataclass_fields(kind) if each.name not in given]  # type: ignore[arg-type]
-    vars(made).update({each.name: getattr(kind, each.name, None) for each in missing}, **given)
+    missing = [field for field in dataclass_fields(kind) if field.name not in given]  # type: ignore[arg-type]
+    vars(made).update({field.name: getattr(kind, field.name, None) for field in missing}, **given)
     return made
 
 

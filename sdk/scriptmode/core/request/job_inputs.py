@@ -100,11 +100,11 @@ def _parse_shape(where: str, value: Any) -> Input:
 def _shape_fields(value: Any) -> Any:
     """Return the service's fields of an object of the SageMaker SDK v3, whose attributes are named after them."""
     if isinstance(value, (list, tuple)):
-        return [_shape_fields(each) for each in value]
+        return [_shape_fields(item) for item in value]
     if not hasattr(value, "__dict__"):
         return value
-    given = {name: each for name, each in vars(value).items() if type(each).__name__ not in _NOT_GIVEN}
-    return {"".join(part.capitalize() for part in name.split("_")): _shape_fields(each) for name, each in given.items()}
+    given = {name: item for name, item in vars(value).items() if type(item).__name__ not in _NOT_GIVEN}
+    return {"".join(part.capitalize() for part in name.split("_")): _shape_fields(item) for name, item in given.items()}
 
 
 def parse_source(where: str, channel: Mapping[str, Any]) -> Input:

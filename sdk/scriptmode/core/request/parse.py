@@ -83,8 +83,8 @@ def parse_description(response: Mapping[str, Any]) -> JobDescription:
         arn=response.get("TrainingJobArn", ""),
         secondary=response.get("SecondaryStatus", ""),
         transitions=tuple(
-            Transition(each["Status"], each.get("StartTime"), each.get("EndTime"), each.get("StatusMessage") or "")
-            for each in response.get("SecondaryStatusTransitions") or ()
+            Transition(entry["Status"], entry.get("StartTime"), entry.get("EndTime"), entry.get("StatusMessage") or "")
+            for entry in response.get("SecondaryStatusTransitions") or ()
         ),
         failure_reason=response.get("FailureReason") or "",
         model_uri=(response.get("ModelArtifacts") or {}).get("S3ModelArtifacts") or "",
@@ -118,21 +118,21 @@ def _corrections(rendered: Any, given: Any, path: tuple[str | int, ...] = ()) ->
 def described_fields(description: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a description that a request has too, without empty ones and those that say the default."""
     known = shapes()[REQUEST_SHAPE]["members"]
-    given = {name: each for name, each in description.items() if name in known and DESCRIBED_DEFAULTS.get(name) != each}
-    body = {name: _without_empty(each, known[name]["shape"]) for name, each in given.items()}
-    return {name: each for name, each in body.items() if each not in _EMPTY}
+    given = {name: item for name, item in description.items() if name in known and DESCRIBED_DEFAULTS.get(name) != item}
+    body = {name: _without_empty(item, known[name]["shape"]) for name, item in given.items()}
+    return {name: item for name, item in body.items() if item not in _EMPTY}
 
 
 def _without_empty(value: Any, shape: str) -> Any:
     """Return a described value without the fields that a request does not have, and without empty ones."""
-    found = shapes()[shape]
-    if found["type"] == "structure" and isinstance(value, dict):
-        members = found["members"]
+    model = shapes()[shape]
+    if model["type"] == "structure" and isinstance(value, dict):
+        members = model["members"]
         known = members.keys() - SELECTED_HOSTS
-        kept = {key: _without_empty(each, members[key]["shape"]) for key, each in value.items() if key in known}
-        return {key: each for key, each in kept.items() if each not in _EMPTY}
-    if found["type"] == "list" and isinstance(value, (list, tuple)):
-        return [_without_empty(each, found["member"]["shape"]) for each in value]
+        kept = {key: _without_empty(item, members[key]["shape"]) for key, item in value.items() if key in known}
+        return {key: item for key, item in kept.items() if item not in _EMPTY}
+    if model["type"] == "list" and isinstance(value, (list, tuple)):
+        return [_without_empty(item, model["member"]["shape"]) for item in value]
     return dict(value) if isinstance(value, dict) else value
 
 
@@ -143,36 +143,36 @@ def estimator_arguments(description: Mapping[str, Any], tags: Mapping[str, str])
     """
     fields = described_fields(description)
     job = parse_request(fields)
-    found = {row.argument: field_at(fields, row.path) for row in FIELDS if row.argument}
+    arguments = {row.argument: field_at(fields, row.path) for row in FIELDS if row.argument}
     # A new job gets a new secret.
-    found["environment"] = {
+    arguments["environment"] = {
         name: value for name, value in job.environment.items() if name != contract.SECRET_VARIABLE
     } or None
-    found["base_job_name"] = base_of_job(job.name)
-    found["tags"] = {key: value for key, value in tags.items() if not key.startswith(RESERVED_TAGS)} or None
+    arguments["base_job_name"] = base_of_job(job.name)
+    arguments["tags"] = {key: value for key, value in tags.items() if not key.startswith(RESERVED_TAGS)} or None
     if job.monitoring.debug_rules:
         from scriptmode.core.spec.monitoring import rules_of_next_job
 
-        found["rules"] = rules_of_next_job(job.monitoring.debug_rules, job.name)
+        arguments["rules"] = rules_of_next_job(job.monitoring.debug_rules, job.name)
     if job.resources.instance_groups:
-        found.update(instance_groups=list(job.resources.instance_groups), instance_count=None, instance_type=None)
+        arguments.update(instance_groups=list(job.resources.instance_groups), instance_count=None, instance_type=None)
     elif preferences := field_at(fields, "ResourceConfig.InstancePreferences"):
         # What the hosts are like, for an estimator; the request has the preferences in their place.
-        found["instance_type"] = preferences[0]["InstanceType"]
-        found["instance_count"] = preferences[0].get("InstanceCount", 1)
-    found["disable_output_compression"] = not job.output.compress
+        arguments["instance_type"] = preferences[0]["InstanceType"]
+        arguments["instance_count"] = preferences[0].get("InstanceCount", 1)
+    arguments["disable_output_compression"] = not job.output.compress
     for name, uri in job.model_uris.items():
-        found.update(model_uri=uri, model_channel_name=name)
+        arguments.update(model_uri=uri, model_channel_name=name)
     has_script = bool(job.program) and job.source_uri is not None
     parameters = {key: job.parameter(key) if has_script else text for key, text in job.hyperparameters.items()}
     others = (contract.MODEL_DIR_PARAMETER, contract.TUNING_METRIC)
     own = {key for key in parameters if has_script and (key.startswith(contract.RESERVED_PREFIX) or key in others)}
-    found["hyperparameters"] = {key: each for key, each in parameters.items() if key not in own}
+    arguments["hyperparameters"] = {key: value for key, value in parameters.items() if key not in own}
     kept = {key: job.hyperparameters[key] for key in own - _OWN if key != contract.MODEL_DIR_PARAMETER}
-    found["additional_request_fields"] = {**_others(job), **({"HyperParameters": kept} if kept else {})} or None
+    arguments["additional_request_fields"] = {**_others(job), **({"HyperParameters": kept} if kept else {})} or None
     if has_script:
-        found.update(_script(job, parameters), source_dir=job.source_uri)
-    return {name: value for name, value in found.items() if value is not None}
+        arguments.update(_script(job, parameters), source_dir=job.source_uri)
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _script(job: JobRequest, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,18 +209,18 @@ def _others(job: JobRequest) -> dict[str, Any]:
 
 def _distribution(parameters: Mapping[str, Any]) -> Distribution | dict[str, Any] | None:
     """Return the distribution; as a dict, which the estimator validates, where it cannot be started."""
-    found: dict[str, Any] = {}
+    distribution: dict[str, Any] = {}
     for kind, (_, switch, options) in KINDS.items():
         if parameters.get(switch):
             options_given = {name: parameters[key] for name, key in options.items() if parameters.get(key)}
-            found[kind] = {"enabled": True, **options_given}
+            distribution[kind] = {"enabled": True, **options_given}
     groups = parameters.get(contract.DISTRIBUTION_INSTANCE_GROUPS)
-    if found and groups and not any("roles" in options for options in found.values()):
-        found["instance_groups"] = list(groups)
+    if distribution and groups and not any("roles" in options for options in distribution.values()):
+        distribution["instance_groups"] = list(groups)
     try:
-        return parse_distribution(found or None)
+        return parse_distribution(distribution or None)
     except SpecError:
-        return found
+        return distribution
 
 
 #: Where the service stores what the debugger, the profiler and TensorBoard write: the configuration with its

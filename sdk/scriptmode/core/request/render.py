@@ -213,7 +213,7 @@ def _distribution(distribution: Distribution | None) -> dict[str, Any]:
     given = {key: getattr(distribution, option) for option, key in options.items()}
     fields = {switch: True, **{key: value for key, value in given.items() if value not in (None, False, {})}}
     roles = getattr(distribution, "roles", {})
-    groups = [group for each in roles.values() for group in each] if roles else list(distribution.instance_groups)
+    groups = [group for members in roles.values() for group in members] if roles else list(distribution.instance_groups)
     return {**fields, contract.DISTRIBUTION_INSTANCE_GROUPS: groups} if groups else fields
 
 

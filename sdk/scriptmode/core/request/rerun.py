@@ -55,7 +55,7 @@ def rerun_request(description: Mapping[str, Any], tags: Mapping[str, str], chang
             name=new,
             hyperparameters=_parameters(job, changes, new),
             monitoring=changed(job.monitoring, debug_rules=tuple(rule_for_job(rule, new) for rule in rules)),
-            environment={name: each for name, each in job.environment.items() if name != contract.SECRET_VARIABLE},
+            environment={name: value for name, value in job.environment.items() if name != contract.SECRET_VARIABLE},
             tags=tuple((key, value) for key, value in tags.items() if not key.lower().startswith(RESERVED_TAGS)),
             resources=_resources(job, changes.instance_count),
             limits=_limits(job, changes),

@@ -113,9 +113,9 @@ def shapes(root: str = REQUEST_SHAPE) -> dict[str, Any]:
     key = hashlib.sha256(f"{root} {source} {status.st_mtime_ns} {status.st_size}".encode()).hexdigest()[:16]
     kept = Path(platformdirs.user_cache_dir("scriptmode"), "service-model", f"{key}.json")
     with suppress(OSError, ValueError):
-        found: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
-        return found
-    found = _read_shapes(source, root)
+        by_name: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
+        return by_name
+    by_name = _read_shapes(source, root)
     from scriptmode.core.machine import drafts
 
     with suppress(OSError):
@@ -123,10 +123,10 @@ def shapes(root: str = REQUEST_SHAPE) -> dict[str, Any]:
         drafts.remove_orphans(kept.parent)
         descriptor, draft = drafts.new_file(kept.parent)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(found, file)
+            json.dump(by_name, file)
             file.flush()
             Path(draft).replace(kept)
-    return found
+    return by_name
 
 
 def _read_shapes(source: Path, root: str) -> dict[str, Any]:
@@ -135,15 +135,15 @@ def _read_shapes(source: Path, root: str) -> dict[str, Any]:
     opened = gzip.open if source.suffix == ".gz" else open
     with opened(source, "rb") as file:
         everything = json.load(file)["shapes"]
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     names = [root]
     while names:
         name = names.pop()
-        if name not in found:
-            shape = found[name] = everything[name]
+        if name not in by_name:
+            shape = by_name[name] = everything[name]
             parts = [shape[part] for part in ("member", "key", "value") if part in shape]
             names += [part["shape"] for part in (*parts, *shape.get("members", {}).values())]
-    return found
+    return by_name
 
 
 def _model_file() -> Path:
@@ -162,10 +162,10 @@ def problems(
     request: Mapping[str, Any], extension: Callable[[str, object], bool], root: str = REQUEST_SHAPE
 ) -> list[Problem]:
     """Return every value for which the service would refuse a request, with its field and limit; see `violations`."""
-    found: dict[object, Violation] = {}
+    by_path: dict[object, Violation] = {}
     for violation in violations(request, extension, root):
-        found.setdefault(violation.path, violation)
-    return list(map(_problem, found.values()))
+        by_path.setdefault(violation.path, violation)
+    return list(map(_problem, by_path.values()))
 
 
 def violations(
@@ -199,8 +199,8 @@ def compiled(pattern: str) -> re.Pattern[str]:
 def limits(shape: Mapping[str, Any]) -> dict[str, Any]:
     """Return the limits of a shape: ``max``, ``min`` and ``pattern``, as far as it has them."""
     largest = _LARGEST.get(shape["type"])
-    found = {} if largest is None else {"max": largest, "min": -largest - 1}
-    return {**found, **{name: shape[name] for name in ("max", "min", "pattern") if name in shape}}
+    bounds = {} if largest is None else {"max": largest, "min": -largest - 1}
+    return {**bounds, **{name: shape[name] for name in ("max", "min", "pattern") if name in shape}}
 
 
 def _check(path: tuple[str | int | MapKey, ...], name: str, value: Any, rules: _Rules) -> Iterator[Violation]:

@@ -105,7 +105,7 @@ def _users_names(static: Mapping[str, str]) -> list[str]:
 def with_instance_configs(request: Mapping[str, Any], configs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the request with other hosts of its training jobs: the service's InstanceConfigs."""
     definition = {key: value for key, value in request[DEFINITION].items() if key != "ResourceConfig"}
-    resources: dict[str, Any] = {"InstanceConfigs": [dict(each) for each in configs]}
+    resources: dict[str, Any] = {"InstanceConfigs": [dict(config) for config in configs]}
     if key := request[DEFINITION].get("ResourceConfig", {}).get("VolumeKmsKeyId"):
         resources["VolumeKmsKeyId"] = key
     return {**request, DEFINITION: {**definition, RESOURCES: resources}}
@@ -113,8 +113,8 @@ def with_instance_configs(request: Mapping[str, Any], configs: Sequence[Mapping[
 
 def instance_configs_of(request: Mapping[str, Any]) -> tuple[dict[str, Any], ...] | None:
     """Return the InstanceConfigs of a request or a description with one definition; ``None`` where it has none."""
-    found = (request[DEFINITION].get(RESOURCES) or {}).get("InstanceConfigs")
-    return None if found is None else tuple(dict(each) for each in found)
+    configs = (request[DEFINITION].get(RESOURCES) or {}).get("InstanceConfigs")
+    return None if configs is None else tuple(dict(config) for config in configs)
 
 
 def combine_requests(requests: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def combine_requests(requests: Mapping[str, Mapping[str, Any]]) -> dict[str, Any
     The first one's settings of the search are those of all.
     """
     first = next(iter(requests.values()))
-    config = {key: each for key, each in first[_CONFIG].items() if key not in (_OBJECTIVE, "ParameterRanges")}
+    config = {key: value for key, value in first[_CONFIG].items() if key not in (_OBJECTIVE, "ParameterRanges")}
     definitions = [
         {
             "DefinitionName": name,
@@ -133,7 +133,7 @@ def combine_requests(requests: Mapping[str, Mapping[str, Any]]) -> dict[str, Any
         }
         for name, request in requests.items()
     ]
-    shared = {key: each for key, each in first.items() if key != DEFINITION}
+    shared = {key: value for key, value in first.items() if key != DEFINITION}
     return {**shared, _CONFIG: config, DEFINITIONS: definitions}
 
 
@@ -142,26 +142,26 @@ def split_requests(request: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     A definition's own objective and ranges are in the configuration of its request.
     """
-    shared = {key: each for key, each in request.items() if key != DEFINITIONS}
-    found = []
+    shared = {key: value for key, value in request.items() if key != DEFINITIONS}
+    requests = []
     for definition in request.get(DEFINITIONS) or [request.get(DEFINITION, {})]:
         own = {_OBJECTIVE: definition.get("TuningObjective"), "ParameterRanges": definition.get("HyperParameterRanges")}
-        config = {**request[_CONFIG], **{key: each for key, each in own.items() if each is not None}}
-        found.append({**shared, _CONFIG: config, DEFINITION: definition})
-    return found
+        config = {**request[_CONFIG], **{key: value for key, value in own.items() if value is not None}}
+        requests.append({**shared, _CONFIG: config, DEFINITION: definition})
+    return requests
 
 
 def field_of_training_job(field: str) -> str:
     """Return the field of a training job that a field of a request stands for; "" for one of the tuning job."""
-    parent, _, found = field.partition(".")
-    return found.replace(RESOURCES, "ResourceConfig", 1) if parent == DEFINITION else ""
+    parent, _, rest = field.partition(".")
+    return rest.replace(RESOURCES, "ResourceConfig", 1) if parent == DEFINITION else ""
 
 
 def require_quota(request: Mapping[str, Any]) -> None:
     """Raise `QuotaError` for more training jobs than Amazon SageMaker allows in a tuning job, whatever the account."""
     config = request[_CONFIG]
     limits, strategy = config["ResourceLimits"], config["Strategy"]
-    values = (each["Values"] for each in config.get("ParameterRanges", {}).get("CategoricalParameterRanges", ()))
+    values = (row["Values"] for row in config.get("ParameterRanges", {}).get("CategoricalParameterRanges", ()))
     jobs = limits.get("MaxNumberOfTrainingJobs") or (math.prod(map(len, values)) if strategy == "Grid" else 0)
     for name, argument, count, most in (
         ("MaxParallelTrainingJobs", "max_parallel_jobs", limits["MaxParallelTrainingJobs"], _MOST_PARALLEL),
@@ -180,17 +180,17 @@ def with_resource_config(definition: Mapping[str, Any]) -> dict[str, Any]:
     given = definition.get(RESOURCES)
     if not isinstance(given, dict) or "ResourceConfig" in definition:
         return dict(definition)
-    resources = {key: each for key, each in given.items() if key not in ("InstanceConfigs", "AllocationStrategy")}
+    resources = {key: value for key, value in given.items() if key not in ("InstanceConfigs", "AllocationStrategy")}
     configs = given.get("InstanceConfigs")
     preferred = configs[0] if isinstance(configs, list) and configs and isinstance(configs[0], dict) else {}
-    found = {key: each for key, each in definition.items() if key != RESOURCES}
-    return {**found, "ResourceConfig": {**resources, **preferred}}
+    kept = {key: value for key, value in definition.items() if key != RESOURCES}
+    return {**kept, "ResourceConfig": {**resources, **preferred}}
 
 
 def ranges_of(response: Mapping[str, Any]) -> dict[str, Any]:
     """Return the ranges of a tuning job's hyperparameters by name, as its request or its description has them."""
-    configs = [each[_CONFIG].get("ParameterRanges") or {} for each in split_requests(response)]
-    return {each["Name"]: each for ranges in configs for found in ranges.values() for each in found}
+    configs = [request[_CONFIG].get("ParameterRanges") or {} for request in split_requests(response)]
+    return {row["Name"]: row for ranges in configs for rows in ranges.values() for row in rows}
 
 
 def _shared_fields(training: Mapping[str, Any]) -> dict[str, Any]:
@@ -211,18 +211,18 @@ def _shared_fields(training: Mapping[str, Any]) -> dict[str, Any]:
 
 def render_ranges(ranges: Mapping[str, ParameterRange], *, script_mode: bool) -> dict[str, list[dict[str, Any]]]:
     """Return the service's ParameterRanges; values of categorical parameters are encoded as hyperparameters are."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for name, each in ranges.items():
-        if isinstance(each, CategoricalParameter):
-            values = _encode_values(name, each, script_mode=script_mode)
-            found.setdefault("CategoricalParameterRanges", []).append({"Name": name, "Values": values})
+    rendered: dict[str, list[dict[str, Any]]] = {}
+    for name, parameter in ranges.items():
+        if isinstance(parameter, CategoricalParameter):
+            values = _encode_values(name, parameter, script_mode=script_mode)
+            rendered.setdefault("CategoricalParameterRanges", []).append({"Name": name, "Values": values})
             continue
-        is_integer = isinstance(each, IntegerParameter)
-        low, high = map(int if is_integer else float, (each.min_value, each.max_value))
-        found.setdefault("IntegerParameterRanges" if is_integer else "ContinuousParameterRanges", []).append(
-            {"Name": name, "MinValue": str(low), "MaxValue": str(high), "ScalingType": each.scaling_type}
+        is_integer = isinstance(parameter, IntegerParameter)
+        low, high = map(int if is_integer else float, (parameter.min_value, parameter.max_value))
+        rendered.setdefault("IntegerParameterRanges" if is_integer else "ContinuousParameterRanges", []).append(
+            {"Name": name, "MinValue": str(low), "MaxValue": str(high), "ScalingType": parameter.scaling_type}
         )
-    return found
+    return rendered
 
 
 def _encode_values(name: str, parameter: CategoricalParameter, *, script_mode: bool) -> list[str]:
@@ -266,17 +266,17 @@ def parse_spec(tuning: Mapping[str, Any], *, script_mode: bool) -> TuningJobSpec
 
 def parse_ranges(ranges: Mapping[str, Any], *, script_mode: bool) -> dict[str, ParameterRange]:
     """Return the ranges of a service's ParameterRanges by the names of their hyperparameters."""
-    found: dict[str, ParameterRange] = {}
-    for kind, each in ((kind, each) for kind, given in ranges.items() for each in given or ()):
+    parsed: dict[str, ParameterRange] = {}
+    for kind, row in ((kind, row) for kind, given in ranges.items() for row in given or ()):
         if kind == "CategoricalParameterRanges":
-            values = map(contract.decode, each["Values"]) if script_mode else each["Values"]
-            found[each["Name"]] = CategoricalParameter(list(values))
+            values = map(contract.decode, row["Values"]) if script_mode else row["Values"]
+            parsed[row["Name"]] = CategoricalParameter(list(values))
         elif kind != "AutoParameters":
             convert: Any = int if kind == "IntegerParameterRanges" else float
-            bounds = convert(each["MinValue"]), convert(each["MaxValue"])
+            bounds = convert(row["MinValue"]), convert(row["MaxValue"])
             make = IntegerParameter if convert is int else ContinuousParameter
-            found[each["Name"]] = make(*bounds, each.get("ScalingType", "Auto"))
-    return found
+            parsed[row["Name"]] = make(*bounds, row.get("ScalingType", "Auto"))
+    return parsed
 
 
 def training_request(tuning: Mapping[str, Any], name: str, tuned: Mapping[str, str]) -> dict[str, Any]:
@@ -305,7 +305,7 @@ def estimator_request(tuning: Mapping[str, Any]) -> dict[str, Any]:
     """
     request = _request_of_definition(tuning, tuning["HyperParameterTuningJobName"])
     chosen = tuning[_CONFIG].get("ParameterRanges", {}).get("AutoParameters") or ()
-    given = {**request["HyperParameters"], **{each["Name"]: each["ValueHint"] for each in chosen}}
+    given = {**request["HyperParameters"], **{row["Name"]: row["ValueHint"] for row in chosen}}
     # The service describes the objective among the static hyperparameters.
     request["HyperParameters"] = {name: value for name, value in given.items() if name != contract.TUNING_METRIC}
     return request
@@ -325,18 +325,18 @@ def _request_of_definition(tuning: Mapping[str, Any], name: str) -> dict[str, An
 
 def objective_of(tuning: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the objective of a tuning job, as its request or its description has it: Type and MetricName."""
-    found: Mapping[str, str] = split_requests(tuning)[0][_CONFIG][_OBJECTIVE]
-    return found
+    objective: Mapping[str, str] = split_requests(tuning)[0][_CONFIG][_OBJECTIVE]
+    return objective
 
 
 def sample_values(tuning: Mapping[str, Any]) -> dict[str, str]:
     """Return one value of each range of a request: what the training jobs of a tuning job are validated with."""
     ranges = tuning[_CONFIG].get("ParameterRanges", {})
-    found = {each["Name"]: each["Values"][0] for each in ranges.get("CategoricalParameterRanges", ())}
-    found.update({each["Name"]: each["ValueHint"] for each in ranges.get("AutoParameters", ())})
+    values = {row["Name"]: row["Values"][0] for row in ranges.get("CategoricalParameterRanges", ())}
+    values.update({row["Name"]: row["ValueHint"] for row in ranges.get("AutoParameters", ())})
     for kind in ("IntegerParameterRanges", "ContinuousParameterRanges"):
-        found.update({each["Name"]: each["MinValue"] for each in ranges.get(kind, ())})
-    return found
+        values.update({row["Name"]: row["MinValue"] for row in ranges.get(kind, ())})
+    return values
 
 
 def parse_tuning_description(response: Mapping[str, Any]) -> TuningDescription:

@@ -152,5 +152,5 @@ def _advice(source: GitSource, output: str) -> str:
         if source.token is not None:
             return "check that the token may read it; hosts such as GitLab need the token as password, with a username"
         return "check username and password; many hosts need a token as the password"
-    found = (advice for pattern, advice in _ADVICE.items() if re.search(pattern, output))
-    return next(found, f"check whether 'git ls-remote {source.repo}' works in a terminal")
+    matching = (advice for pattern, advice in _ADVICE.items() if re.search(pattern, output))
+    return next(matching, f"check whether 'git ls-remote {source.repo}' works in a terminal")

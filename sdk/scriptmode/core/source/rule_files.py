@@ -58,10 +58,10 @@ def _files(rule: str, source: str, location: str) -> list[RuleFile]:
     """Read a rule's program: one file, or of a directory what would be packed of a source directory."""
     root = Path(source)
     is_directory = bool(source) and root.is_dir()
-    found = read_tree(root) if is_directory else {}
+    files = read_tree(root) if is_directory else {}
     if root.is_file():
-        found[root.name] = root.read_bytes()
-    if not found:
+        files[root.name] = root.read_bytes()
+    if not files:
         what = "has no files" if is_directory else f"does not exist (looked in {Path.cwd()})"
         raise SourceError(
             f"rule {rule!r}: source {source!r} {what}",
@@ -69,7 +69,7 @@ def _files(rule: str, source: str, location: str) -> list[RuleFile]:
             argument="rules",
         )
     digest = hashlib.sha256()
-    for name, data in found.items():
+    for name, data in files.items():
         digest.update(f"{name}\0{len(data)}\0".encode() + data)
     below = f"{location.rstrip('/')}/{digest.hexdigest()}"
-    return [RuleFile(root / name if is_directory else root, data, f"{below}/{name}") for name, data in found.items()]
+    return [RuleFile(root / name if is_directory else root, data, f"{below}/{name}") for name, data in files.items()]

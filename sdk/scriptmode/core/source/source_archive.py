@@ -174,7 +174,7 @@ def _within(folder: Path, script: Script) -> Script:
             ) from error
         return str(path)
 
-    dependencies = tuple(inside("dependency", each) for each in script.dependencies)
+    dependencies = tuple(inside("dependency", dependency) for dependency in script.dependencies)
     if script.source_dir is None:
         entry_point = inside("entry_point", script.entry_point)
         return replace(script, entry_point=entry_point, dependencies=dependencies, git=None)
@@ -215,12 +215,12 @@ def _pack(members: Mapping[str, _Member], progress: Progress | None = None) -> A
 
 def read_tree(folder: Path) -> dict[str, bytes]:
     """Return by name what would be packed of a directory; raise `SourceError` as `pack` does, as for secrets."""
-    found = {}
+    contents = {}
     for name, member in _tree(folder).items():
         if not member.is_folder:
             with member.open() as file:
-                found[name] = file.read()
-    return found
+                contents[name] = file.read()
+    return contents
 
 
 def script_name(script: Script) -> str:
@@ -301,7 +301,7 @@ def _walk(root: Path, below: str, rule: _Rule) -> Iterator[str]:
     if below.count("/") > _DEEPEST:
         what = f"source directory {str(root)!r} has more than {_DEEPEST} directories in each other"
         raise SourceError(what, f"name {below[:40]!r} in {IGNORE_FILE}", argument="source_dir")
-    for path in sorted((root / below).iterdir(), key=lambda each: each.name):
+    for path in sorted((root / below).iterdir(), key=lambda entry: entry.name):
         relative = f"{below}{path.name}"
         if _left_out(path) or rule(f"{relative}/" if path.is_dir() else relative):
             continue

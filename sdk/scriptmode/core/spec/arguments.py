@@ -40,10 +40,10 @@ def of_latest_job(job: JobRequest) -> dict[str, Any]:
     An output path that is a whole bucket ends with a slash there.
     """
     path = job.output.path or ""
-    found: dict[str, object] = {"output_path": f"{path}/" if re.fullmatch("s3://[^/]+", path) else path}
+    arguments: dict[str, object] = {"output_path": f"{path}/" if re.fullmatch("s3://[^/]+", path) else path}
     if contract.MODEL_DIR_PARAMETER in job.hyperparameters:
-        found["model_dir"] = job.parameter(contract.MODEL_DIR_PARAMETER)
-    return found
+        arguments["model_dir"] = job.parameter(contract.MODEL_DIR_PARAMETER)
+    return arguments
 
 
 def shows_logs(value: object) -> bool:
@@ -107,7 +107,7 @@ def tags(value: object) -> tuple[tuple[str, str], ...]:
     if isinstance(value, Mapping):
         value = [value]
     try:
-        return _checked_tags([_pair(each, "Key", "Value") for each in value])  # type: ignore[attr-defined]
+        return _checked_tags([_pair(tag, "Key", "Value") for tag in value])  # type: ignore[attr-defined]
     except (TypeError, LookupError) as error:
         raise invalid("tags", f"is {value!r}", "give a dict or a list of {'Key': ..., 'Value': ...}") from error
 
@@ -148,13 +148,13 @@ def metric_definitions(value: object) -> tuple[tuple[str, str], ...]:
     problem = invalid("metric_definitions", f"is {value!r}", advice)
     given: Any = [value] if isinstance(value, str) else value
     try:
-        pairs = (PRESETS[each] if isinstance(each, str) else [_pair(each, "Name", "Regex")] for each in given)
-        found = tuple(pair for each in pairs for pair in each)
+        pairs = (PRESETS[item] if isinstance(item, str) else [_pair(item, "Name", "Regex")] for item in given)
+        definitions = tuple(pair for part in pairs for pair in part)
     except (TypeError, KeyError) as error:
         raise problem from error
-    if not all(isinstance(text, str) for pair in found for text in pair):
+    if not all(isinstance(text, str) for pair in definitions for text in pair):
         raise problem
-    return found
+    return definitions
 
 
 def instance_groups(value: Iterable[Any] | None) -> tuple[InstanceGroup, ...]:
@@ -163,12 +163,12 @@ def instance_groups(value: Iterable[Any] | None) -> tuple[InstanceGroup, ...]:
         return ()
     if isinstance(value, InstanceGroup) or not isinstance(value, Iterable):
         raise invalid("instance_groups", f"is {value!r}", "give a list of InstanceGroup")
-    found = tuple(map(_instance_group, value))
-    if not found:
+    groups = tuple(map(_instance_group, value))
+    if not groups:
         raise invalid(
             "instance_groups", "is empty", "give at least one InstanceGroup, or instance_type and instance_count"
         )
-    return found
+    return groups
 
 
 def _instance_group(group: Any) -> InstanceGroup:
@@ -184,4 +184,4 @@ def texts(name: str, value: Iterable[str] | None) -> tuple[str, ...]:
     """Parse a list of strings; a single string is refused, since it would become a list of its letters."""
     if isinstance(value, str):
         raise invalid(name, f"is one string, {value!r}", "give a list of strings")
-    return tuple(str(each) for each in value or ())
+    return tuple(str(text) for text in value or ())

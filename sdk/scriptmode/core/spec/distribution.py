@@ -228,7 +228,7 @@ def _is_disabled(options: object) -> bool:
     if not isinstance(options, Mapping):
         return False
     switched = [options] if "enabled" in options else list(options.values())
-    return bool(switched) and all(isinstance(each, Mapping) and each.get("enabled") is False for each in switched)
+    return bool(switched) and all(isinstance(option, Mapping) and option.get("enabled") is False for option in switched)
 
 
 def _parse_kind(kind: str, options: object, groups: tuple[str, ...]) -> Distribution | None:

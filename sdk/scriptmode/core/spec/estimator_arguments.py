@@ -226,8 +226,8 @@ class EstimatorArguments:
         return parse_monitoring(**given)
 
     def _plain_fields(self, *, stores_metrics: bool) -> dict[str, Any]:
-        plain = [each for each in fields(self) if _PLAIN in each.metadata]
-        given = {each.name: arguments.of_type(each.name, getattr(self, each.name), each.type) for each in plain}
+        plain = [field for field in fields(self) if _PLAIN in field.metadata]
+        given = {field.name: arguments.of_type(field.name, getattr(self, field.name), field.type) for field in plain}
         if self.enable_sagemaker_metrics is None and stores_metrics:
             # AWS's images with TensorFlow 1.15 and later report metrics (SageMaker SDK).
             given["enable_sagemaker_metrics"] = version_numbers(self.framework_version or "0") >= (1, 15) or None
@@ -241,12 +241,12 @@ def _absolute(uri: Any) -> Any:
 def _signature() -> Signature:
     own = [
         Parameter(
-            each.name,
+            field.name,
             Parameter.POSITIONAL_OR_KEYWORD if index < _POSITIONAL else Parameter.KEYWORD_ONLY,
-            default=each.default,
-            annotation=each.type,
+            default=field.default,
+            annotation=field.type,
         )
-        for index, each in enumerate(fields(EstimatorArguments))
+        for index, field in enumerate(fields(EstimatorArguments))
     ]
     older = Parameter(_OLDER_NAMES, Parameter.VAR_KEYWORD, annotation=Any)
     return Signature([Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *own, older])
@@ -273,7 +273,7 @@ def parse_call(positional: tuple[Any, ...], named: Mapping[str, Any]) -> Estimat
 
     Raises ``TypeError`` as the call of a function with the signature does, and `SpecError` for pipeline variables.
     """
-    names = tuple(each.name for each in fields(EstimatorArguments))
+    names = tuple(field.name for field in fields(EstimatorArguments))
     if len(positional) > _POSITIONAL:
         first = ", ".join(names[:_POSITIONAL])
         raise TypeError(

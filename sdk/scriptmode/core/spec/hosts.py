@@ -111,8 +111,8 @@ _KINDS = {LOCAL_PROCESS: HostKind.PROCESS, **dict.fromkeys(LOCAL_CONTAINER, Host
 def instance_kind(instance_type: str) -> HostKind:
     """Return what the hosts of an instance type are; raise `SpecError` for a broken engine of another package."""
     name = instance_type.partition(":")[0]
-    if found := _KINDS.get(name if name == SLURM else instance_type):
-        return found
+    if kind := _KINDS.get(name if name == SLURM else instance_type):
+        return kind
     return _installed_kind(name) if not name.startswith("ml.") and name in _entry_points() else HostKind.CLOUD
 
 
@@ -127,19 +127,19 @@ def _entry_points() -> dict[str, EntryPoint]:
     # It takes some milliseconds, and few jobs have such a type.
     from importlib.metadata import distributions
 
-    return {point.name: point for each in distributions() for point in each.entry_points if point.group == GROUP}
+    return {point.name: point for package in distributions() for point in package.entry_points if point.group == GROUP}
 
 
 @cache
 def _installed_kind(name: str) -> HostKind:
     point = _entry_points()[name]
     try:
-        found = point.load()
+        kind = point.load()
     except Exception as error:
         raise invalid("instance_type", f"is {name!r}, whose engine {point.value} fails: {error!r}", _CORRECT) from error
-    if not isinstance(found, HostKind):
-        raise invalid("instance_type", f"is {name!r}, and {point.value} is not a HostKind: {found!r}", _CORRECT)
-    return found
+    if not isinstance(kind, HostKind):
+        raise invalid("instance_type", f"is {name!r}, and {point.value} is not a HostKind: {kind!r}", _CORRECT)
+    return kind
 
 
 def slurm_partition(instance_type: str) -> str:

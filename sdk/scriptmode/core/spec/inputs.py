@@ -286,13 +286,13 @@ def _existing_path(where: str, text: str) -> str:
     with suppress(RuntimeError):
         # Another user's home directory, which may not exist.
         path = path.expanduser()
-    found = os.path.abspath(path)  # noqa: PTH100 - without resolving links
+    absolute = os.path.abspath(path)  # noqa: PTH100 - without resolving links
     if not _exists(path):
         begins = "" if path.is_absolute() else f", which begins at the current directory {str(Path.cwd())!r},"
         correct = f"correct the path{begins} or create it" + ("; data in S3 begin with s3://" if begins else "")
-        advice = did_you_mean_path(Path(found)) or correct
-        raise _error(f"{where} {text!r}: there is no file or directory {found!r}", advice)
-    return found
+        advice = did_you_mean_path(Path(absolute)) or correct
+        raise _error(f"{where} {text!r}: there is no file or directory {absolute!r}", advice)
+    return absolute
 
 
 def _check_uri(where: str, uri: object) -> None:

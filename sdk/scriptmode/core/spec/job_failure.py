@@ -142,7 +142,7 @@ def summarize_error(failure: Failure) -> str:
     frames = list(_SOURCE_FRAME.finditer(remote_traceback(text) or text))
     if error := last_error(text):
         # A message has frames of Python, as TensorFlow's, or lines of another file that it names.
-        frames = [each for each in frames if ", in " in each[1] or each.start() < len(text) - len(error)]
+        frames = [frame for frame in frames if ", in " in frame[1] or frame.start() < len(text) - len(error)]
         earlier = _earlier_errors(text, error)
         if error.startswith("  | "):
             error = "\n  ".join(_IN_GROUP.findall(error))
@@ -199,7 +199,7 @@ def _last_frame(frames: list[re.Match[str]]) -> str:
     """Return the last frame and its line of code; TensorFlow's messages name frames without it."""
     if not frames:
         return ""
-    code = next((each[2] for each in reversed(frames) if each[1] == frames[-1][1] and each[2]), "")
+    code = next((frame[2] for frame in reversed(frames) if frame[1] == frames[-1][1] and frame[2]), "")
     return f"  {frames[-1][1]}" + (f"\n    {code}" if code else "")
 
 

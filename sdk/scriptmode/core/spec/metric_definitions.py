@@ -84,8 +84,8 @@ class Definition:
         """Yield the values in a line: the first group, else the whole match; text that is not a number is skipped."""
         if self.problem:
             return
-        found = self._pattern.finditer(line) if self._is_simple and len(line) <= _SHORT else self._in_time(line)
-        for match in found:
+        matches = self._pattern.finditer(line) if self._is_simple and len(line) <= _SHORT else self._in_time(line)
+        for match in matches:
             try:
                 value = float(match.group(self._group) or "")
             except ValueError:
@@ -126,8 +126,8 @@ class MetricFinder:
 
     def __init__(self, definitions: Sequence[Definition]) -> None:
         self.definitions = definitions
-        self._names = {each.name for each in definitions}
-        self._own = [each for each in definitions if (each.name, each.regex) not in PRESETS["keras"]]
+        self._names = {metric.name for metric in definitions}
+        self._own = [metric for metric in definitions if (metric.name, metric.regex) not in PRESETS["keras"]]
         self._added: set[str] = set()
         # One of them may be the objective of a tuning job, which is looked for alone.
         self._is_keras = len(definitions) - len(self._own) > 1
@@ -144,8 +144,8 @@ class MetricFinder:
     def find_in_frame(self, frame: str) -> Iterator[tuple[str, float]]:
         """Yield the names and values of metrics in a frame of a line, which may be written still."""
         yield from _values(self.definitions, frame)
-        if self._is_keras and (found := _KERAS_LINE.search(text := plain_text(frame))):
-            for item in map(_KERAS_ITEM.fullmatch, text[found.end() :].removeprefix("- ").split(" - ")):
+        if self._is_keras and (match := _KERAS_LINE.search(text := plain_text(frame))):
+            for item in map(_KERAS_ITEM.fullmatch, text[match.end() :].removeprefix("- ").split(" - ")):
                 if item and item[1] not in self._names and self._admits(item[1]):
                     yield item[1], float(item[2])
 
@@ -157,9 +157,9 @@ class MetricFinder:
 
 
 def _values(definitions: Iterable[Definition], frame: str) -> Iterator[tuple[str, float]]:
-    for each in definitions:
-        for value in each.values(frame):
-            yield each.name, value
+    for metric in definitions:
+        for value in metric.values(frame):
+            yield metric.name, value
 
 
 class LogPositions:
@@ -180,8 +180,8 @@ class LogPositions:
     def find(self, host: str, line: str) -> tuple[int | None, int | None]:
         """Return the step and the epoch of the values in a line."""
         if self._steps:
-            found = (int(value) for _, value in MetricFinder(self._steps).find(line) if math.isfinite(value))
-            return next(found, None), None
+            steps = (int(value) for _, value in MetricFinder(self._steps).find(line) if math.isfinite(value))
+            return next(steps, None), None
         named: dict[bool, int] = {}
         for match in _POSITION.finditer(last_frame(line)[:_SEARCHED]):
             named.setdefault(match["unit"].lower() == "epoch", int(match["number"]))
@@ -221,6 +221,6 @@ def may_be_slow(regex: str) -> bool:
 
 def warn_of_slow_regex(definitions: Iterable[Definition]) -> None:
     """Log which metrics were switched off."""
-    for each in definitions:
-        if each.problem:
-            _LOG.warning("%s", each.problem)
+    for metric in definitions:
+        if metric.problem:
+            _LOG.warning("%s", metric.problem)

@@ -60,7 +60,7 @@ def parse_monitoring(
     if collections and hook:
         asked = dict(hook) if isinstance(hook, dict) else {}
         said = asked.get("CollectionConfigurations", [])
-        hook = {**asked, "CollectionConfigurations": [*said, *(each for each in collections if each not in said)]}
+        hook = {**asked, "CollectionConfigurations": [*said, *(item for item in collections if item not in said)]}
     return Monitoring(
         debug_hook=hook,
         debug_rules=debug_rules,

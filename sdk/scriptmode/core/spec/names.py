@@ -96,5 +96,5 @@ def base_of_image(image_uri: str) -> str:
 
 def account_of_role(arn: str) -> str | None:
     """Return the account of a role's ARN; ``None`` for other texts."""
-    found = _ROLE.fullmatch(arn)
-    return found.group(1) if found else None
+    match = _ROLE.fullmatch(arn)
+    return match.group(1) if match else None

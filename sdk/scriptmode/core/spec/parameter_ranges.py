@@ -110,21 +110,21 @@ def check_ranges(ranges: object) -> dict[str, ParameterRange]:
     """Return the ranges by the names of their hyperparameters; raise `SpecError` for other values."""
     if not isinstance(ranges, dict) or not ranges:
         raise invalid(_ARGUMENT, f"is {ranges!r}", 'give a dict, such as {"lr": ContinuousParameter(1e-4, 1e-1)}')
-    found = {name: _parse_range(each) for name, each in ranges.items()}
+    parsed = {name: _parse_range(value) for name, value in ranges.items()}
     own = (contract.RESERVED_PREFIX, contract.TUNING_METRIC)
-    for name, each in found.items():
+    for name, parameter in parsed.items():
         if not isinstance(name, str) or name.startswith(own) or name in ("", contract.MODEL_DIR_PARAMETER):
             raise invalid(_ARGUMENT, f"has the name {name!r}", "give a hyperparameter of the script, such as 'lr'")
-        if not isinstance(each, _KINDS):
+        if not isinstance(parameter, _KINDS):
             step = "give an IntegerParameter, a ContinuousParameter or a CategoricalParameter"
-            raise invalid(f"{_ARGUMENT}[{name!r}]", f"is {each!r}", step)
-    return found  # type: ignore[return-value]  # each was checked
+            raise invalid(f"{_ARGUMENT}[{name!r}]", f"is {parameter!r}", step)
+    return parsed  # type: ignore[return-value]  # each was checked
 
 
 def grid_size(ranges: Mapping[str, ParameterRange]) -> int:
     """Return the number of combinations of a grid search; raise `SpecError` where a range is not categorical."""
-    for name, each in ranges.items():
-        if not isinstance(each, CategoricalParameter):
-            what = f"is {each!r}, but strategy 'Grid' takes single values"
+    for name, parameter in ranges.items():
+        if not isinstance(parameter, CategoricalParameter):
+            what = f"is {parameter!r}, but strategy 'Grid' takes single values"
             raise invalid(f"{_ARGUMENT}[{name!r}]", what, "give a CategoricalParameter([...]), or another strategy")
-    return math.prod(len(each.values) for each in ranges.values() if isinstance(each, CategoricalParameter))
+    return math.prod(len(choice.values) for choice in ranges.values() if isinstance(choice, CategoricalParameter))

@@ -31,14 +31,14 @@ def _variables(where: str, value: Any, depth: int) -> Iterator[tuple[str, object
     if _is_pipeline_variable(value):
         yield where, value
     elif depth and isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from _variables(f"{where}[{key!r}]", each, depth - 1)
+        for key, item in value.items():
+            yield from _variables(f"{where}[{key!r}]", item, depth - 1)
     elif depth and isinstance(value, (list, tuple)):
-        for index, each in enumerate(value):
-            yield from _variables(f"{where}[{index}]", each, depth - 1)
+        for index, item in enumerate(value):
+            yield from _variables(f"{where}[{index}]", item, depth - 1)
 
 
 def _is_pipeline_variable(value: object) -> bool:
     """Return whether a value is an object of the SageMaker SDK's package ``workflow``; some are strings, too."""
-    modules = [each.__module__ for each in type(value).__mro__]
+    modules = [base.__module__ for base in type(value).__mro__]
     return any(module.startswith("sagemaker.") and ".workflow." in f"{module}." for module in modules)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-COMPLETED, FAILED, STOPPED = (each.value for each in (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.STOPPED))
-ENDED = frozenset(each.value for each in JobStatus if each.has_ended)
+COMPLETED, FAILED, STOPPED = (status.value for status in (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.STOPPED))
+ENDED = frozenset(status.value for status in JobStatus if status.has_ended)
 STATUSES = ("InProgress", "Stopping", COMPLETED, FAILED, STOPPED)
 #: Shown instead of a status in a list, for a job of this machine whose files cannot be read.
 UNREADABLE = "Unreadable"

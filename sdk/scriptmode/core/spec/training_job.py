@@ -131,14 +131,14 @@ class Resources:
         if not self.instance_groups and not self.instance_type:
             return ()
         parts = self.instance_groups or (InstanceGroup(contract.HOMOGENEOUS_GROUP, self.types[0], self.count),)
-        found: list[HostGroup] = []
+        groups: list[HostGroup] = []
         first = 1
         for part in parts:
             numbers = range(first, first + part.instance_count)
             hosts = tuple(f"algo-{number}" for number in numbers)
-            found.append(HostGroup(part.instance_group_name, part.instance_type, hosts))
+            groups.append(HostGroup(part.instance_group_name, part.instance_type, hosts))
             first = numbers.stop
-        return tuple(found)
+        return tuple(groups)
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:
@@ -394,7 +394,7 @@ class TrainingJobSpec:
         wanted.extend(group for groups in self._roles.values() for group in groups)
         for channel in self.channels:
             wanted.extend(getattr(channel.source, "instance_groups", ()))
-        for name in (each for each in wanted if each not in known):
+        for name in (group for group in wanted if group not in known):
             hint = did_you_mean(name, known) or "give instance_groups, the job has none"
             raise SpecError(f"instance group {name!r} is not one of the job's", hint, argument="instance_groups")
         if self.distribution and not self._roles and not self.distribution.instance_groups and len(known) > 1:

@@ -41,15 +41,15 @@ def TuningJobCompletionCriteriaConfig(  # noqa: N802
         complete_on_convergence: Whether it ends where the service expects no better objective.
         target_objective_metric_value: Value of the objective that is good enough.
     """
-    found: dict[str, Any] = {}
+    config: dict[str, Any] = {}
     if max_number_of_training_jobs_not_improving is not None:
         number = max_number_of_training_jobs_not_improving
-        found["BestObjectiveNotImproving"] = {"MaxNumberOfTrainingJobsNotImproving": number}
+        config["BestObjectiveNotImproving"] = {"MaxNumberOfTrainingJobsNotImproving": number}
     if target_objective_metric_value is not None:
-        found["TargetObjectiveMetricValue"] = target_objective_metric_value
+        config["TargetObjectiveMetricValue"] = target_objective_metric_value
     if complete_on_convergence is not None:
-        found["ConvergenceDetected"] = {"CompleteOnConvergence": "Enabled" if complete_on_convergence else "Disabled"}
-    return found
+        config["ConvergenceDetected"] = {"CompleteOnConvergence": "Enabled" if complete_on_convergence else "Disabled"}
+    return config
 
 
 def InstanceConfig(  # noqa: N802
@@ -77,12 +77,12 @@ def StrategyConfig(hyperband_strategy_config: Mapping[str, Any]) -> dict[str, An
 
 def parse_configuration(argument: str, given: Any) -> dict[str, Any]:
     """Return the service's dict of a configuration: such a dict, or an object of the SageMaker SDK v2."""
-    found = given.to_input_req() if hasattr(given, "to_input_req") else given
-    if found is None:
+    config = given.to_input_req() if hasattr(given, "to_input_req") else given
+    if config is None:
         return {}
-    if not isinstance(found, Mapping):
+    if not isinstance(config, Mapping):
         raise invalid(argument, f"is {given!r}", f"give what scriptmode's function for {argument} returns")
-    return dict(found)
+    return dict(config)
 
 
 def parse_instance_configs(given: Any) -> tuple[dict[str, Any], ...] | None:

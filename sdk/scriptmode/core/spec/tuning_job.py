@@ -101,7 +101,7 @@ def _check_strategy_config(strategy: str, given: dict[str, Any]) -> dict[str, An
     resources = given.get("HyperbandStrategyConfig", {})
     if given.keys() - {"HyperbandStrategyConfig"} or not isinstance(resources, dict):
         raise invalid(argument, f"is {given!r}", 'give {"HyperbandStrategyConfig": {"MaxResource": 20}}')
-    found = {name: whole_number(argument, value, 1) for name, value in resources.items() if value is not None}
-    if found.get("MinResource", 0) >= found.get("MaxResource", math.inf):
+    checked = {name: whole_number(argument, value, 1) for name, value in resources.items() if value is not None}
+    if checked.get("MinResource", 0) >= checked.get("MaxResource", math.inf):
         raise invalid(argument, f"is {given!r}", "give a MinResource that is less than MaxResource")
-    return {**given, "HyperbandStrategyConfig": found} if given else {}
+    return {**given, "HyperbandStrategyConfig": checked} if given else {}

@@ -13,12 +13,12 @@ def whole_number(name: str, value: object, least: int | None = None, *, hint: st
 
     True, False and strings are not numbers. ``hint`` continues the message where the message names the least.
     """
-    found = _as_int(value)
-    if found is None or (least is not None and found < least):
+    number = _as_int(value)
+    if number is None or (least is not None and number < least):
         kind = "" if isinstance(value, (int, float, str)) else f" of type {type(value).__name__}"
         bound = "" if least is None else f" of at least {least}"
         raise invalid(name, f"is {value!r}{kind}", f"give a whole number (int){bound}{hint}")
-    return found
+    return number
 
 
 def set_whole(settings: object, field: str, name: str, least: int, *, hint: str = "", optional: bool = False) -> None:

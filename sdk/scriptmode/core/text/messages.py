@@ -56,7 +56,7 @@ def did_you_mean(word: str, known: Iterable[str], *, most: int = 15) -> str:
     import difflib
 
     words = sorted(known)
-    close = [each for each in words if each.lower() == word.lower()] or difflib.get_close_matches(word, words, n=1)
+    close = [name for name in words if name.lower() == word.lower()] or difflib.get_close_matches(word, words, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
     return f"use {'one of ' if len(words) > 1 else ''}{', '.join(words)}" if 0 < len(words) <= most else ""

@@ -52,7 +52,7 @@ def escape_unprintable(text: str) -> str:
     """Escape unprintable characters, which a terminal would interpret as control sequences."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
+    return "".join(character if character.isprintable() else json.dumps(character)[1:-1] for character in text)
 
 
 def align_columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[str]:

@@ -96,7 +96,7 @@ class LogTail:
                 return
             shown = len(description.transitions)
             # One for each host, and more for each restart.
-            restarts = sum(each.status in _RESTARTS for each in description.transitions)
+            restarts = sum(transition.status in _RESTARTS for transition in description.transitions)
             if len(self._positions) < description.job.resources.count * (1 + restarts):
                 self._find_streams()
             if not unread:
@@ -141,10 +141,10 @@ class LogTail:
             selection,
         )
         try:
-            found = self._retry.call(list_streams)
+            streams = self._retry.call(list_streams)
         except JobNotFoundError:  # no job of this account has logged yet: the log group does not exist
             return
-        for stream in found:
+        for stream in streams:
             self._positions.setdefault(stream["logStreamName"], _StreamPosition())
 
     def _next_page(self, stream: str) -> Generator[LogEvent, None, bool]:
@@ -238,8 +238,8 @@ class _StreamPosition:
 
 def _before_end(description: JobDescription, shown: int) -> JobDescription:
     """Return an ended job as it was while it had its lines: up to its training, or what was ``shown`` of it."""
-    statuses = [each.status for each in description.transitions]
-    trained = max((number for number, each in enumerate(statuses, 1) if each == "Training"), default=len(statuses) - 1)
+    statuses = [transition.status for transition in description.transitions]
+    trained = max((number for number, name in enumerate(statuses, 1) if name == "Training"), default=len(statuses) - 1)
     transitions = description.transitions[: max(trained, shown)]
     secondary = transitions[-1].status if transitions else ""
     return replace(description, status=JobStatus.IN_PROGRESS, secondary=secondary, transitions=transitions)

@@ -24,9 +24,9 @@ def read_metrics(description: Mapping[str, Any], connection: Connection) -> list
 
     A metric of which CloudWatch has nothing (any more) has its final value. Without metrics no call is made.
     """
-    final = {each["MetricName"]: each for each in description.get("FinalMetricDataList", ())}
+    final = {row["MetricName"]: row for row in description.get("FinalMetricDataList", ())}
     defined = description.get("AlgorithmSpecification", {}).get("MetricDefinitions", ())
-    names = list(dict.fromkeys([*(each["Name"] for each in defined), *final]))
+    names = list(dict.fromkeys([*(definition["Name"] for definition in defined), *final]))
     values: dict[str, list[Metric]] = {name: [] for name in names}
     for start in range(0, len(names), _QUERIES):
         for metric in _stored(names[start : start + _QUERIES], description, connection):
@@ -35,7 +35,7 @@ def read_metrics(description: Mapping[str, Any], connection: Connection) -> list
         if not values[name]:
             values[name] = [Metric(name, float(last["Value"]), last.get("Timestamp"))]
     never = datetime.min.replace(tzinfo=timezone.utc)
-    return [metric for name in names for metric in sorted(values[name], key=lambda each: each.timestamp or never)]
+    return [metric for name in names for metric in sorted(values[name], key=lambda value: value.timestamp or never)]
 
 
 def _stored(names: list[str], description: Mapping[str, Any], connection: Connection) -> Iterator[Metric]:

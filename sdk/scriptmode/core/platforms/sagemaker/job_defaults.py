@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 def check_locations(spec: TrainingJobSpec) -> None:
     """Raise `SpecError` for a job that Amazon SageMaker has no data or image for; makes no call."""
     locations = {
-        **{f"channel {each.name!r}": getattr(each.source, "s3_data", None) for each in spec.channels},
+        **{f"channel {channel.name!r}": getattr(channel.source, "s3_data", None) for channel in spec.channels},
         "output_path": spec.output.path,
         "code_location": spec.output.code_location,
         "checkpoint_s3_uri": spec.output.checkpoint_uri,
@@ -117,7 +117,7 @@ def _network(spec: TrainingJobSpec, config: SageMakerConfig) -> Network:
         isolation=_first_given(given.isolation, config.network_isolation),
         encrypt_traffic=_first_given(given.encrypt_traffic, config.encrypt_traffic),
     )
-    if not network.subnets and any(isinstance(each.source, FileSystemInput) for each in spec.channels):
+    if not network.subnets and any(isinstance(channel.source, FileSystemInput) for channel in spec.channels):
         raise SpecError(
             "a FileSystemInput is reached through a VPC", "give subnets and security_group_ids", argument="subnets"
         )
@@ -175,10 +175,10 @@ def _with_rule_images(spec: TrainingJobSpec, connection: Connection) -> Training
             return rule
         from scriptmode.core.aws import images
 
-        found = {**rule, "RuleEvaluatorImage": images.debugger_rule_image(image, connection.region)}
+        fields = {**rule, "RuleEvaluatorImage": images.debugger_rule_image(image, connection.region)}
         if not str(rule["RuleConfigurationName"]).startswith(_CALLER_HOST_RULE):
             # AWS's own rules bring their host along (SageMaker SDK).
-            found = {key: value for key, value in found.items() if key not in ("InstanceType", "VolumeSizeInGB")}
-        return found
+            fields = {key: value for key, value in fields.items() if key not in ("InstanceType", "VolumeSizeInGB")}
+        return fields
 
     return replace(spec, monitoring=spec.monitoring.with_rules(named))

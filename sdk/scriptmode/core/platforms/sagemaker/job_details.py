@@ -53,10 +53,10 @@ class JobDetails:
             paths = self._connection.boto_session._session.get_component("data_loader").search_paths  # noqa: SLF001
             paths.append(str(Path(aws.__path__[0], "models")))
             self._client = self._connection.brief_client("scriptmode", endpoint_url=url)
-        found: Mapping[str, Any] = self._client.describe_training_job_details(TrainingJobName=name, Details=[detail])
-        return found
+        answer: Mapping[str, Any] = self._client.describe_training_job_details(TrainingJobName=name, Details=[detail])
+        return answer
 
 
 def from_fields(kind: type[_T], values: Mapping[str, Any]) -> _T:
     """Return a dataclass with the fields that a service sent; one of another release may have others."""
-    return kind(**{each.name: values[each.name] for each in fields(kind) if each.name in values})  # type: ignore[arg-type]
+    return kind(**{field.name: values[field.name] for field in fields(kind) if field.name in values})  # type: ignore[arg-type]

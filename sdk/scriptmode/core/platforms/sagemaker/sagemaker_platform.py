@@ -96,8 +96,8 @@ class SageMakerPlatform:
         from scriptmode.core.request import service_model
 
         warn_of_unknown_region(self.region)
-        found = service_model.problems(as_fields(request), lambda field, _: field in _OPEN_ENUMERATIONS)
-        service_model.raise_problems("Amazon SageMaker would refuse this job", found)
+        problems = service_model.problems(as_fields(request), lambda field, _: field in _OPEN_ENUMERATIONS)
+        service_model.raise_problems("Amazon SageMaker would refuse this job", problems)
 
     def planned_hosts(self, request: JobRequest | Mapping[str, Any]) -> dict[str, PlannedHost]:
         """Return what each host would find, without what its image adds, which is unknown here."""
@@ -165,8 +165,8 @@ class SageMakerPlatform:
         if not description.failure_reason.startswith("AlgorithmError") or not foreign_failure.lacks_reason(text):
             return None
         ends = self._log_tail(description.name, retry_seconds=0).read_ends(foreign_failure.LINES)
-        found = (foreign_failure.describe_foreign_failure(host, code, text, log)[1] for host, log in ends.items())
-        return next((failure for failure in found if failure.exception), None)
+        failures = (foreign_failure.describe_foreign_failure(host, code, text, log)[1] for host, log in ends.items())
+        return next((failure for failure in failures if failure.exception), None)
 
     def tags(self, description: JobDescription) -> dict[str, str]:
         """Call ListTags for every page."""
@@ -209,7 +209,7 @@ class SageMakerPlatform:
 
     def progress(self, name: str) -> tuple[ChannelProgress, ...]:
         """Return what `scriptmode serve` tells; nothing for Amazon SageMaker."""
-        return tuple(from_fields(ChannelProgress, each) for each in self._details.read(name, "Channels") or ())
+        return tuple(from_fields(ChannelProgress, channel) for channel in self._details.read(name, "Channels") or ())
 
     def activity(self, name: str) -> dict[str, HostActivity]:
         """Return what `scriptmode serve` tells; nothing for Amazon SageMaker."""
@@ -218,7 +218,7 @@ class SageMakerPlatform:
 
     def events(self, name: str) -> tuple[JobEvent, ...]:
         """Return what `scriptmode serve` tells; nothing for Amazon SageMaker."""
-        return tuple(from_fields(JobEvent, each) for each in self._details.read(name, "Events") or ())
+        return tuple(from_fields(JobEvent, event) for event in self._details.read(name, "Events") or ())
 
     def queue_position(self, name: str) -> int:
         """Return the position that `scriptmode serve` tells; 0 for Amazon SageMaker."""
@@ -307,14 +307,14 @@ class SageMakerPlatform:
             if not response.get("ResponseMetadata", {}).get("RetryAttempts"):
                 return None
         try:
-            found = self.describe(str(request["TrainingJobName"])).response
+            started = self.describe(str(request["TrainingJobName"])).response
         except JobNotFoundError:
             return None
         except PlatformError:
             name = request["TrainingJobName"]
             raise TransientError(f"{error}. It may have been started: scriptmode describe {name}") from error
-        same = all((found.get(field) or {}) == (request.get(field) or {}) for field in ("RoleArn", "HyperParameters"))
-        return str(found["TrainingJobArn"]) if same else None
+        same = all((started.get(field) or {}) == (request.get(field) or {}) for field in ("RoleArn", "HyperParameters"))
+        return str(started["TrainingJobArn"]) if same else None
 
 
 @contextmanager

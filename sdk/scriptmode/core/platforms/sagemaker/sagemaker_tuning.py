@@ -33,17 +33,17 @@ class SageMakerTuning:
 
     def validate(self, request: Mapping[str, Any]) -> None:
         """Check a request against the service's own model, limits, enumerations and patterns included."""
-        found = service_model.problems(
+        problems = service_model.problems(
             request, lambda field, _: field.endswith(_OPEN_ENUMERATIONS), tuning.REQUEST_SHAPE
         )
-        service_model.raise_problems("Amazon SageMaker would refuse this tuning job", found)
+        service_model.raise_problems("Amazon SageMaker would refuse this tuning job", problems)
         tuning.require_quota(request)
 
     def create(self, request: Mapping[str, Any]) -> str:
         """Call CreateHyperParameterTuningJob."""
-        definitions = [_with_host_secret(each) for each in tuning.split_requests(request)]
-        for each in definitions:
-            self._prepare_output(each["OutputDataConfig"]["S3OutputPath"], each["RoleArn"])
+        definitions = [_with_host_secret(definition) for definition in tuning.split_requests(request)]
+        for definition in definitions:
+            self._prepare_output(definition["OutputDataConfig"]["S3OutputPath"], definition["RoleArn"])
         name = request["HyperParameterTuningJobName"]
         is_one = tuning.DEFINITION in request
         body = {**request, **({tuning.DEFINITION: definitions[0]} if is_one else {tuning.DEFINITIONS: definitions})}
