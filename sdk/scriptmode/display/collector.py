@@ -76,7 +76,7 @@ class Collector:
     def set_activity(self, activity: Mapping[str, HostActivity]) -> None:
         """Replace what the hosts do now."""
         self._activity, before = activity, self._unfinished
-        self._unfinished = {host: each.line for host, each in activity.items() if each.line}
+        self._unfinished = {host: doing.line for host, doing in activity.items() if doing.line}
         for host, line in self._unfinished.items():
             if line != before.get(host):
                 for name, value in self._finder.find_in_frame(last_frame(line)):
@@ -85,20 +85,20 @@ class Collector:
     def set_description(self, description: JobDescription) -> None:
         """Replace the job's description; the first one defines the metrics."""
         if self.description is None:
-            found = description.job.algorithm.metric_definitions
-            self._finder = MetricFinder([each for one in found for each in self._compile(*one)])
+            definitions = description.job.algorithm.metric_definitions
+            self._finder = MetricFinder([metric for one in definitions for metric in self._compile(*one)])
         self.description = description
 
     def add_progress(self, progress: Iterable[ChannelProgress], now: float) -> None:
         """Record the progress of every channel at ``now``, in seconds of a monotonic clock."""
-        found = tuple(progress)
-        for channel in found:
+        channels = tuple(progress)
+        for channel in channels:
             samples = self._samples[channel.channel]
             samples.append((now, channel.done))
             while len(samples) > 2 and samples[1][0] < now - _RATE_SECONDS:  # noqa: PLR2004
                 samples.popleft()
         # Last: another thread may draw meanwhile.
-        self._progress = found
+        self._progress = channels
 
     def snapshot(self, now: datetime) -> JobSnapshot:
         """Return what is known of the job at the time ``now``."""
@@ -110,7 +110,7 @@ class Collector:
             channels=tuple(map(self._channel, self._progress)),
             metrics=tuple(self._metrics(hosts)),
             lines=self._count,
-            notes=(*self._errors, *(each.problem for each in self._finder.definitions if each.problem)),
+            notes=(*self._errors, *(metric.problem for metric in self._finder.definitions if metric.problem)),
         )
 
     def _channel(self, progress: ChannelProgress) -> Row:
@@ -133,7 +133,7 @@ class Collector:
         for host in dict.fromkeys([*order, *self._ended, *self._provisional]):
             for name in {**self._ended.get(host, {}), **self._provisional.get(host, {})}:
                 hosts[name].append(host)
-        defined = [each.name for each in self._finder.definitions if each.name in hosts]
+        defined = [metric.name for metric in self._finder.definitions if metric.name in hosts]
         for name in dict.fromkeys([*defined, *hosts]):
             host, *others = hosts[name]
             parts = [part[host][name] for part in (self._ended, self._provisional) if name in part.get(host, {})]

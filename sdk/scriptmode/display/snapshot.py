@@ -86,7 +86,7 @@ def create_snapshot(description: JobDescription, now: datetime, failure: Failure
         status=str(description.status),
         secondary=description.secondary,
         message=description.message,
-        history=tuple(_describe_status(each, None if has_ended else now) for each in description.transitions),
+        history=tuple(_describe_status(status, None if has_ended else now) for status in description.transitions),
         elapsed=_seconds(description.created, ended),
         instances=f"{resources.count} x {kinds}" if kinds else "",
         model=description.model_uri,

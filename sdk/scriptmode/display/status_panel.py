@@ -22,7 +22,7 @@ def panel_rows(snapshot: JobSnapshot, width: int, max_rows: int) -> list[Text]:
     top = [_head(snapshot, width), *_history(snapshot), *_message(snapshot, width)]
     sections = {"channels": _channels(snapshot), "metrics": _metrics(snapshot, width), "hosts": _hosts(snapshot)}
     room = max_rows - len(top)
-    fits = (rows for rows in range(room, 1, -1) if sum(min(len(each), rows) for each in sections.values()) <= room)
+    fits = (rows for rows in range(room, 1, -1) if sum(min(len(part), rows) for part in sections.values()) <= room)
     section_rows = next(fits, 1)
     for name, section in sections.items():
         shown, rest = formatting.cut(section, section_rows, name)

@@ -53,7 +53,7 @@ class TerminalView:
             emoji=False,
             no_color=not self._has_colours,
         )
-        is_out, is_error = (each is not None and each.isatty() for each in (sys.stdout, sys.stderr))
+        is_out, is_error = (output is not None and output.isatty() for output in (sys.stdout, sys.stderr))
         self._live = Live(
             self,
             console=self._console,

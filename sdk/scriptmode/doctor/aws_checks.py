@@ -63,5 +63,5 @@ def config_file() -> str:
     from scriptmode.core.aws import sagemaker_config
     from scriptmode.core.aws.s3 import S3
 
-    found = sagemaker_config.read_config(os.environ, S3().read_bytes)
-    return "it has " + (f"role {found.role}" if found.role else "no role: give role= to the estimator")
+    config = sagemaker_config.read_config(os.environ, S3().read_bytes)
+    return "it has " + (f"role {config.role}" if config.role else "no role: give role= to the estimator")

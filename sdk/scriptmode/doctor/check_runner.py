@@ -65,10 +65,10 @@ class _Row(NamedTuple):
         try:
             return Check(self.name, OK, self.look())
         except ScriptmodeError as error:
-            found, advice = error.message, error.advice or self.advice
+            what, advice = error.message, error.advice or self.advice
         except Exception as error:  # noqa: BLE001 - whatever a broken installation raises is a finding
-            found, advice = f"the check failed: {type(error).__name__}: {error}", _REPORT
-        return Check(self.name, PROBLEM if platform in self.needed_by else WARNING, found, advice)
+            what, advice = f"the check failed: {type(error).__name__}: {error}", _REPORT
+        return Check(self.name, PROBLEM if platform in self.needed_by else WARNING, what, advice)
 
 
 def _table() -> list[_Row]:
@@ -108,12 +108,12 @@ def engine_checks() -> dict[str, Mapping[str, Callable[[], str]]]:
 
     A broken engine is reported where a job asks for it.
     """
-    found = {}
+    tables = {}
     for name in local_instance_types():
         with suppress(SpecError):
             if checks := instance_kind(name).checks:
-                found[name] = resolve_name(checks)
-    return found
+                tables[name] = resolve_name(checks)
+    return tables
 
 
 def examine(*, platform: str = LOCAL, waiting: Callable[[str], None] | None = None) -> Iterator[Check]:

@@ -22,13 +22,13 @@ def main(name: str) -> None:
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     package: Any = importlib.import_module(name)
-    found: dict[str, Any] = {"version": str(package.__version__), "file": str(package.__file__)}
+    facts: dict[str, Any] = {"version": str(package.__version__), "file": str(package.__file__)}
     if name == "horovod":
-        found["mpi"] = bool(importlib.import_module("horovod.tensorflow").mpi_built())
+        facts["mpi"] = bool(importlib.import_module("horovod.tensorflow").mpi_built())
     else:
         # tf.keras is one of two packages; the module of one of its classes says which.
-        found["keras"] = str(importlib.import_module(package.keras.Model.__module__.partition(".")[0]).__version__)
-    print(json.dumps(found), file=output, flush=True)
+        facts["keras"] = str(importlib.import_module(package.keras.Model.__module__.partition(".")[0]).__version__)
+    print(json.dumps(facts), file=output, flush=True)
     # Threads of the packages could keep the interpreter from exiting.
     os._exit(0)
 

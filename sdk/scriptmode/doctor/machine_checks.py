@@ -79,19 +79,19 @@ def ports() -> str:
 def memory() -> str:
     """Check the available memory, the limit of this control group, and the shared memory."""
     sizes = read_memory() or Memory(0, 0, 0)
-    found = f"{format_bytes(sizes.free)} of {format_bytes(sizes.total)} are free, for {machine.inspect().cpus} cores"
+    what = f"{format_bytes(sizes.free)} of {format_bytes(sizes.total)} are free, for {machine.inspect().cpus} cores"
     if sizes.limit:
-        found += f"; {format_bytes(sizes.limit)} is the limit of this container or session"
+        what += f"; {format_bytes(sizes.limit)} is the limit of this container or session"
     shared = 0
     with suppress(OSError):
         shared = shutil.disk_usage("/dev/shm").free  # noqa: S108 - the place itself is what is looked at
-        found += f"; /dev/shm has {format_bytes(shared)} free"
+        what += f"; /dev/shm has {format_bytes(shared)} free"
     if sizes.free < _LEAST_MEMORY:
-        raise PlatformError(found)
+        raise PlatformError(what)
     if shared < _LEAST_SHARED_MEMORY:
         advice = "ranks of one host share memory there: docker run --shm-size 1g, or mount -o remount,size=1g /dev/shm"
-        raise PlatformError(found, advice)
-    return found
+        raise PlatformError(what, advice)
+    return what
 
 
 def disk() -> str:
@@ -111,10 +111,10 @@ def disk() -> str:
         advice = f"make it writable, or name another directory in {DATA_DIR_VARIABLE}"
         what = f"jobs cannot be kept in the data directory {folder}: {error.strerror or error}"
         raise DataError(what, advice if error.errno in _NOT_WRITABLE else None) from error
-    found = f"{format_bytes(free)} free in the data directory {folder}"
+    room = f"{format_bytes(free)} free in the data directory {folder}"
     if free < full_disk.JOB_BYTES:
-        raise DataError(f"{found}; no job can begin, its own files take {format_bytes(full_disk.JOB_BYTES)}")
-    return found
+        raise DataError(f"{room}; no job can begin, its own files take {format_bytes(full_disk.JOB_BYTES)}")
+    return room
 
 
 def jobs() -> str:
@@ -132,14 +132,14 @@ def agents() -> str:
     """Check for running jobs whose agents died or do not answer."""
     from scriptmode.platforms.local.store import data_dir_checks
 
-    found = data_dir_checks.find_unhealthy_jobs(default_data_dir())
-    if found.orphaned:
-        what = f"died (killed, or the machine was restarted), of the jobs {_names(found.orphaned)}"
-        step = f"scriptmode describe {found.orphaned[0]} ends it and what is left of it; scriptmode list, all"
+    unhealthy = data_dir_checks.find_unhealthy_jobs(default_data_dir())
+    if unhealthy.orphaned:
+        what = f"died (killed, or the machine was restarted), of the jobs {_names(unhealthy.orphaned)}"
+        step = f"scriptmode describe {unhealthy.orphaned[0]} ends it and what is left of it; scriptmode list, all"
         raise PlatformError(what, step)
-    if found.silent:
-        what = f"stopped or hanging, of the jobs {_names(found.silent)}, does not answer"
-        raise PlatformError(what, f"end it and what it runs: scriptmode stop {found.silent[0]}")
+    if unhealthy.silent:
+        what = f"stopped or hanging, of the jobs {_names(unhealthy.silent)}, does not answer"
+        raise PlatformError(what, f"end it and what it runs: scriptmode stop {unhealthy.silent[0]}")
     return "each of a running job answers"
 
 

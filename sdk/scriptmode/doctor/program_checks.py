@@ -36,42 +36,42 @@ def _run(*argv: str, seconds: float = _SECONDS) -> tuple[str, str]:
 def _probe() -> dict[str, Any]:
     """Query the runtime for the programs that it would start."""
     answer, _ = _run(sys.executable, "-m", "scriptmode_runtime.host.probe")
-    found: dict[str, Any] = json.loads(answer)
-    return found
+    facts: dict[str, Any] = json.loads(answer)
+    return facts
 
 
 def python() -> str:
     """Check the interpreter and its operating system."""
     system = f"{platform.system()} {platform.release()} on {platform.machine()}"
-    found = f"{platform.python_version()} at {sys.executable}, {system}"
+    which = f"{platform.python_version()} at {sys.executable}, {system}"
     if not sys.platform.startswith("linux"):
-        raise PlatformError(f"{found}: jobs on this machine need Linux")
-    return found
+        raise PlatformError(f"{which}: jobs on this machine need Linux")
+    return which
 
 
 def runtime() -> str:
     """Check whether the interpreter has the runtime, and whether it can read pipes."""
-    found = _probe()
-    what = f"{scriptmode.__version__} at {Path(scriptmode.__file__).parent}, its runtime at {found['folder']}"
-    if not found["reader"] and not found["compiler"]:
+    facts = _probe()
+    what = f"{scriptmode.__version__} at {Path(scriptmode.__file__).parent}, its runtime at {facts['folder']}"
+    if not facts["reader"] and not facts["compiler"]:
         what += "; PipeModeDataset needs a C++ compiler: apt install g++, or name one in CXX"
     return what
 
 
 def ssh() -> str:
     """Run the client of OpenSSH that `MPI` on several machines needs."""
-    if not (found := _probe()["ssh"]):
+    if not (programs := _probe()["ssh"]):
         what = "ssh, sshd and ssh-keygen are not all installed; distribution=MPI(...) on several machines needs them"
         raise PlatformError(what)
-    _, release = _run(found["client"], "-V")
-    return f"{release} at {found['client']} and {found['server']}"
+    _, release = _run(programs["client"], "-V")
+    return f"{release} at {programs['client']} and {programs['server']}"
 
 
 def mpi() -> str:
     """Start a process with ``mpirun``: only that shows wrong libraries, plug-ins or temporary directories."""
-    if not (found := _probe()["mpirun"]):
+    if not (program := _probe()["mpirun"]):
         raise PlatformError(f"no mpirun beside {sys.executable} or on PATH; distribution=MPI(...) needs it")
-    path = found["path"]
+    path = program["path"]
     release, _ = _run(path, "--version")
     _run(path, "--allow-run-as-root", "--oversubscribe", "-n", "1", sys.executable, "-c", "")
     return f"{release.partition(chr(10))[0]} at {path}"
@@ -79,23 +79,23 @@ def mpi() -> str:
 
 def tensorflow() -> str:
     """Import TensorFlow with its Keras, in another process."""
-    found = _import("tensorflow")
-    which = f"{found['version']} at {Path(found['file']).parent}, with Keras {found['keras']}"
-    if found["keras"].startswith("2."):
+    facts = _import("tensorflow")
+    which = f"{facts['version']} at {Path(facts['file']).parent}, with Keras {facts['keras']}"
+    if facts["keras"].startswith("2."):
         return which
     try:
         return f"{which}; tf-keras {version('tf-keras')} on several workers and with parameter servers"
     except PackageNotFoundError:
         what = f"{which}, whose fit() does not train with parameter servers or on several workers"
-        advice = f"pip install tf-keras=={'.'.join(found['version'].split('.')[:2])}.*"
+        advice = f"pip install tf-keras=={'.'.join(facts['version'].split('.')[:2])}.*"
         raise PlatformError(what, advice) from None
 
 
 def horovod() -> str:
     """Import Horovod with its part for TensorFlow, in another process."""
-    found = _import("horovod")
-    which = f"{found['version']} at {Path(found['file']).parent}, built "
-    if not found["mpi"]:
+    facts = _import("horovod")
+    which = f"{facts['version']} at {Path(facts['file']).parent}, built "
+    if not facts["mpi"]:
         raise PlatformError(f"{which}without MPI")
     return f"{which}with MPI"
 
@@ -104,5 +104,5 @@ def _import(package: str) -> dict[str, Any]:
     if not find_spec(package):
         raise PlatformError(f"{package} is not installed")
     answer, _ = _run(sys.executable, "-m", "scriptmode.doctor.import_probe", package, seconds=_IMPORT_SECONDS)
-    found: dict[str, Any] = json.loads(answer)
-    return found
+    facts: dict[str, Any] = json.loads(answer)
+    return facts

@@ -88,7 +88,7 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(value, list) and value and all(isinstance(member, dict) for member in value):
         for number, member in enumerate(value):
             key = next((key for key in _NAMES if key in member), None)
-            rest = {name: each for name, each in member.items() if name != key}
+            rest = {name: field for name, field in member.items() if name != key}
             yield from _leaves(rest, f"{path}.{number if key is None else member[key]}")
     elif value not in _DEFAULTS.get(path.rpartition(".")[2], ()):
         yield path, value

@@ -69,11 +69,11 @@ class HostPlans(Mapping[str, HostPlan]):
         """Return the plan of a host."""
         if name not in self._made:
             host = self._hosts[name]
-            found: list[Any] = [host.instance_type, host.base_dir, host.files]
+            parts: list[Any] = [host.instance_type, host.base_dir, host.files]
             if self._has_script:
                 with self._refusals(name):
-                    found += preview.preview(host_environment(host, self._source))
-            self._made[name] = HostPlan(*self.hide.document(found))
+                    parts += preview.preview(host_environment(host, self._source))
+            self._made[name] = HostPlan(*self.hide.document(parts))
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -119,8 +119,8 @@ def job_roles(job: JobRequest) -> dict[str, str]:
         # The number of ranks is that of a node's GPUs, which only the nodes know.
         return {}
     cluster = None if kind.runs_images else {"hosts": {}, "single_machine": True, "secret": ""}
-    found = planned_containers.plan_container_hosts(job, job.environment, cluster)
+    hosts = planned_containers.plan_container_hosts(job, job.environment, cluster)
     try:
-        return {name: preview.roles(host_environment(host)) for name, host in found.items()}
+        return {name: preview.roles(host_environment(host)) for name, host in hosts.items()}
     except RUNTIME_ERRORS:
         return {}

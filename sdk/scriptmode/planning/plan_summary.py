@@ -62,7 +62,7 @@ def _counted_types(resources: Resources) -> str:
     counts: Counter[str] = Counter()
     for group in resources.host_groups:
         counts[group.instance_type] += len(group.hosts)
-    return " and ".join(f"{count} x {each}" for each, count in counts.items())
+    return " and ".join(f"{count} x {instance_type}" for instance_type, count in counts.items())
 
 
 def _first(texts: Sequence[str]) -> list[str]:
@@ -79,8 +79,8 @@ def _command(host: HostPlan) -> str:
 
 def _host_roles(hosts: Mapping[str, HostPlan]) -> list[str]:
     shown = _first([*hosts])
-    found = [f"{name}: {hosts[name].roles}" if name in hosts else name for name in shown]
-    return found if hosts[shown[0]].roles else []
+    roles = [f"{name}: {hosts[name].roles}" if name in hosts else name for name in shown]
+    return roles if hosts[shown[0]].roles else []
 
 
 def _source(source: SourcePlan) -> str:

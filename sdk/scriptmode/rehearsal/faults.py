@@ -95,10 +95,10 @@ def parse_faults(faults: Iterable[Fault | str] | None, hosts: Sequence[str]) -> 
     if isinstance(faults, (str, Fault)):
         faults = [faults]
     given = [kind() for kind in _KINDS.values()] if faults is None else faults
-    found = [parse_fault(fault) if isinstance(fault, str) else fault for fault in given]
-    if not found or not all(type(fault) in _KINDS.values() for fault in found):
+    parsed = [parse_fault(fault) if isinstance(fault, str) else fault for fault in given]
+    if not parsed or not all(type(fault) in _KINDS.values() for fault in parsed):
         raise invalid("faults", f"is {faults!r}", "give faults of scriptmode.rehearsal, such as Kill(at=60)")
-    for fault in found:
+    for fault in parsed:
         if (host := getattr(fault, "host", "")) and host not in hosts:
             raise invalid("faults", f"has the host {host!r}", f"use one of {', '.join(hosts)}")
-    return found
+    return parsed

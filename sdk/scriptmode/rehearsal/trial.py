@@ -151,16 +151,16 @@ class Trial:
         after = find_files([self._checkpoints]) if self._checkpoints else set()
         reached = max([*first.steps.numbers, *last.steps.numbers])
         verdict = replace(verdict, last=reached, files_before=len(self._files), files_after=len(after))
-        found = []
+        resumptions = []
         for host in first.hosts:
             runs = first.steps.runs[host]
             runs = runs if first is last else [[*chain(*runs)], *last.steps.runs[host]]
             if resumption := find_resumption(runs, self._interval(host)):
-                found.append(resumption)
-        if found:
-            worst = max(found, key=lambda one: one.lost)
+                resumptions.append(resumption)
+        if resumptions:
+            worst = max(resumptions, key=lambda one: one.lost)
             verdict = replace(verdict, before=worst.before, first=worst.first, lost=worst.lost)
-        return replace(verdict, problems=tuple(self._find_problems(verdict, last, found)))
+        return replace(verdict, problems=tuple(self._find_problems(verdict, last, resumptions)))
 
     def _interval(self, host: str) -> int:
         """Return the steps between two lines of the undisturbed job that name one."""

@@ -77,13 +77,13 @@ def _choose_axis(hosts: Sequence[Sequence[_Row]]) -> _Axis:
     if len(times) < sum(map(len, hosts)):
         return _Axis("number of the value")
     seconds = (max(times) - min(times)).total_seconds()
-    unit = next((each for each in _UNITS if seconds > 3 * each[1]), _UNITS[-1])
+    unit = next((candidate for candidate in _UNITS if seconds > 3 * candidate[1]), _UNITS[-1])
     return _Axis(f"time since the first value ({unit[0]})", begin=min(times), unit=unit[1])
 
 
 def _grows(numbers: Sequence[int | None]) -> bool:
-    found = [number for number in numbers if number is not None]
-    return len(found) == len(numbers) and all(before < after for before, after in zip(found, found[1:]))
+    known = [number for number in numbers if number is not None]
+    return len(known) == len(numbers) and all(before < after for before, after in zip(known, known[1:]))
 
 
 def style_axes(axes: Any) -> None:
@@ -119,7 +119,7 @@ def _draw_mean(axes: Any, lines: Sequence[Mapping[float, float]]) -> None:
     if not shared:
         return
     values = [[line[position] for line in lines] for position in shared]
-    mean = {position: sum(each / len(own) for each in own) for position, own in zip(shared, values)}
+    mean = {position: sum(value / len(own) for value in own) for position, own in zip(shared, values)}
     axes.fill_between(shared, [min(own) for own in values], [max(own) for own in values], color=COLOURS[0], alpha=0.25)
     label = f"mean of {len(lines)} hosts"
     axes.plot(*_sorted(mean), marker=_marker(mean), label=label, color=COLOURS[0], linewidth=2)

@@ -48,7 +48,7 @@ class ScalingOptions:
 
     def __post_init__(self) -> None:
         hosts = (self.hosts,) if isinstance(self.hosts, int) else self.hosts
-        sizes = tuple(dict.fromkeys(whole_number("hosts", each, 1) for each in hosts))
+        sizes = tuple(dict.fromkeys(whole_number("hosts", size, 1) for size in hosts))
         if not sizes:
             raise invalid("hosts", "is empty", "give the numbers of hosts, such as 1, 2 and 4")
         layouts = tuple(dict.fromkeys((self.layouts,) if isinstance(self.layouts, str) else self.layouts))
@@ -107,10 +107,10 @@ class Scaling:
 
     def efficiency(self, row: ScalingRow) -> float | None:
         """Return the rate of one host of a row, compared with that of the smallest size of the same layout."""
-        same = [each for each in self.rows if each.layout == row.layout and each.batches_per_second]
+        same = [other for other in self.rows if other.layout == row.layout and other.batches_per_second]
         if row.batches_per_second is None or not same:
             return None
-        least = min(same, key=lambda each: each.hosts)
+        least = min(same, key=lambda other: other.hosts)
         return (row.batches_per_second / row.hosts) / (float(least.batches_per_second or 0) / least.hosts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -162,12 +162,12 @@ def measure(
     layouts = options.layouts or (_layout_of(estimator.spec.distribution),)
     sizes = [ScalingRow(layout, hosts) for layout in layouts for hosts in options.hosts]
     jobs = [_resize(estimator, change, size) for size in sizes]
-    for each in jobs:
-        each.request(inputs)
+    for job in jobs:
+        job.request(inputs)
     rows: list[ScalingRow] = []
     cores = machine.inspect().cpus
-    for each, size in zip(jobs, sizes):
-        row = _measure_job(each, inputs, size, options, report)
+    for job, size in zip(jobs, sizes):
+        row = _measure_job(job, inputs, size, options, report)
         if not rows and row.problem == _NO_STEPS:
             raise DataError(f"training job {row.job} {row.problem}")
         report(f"{row.size}: {row.problem or f'{_format_number(row.steps_per_second)} steps/s'}")
@@ -181,7 +181,7 @@ def measure(
 
 def _layout_of(distribution: Distribution | None) -> str:
     kinds = {kind: name for name, kind in reversed(NAMES.items())}
-    return next((kinds[key] for key, each in KINDS.items() if isinstance(distribution, each.make)), SINGLE)
+    return next((kinds[key] for key, kind in KINDS.items() if isinstance(distribution, kind.make)), SINGLE)
 
 
 def _resize(estimator: Any, change: Callable[..., Any], size: ScalingRow) -> Any:
@@ -273,8 +273,8 @@ class _Steps:
 
     def read(self, event: LogEvent, now: float) -> None:
         """Keep the step that a line names, if it is the largest so far, and the first batch size."""
-        if self.batch_size is None and (found := _BATCH_SIZE.search(last_frame(event.message))):
-            self.batch_size = int(found[1])
+        if self.batch_size is None and (match := _BATCH_SIZE.search(last_frame(event.message))):
+            self.batch_size = int(match[1])
         step, _ = self._positions.find(event.host, event.message)
         if step is None or step <= self.last or self._host not in ("", event.host):
             return
@@ -290,5 +290,5 @@ class _Steps:
         if not self.samples:
             return 0.0, 0.0, 0
         (_, first), (end, last) = self.samples[0], self.samples[-1]
-        begin, before = next(each for each in self.samples if each[1] >= first + WARM_UP * (last - first))
+        begin, before = next(sample for sample in self.samples if sample[1] >= first + WARM_UP * (last - first))
         return begin, end, last - before

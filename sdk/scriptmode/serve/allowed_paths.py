@@ -38,15 +38,15 @@ def _local_paths(value: object, *, is_path: bool = False) -> Iterator[str]:
     if isinstance(value, dict):
         # A tuning job has the values of a hyperparameter beside its name.
         is_range = value.get("Name") in _PATHS
-        for key, each in value.items():
-            read = each
+        for key, member in value.items():
+            read = member
             # Tags, and other variables, are for the script alone, which runs as the server's user in any case.
-            if key == "Environment" and isinstance(each, dict):
-                read = {name: text for name, text in each.items() if name in _PATHS}
+            if key == "Environment" and isinstance(member, dict):
+                read = {name: text for name, text in member.items() if name in _PATHS}
             yield from _local_paths(read, is_path=key in _PATHS or (is_range and key == "Values"))
     elif isinstance(value, list):
-        for each in value:
-            yield from _local_paths(each, is_path=is_path)
+        for member in value:
+            yield from _local_paths(member, is_path=is_path)
     elif isinstance(value, str):
         decoded = contract.decode(value)
         for text in (decoded,) if is_path else (value, decoded):

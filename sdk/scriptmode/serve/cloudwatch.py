@@ -71,8 +71,8 @@ class CloudWatch:
 
 def _operation(environ: Environ) -> tuple[str | None, str]:
     """Return the operation of a request, None for one of another service, and the content type of its answer."""
-    if found := _PATH.fullmatch(environ.get("PATH_INFO", "")):
-        return found[1], _CBOR
+    if match := _PATH.fullmatch(environ.get("PATH_INFO", "")):
+        return match[1], _CBOR
     service, _, operation = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")
     if service == _TARGET:
         return operation, _JSON
@@ -95,7 +95,7 @@ def _is_for_others(arguments: Mapping[str, Any]) -> bool:
     if "MetricDataQueries" not in arguments:
         return bool(arguments.get("Namespace", NAMESPACE) != NAMESPACE)
     statistics = [query["MetricStat"] for query in arguments["MetricDataQueries"] if "MetricStat" in query]
-    names = {each["Metric"]["Namespace"] for each in statistics}
+    names = {statistic["Metric"]["Namespace"] for statistic in statistics}
     if NAMESPACE in names and len(names) > 1:
         raise NotServedError(f"One call cannot have queries of {NAMESPACE} and of other namespaces; use one for each.")
     return bool(names) and NAMESPACE not in names
@@ -114,14 +114,14 @@ def _parse(kind: str, body: bytes) -> dict[str, Any]:
         raise ApiError("SerializationException", f"The body is not CBOR: {error}") from error
     if not isinstance(content, dict) or not _is_plain(content):
         raise ApiError("SerializationException", "The body is not a map of texts, numbers, times and lists.")
-    times = {name: aws_json.to_seconds(each) for name, each in content.items() if isinstance(each, datetime)}
+    times = {name: aws_json.to_seconds(value) for name, value in content.items() if isinstance(value, datetime)}
     return {**content, **times}
 
 
 def _is_plain(value: object) -> bool:
     """Return whether a value has the types of the service's model alone; CBOR knows others, such as huge decimals."""
     if isinstance(value, dict):
-        return all(isinstance(name, str) and _is_plain(each) for name, each in value.items())
+        return all(isinstance(name, str) and _is_plain(member) for name, member in value.items())
     if isinstance(value, list):
         return all(map(_is_plain, value))
     return isinstance(value, (str, int, float, datetime, type(None)))
@@ -136,14 +136,14 @@ def _parse_form(text: str) -> dict[str, Any]:
         for part in parts[:-1]:
             at = at.setdefault(part, {})
         at[parts[-1]] = value
-    found = _collapse(root)
+    arguments = _collapse(root)
     for field in ("StartTime", "EndTime"):
-        if field in found:
-            moment = datetime.fromisoformat(found[field].replace("Z", "+00:00"))
-            found[field] = (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
-    for query in found.get("MetricDataQueries", ()):
+        if field in arguments:
+            moment = datetime.fromisoformat(arguments[field].replace("Z", "+00:00"))
+            arguments[field] = (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+    for query in arguments.get("MetricDataQueries", ()):
         query["ReturnData"] = query.get("ReturnData", "true") == "true"
-    return dict(found)
+    return dict(arguments)
 
 
 def _collapse(value: Any) -> Any:
@@ -152,7 +152,7 @@ def _collapse(value: Any) -> Any:
     if set(value) == {"member"}:
         members = value["member"]
         return [_collapse(members[number]) for number in sorted(members, key=int)]
-    return {name: _collapse(each) for name, each in value.items()}
+    return {name: _collapse(nested) for name, nested in value.items()}
 
 
 def _render(operation: str, answer: Mapping[str, Any], kind: str) -> bytes:
@@ -173,10 +173,10 @@ def _render(operation: str, answer: Mapping[str, Any], kind: str) -> bytes:
 def _add(parent: ET.Element, name: str, value: object) -> None:
     element = ET.SubElement(parent, name)
     if isinstance(value, list):
-        for each in value:
-            _add(element, "member", each)
+        for member in value:
+            _add(element, "member", member)
     elif isinstance(value, dict):
-        for key, each in value.items():
-            _add(element, key, each)
+        for key, member in value.items():
+            _add(element, key, member)
     else:
         element.text = value.isoformat() if isinstance(value, datetime) else str(value)

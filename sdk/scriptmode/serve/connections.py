@@ -45,7 +45,7 @@ class Task(WSGITask):  # type: ignore[misc]
 
     def build_response_header(self) -> bytes:
         """Return the status and the headers."""
-        return _METADATA.sub(lambda found: found[0].lower(), super().build_response_header())
+        return _METADATA.sub(lambda match: match[0].lower(), super().build_response_header())
 
     def get_environment(self) -> Environ:
         """Return the request in WSGI's terms, and this task."""

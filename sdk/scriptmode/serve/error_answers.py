@@ -53,7 +53,7 @@ def render_s3_error(code: str, message: str) -> bytes:
 def add_texts(parent: ET.Element, **texts: str) -> None:
     """Add an element for each text, without control characters, which XML does not have."""
     for name, text in texts.items():
-        ET.SubElement(parent, name).text = "".join(each if each.isprintable() else " " for each in text)
+        ET.SubElement(parent, name).text = "".join(character if character.isprintable() else " " for character in text)
 
 
 def encode(root: ET.Element) -> bytes:

@@ -30,16 +30,16 @@ class JobDetails:
 
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         name, details, known = arguments.get("TrainingJobName"), arguments.get("Details"), [*self._details]
-        if not isinstance(name, str) or not isinstance(details, list) or any(each not in known for each in details):
+        if not isinstance(name, str) or not isinstance(details, list) or any(detail not in known for detail in details):
             raise validation_error(f"TrainingJobName and Details, a list of {', '.join(known)}, are required.")
         with translated_errors():
-            found = {detail: self._details[detail](name) for detail in details}
-        return {detail: _render(value) for detail, value in found.items() if value is not None}
+            values = {detail: self._details[detail](name) for detail in details}
+        return {detail: _render(value) for detail, value in values.items() if value is not None}
 
 
 def _render(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: asdict(each) for key, each in value.items()}
+        return {key: asdict(member) for key, member in value.items()}
     if isinstance(value, tuple):
-        return [asdict(each) for each in value]
+        return [asdict(member) for member in value]
     return value if isinstance(value, int) else asdict(value)

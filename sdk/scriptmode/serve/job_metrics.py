@@ -34,9 +34,9 @@ class _JobValues:
     def add(self, host: str, line: Line) -> None:
         """Add the values of one line of a host's log."""
         self.positions.read_heading(host, line.text)
-        if found := list(self.finder.find(line.text)):
+        if values := list(self.finder.find(line.text)):
             position = self.positions.find(host, line.text)
-            for metric, value in found:
+            for metric, value in values:
                 self.values.setdefault(metric, []).append(MetricValue(line.time / 1000, value, host, *position))
 
 

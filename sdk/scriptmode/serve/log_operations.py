@@ -146,14 +146,14 @@ class Logs:
             is_forwards, offset = parsed[1] == "f", min(int(parsed[2]), last)
         if is_forwards:
             offset = max(offset, first)
-            found = _page(takewhile(lambda line: line.end <= last, log.forwards(offset)), limit)
+            lines = _page(takewhile(lambda line: line.end <= last, log.forwards(offset)), limit)
         else:
             end, offset = offset, max(first, log.start_of_page(offset, limit)) if offset > first else offset
-            found = list(takewhile(lambda line: line.end <= end, log.forwards(offset))) if offset < end else []
+            lines = list(takewhile(lambda line: line.end <= end, log.forwards(offset))) if offset < end else []
         return {
-            "events": [stream.event(line) for line in found if line.time >= since],
-            "nextForwardToken": f"f/{found[-1].end if found else offset:020d}",
-            "nextBackwardToken": f"b/{found[0].start if found else offset:020d}",
+            "events": [stream.event(line) for line in lines if line.time >= since],
+            "nextForwardToken": f"f/{lines[-1].end if lines else offset:020d}",
+            "nextBackwardToken": f"b/{lines[0].start if lines else offset:020d}",
         }
 
     def _filter(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -170,7 +170,7 @@ class Logs:
         limit, used, more = _limit(arguments, MOST_LINES), 0, False
         deadline = self._clock() + _SEARCH_SECONDS
         for line, stream in heapq.merge(
-            *(_tagged(stream, offsets, since) for stream in streams), key=lambda each: (each[0].time, each[1].name)
+            *(_tagged(stream, offsets, since) for stream in streams), key=lambda pair: (pair[0].time, pair[1].name)
         ):
             if line.time >= until:
                 break
@@ -217,7 +217,7 @@ class JobLogs:
 
     def streams(self, job: str) -> list[Stream]:
         """Return the streams of a job; none for a job that does not exist, and for hosts without output."""
-        found = []
+        streams = []
         try:
             # Before the logs are measured: what a job that has ended wrote is complete.
             description = self._platform.describe(job)
@@ -225,10 +225,10 @@ class JobLogs:
             for host, times, length in self._watch.times(job):
                 log = LogFile(times.log, times, length, description.has_ended)
                 if length:
-                    found.append(Stream(f"{job}/{host}-{created}", created, log))
+                    streams.append(Stream(f"{job}/{host}-{created}", created, log))
         except (JobNotFoundError, UnreadableJobError, FileNotFoundError):
             return []
-        return found
+        return streams
 
 
 def _tagged(stream: Stream, offsets: Mapping[str, int], since: int) -> Iterator[tuple[Line, Stream]]:
@@ -242,16 +242,16 @@ def _filtered_event(stream: Stream, line: Line) -> dict[str, Any]:
 
 
 def _page(lines: Iterator[Line], limit: int) -> list[Line]:
-    found: list[Line] = []
+    page: list[Line] = []
     used = 0
     for line in lines:
         used += len(line.text) + _EVENT_BYTES
-        if found and used > MOST_BYTES:
+        if page and used > MOST_BYTES:
             break
-        found.append(line)
-        if len(found) == limit:
+        page.append(line)
+        if len(page) == limit:
             break
-    return found
+    return page
 
 
 def _check_group(arguments: Mapping[str, Any]) -> None:
@@ -264,11 +264,11 @@ def _check_group(arguments: Mapping[str, Any]) -> None:
 def _parse_terms(pattern: str) -> list[str]:
     """Return the terms that a line has to have; raise `ApiError` for another kind of pattern."""
     read, rest = pattern[:_LONGEST_PATTERN], pattern[_LONGEST_PATTERN:]
-    found = list(_TERM.finditer(read))
-    if rest or _TERM.sub("", read).strip() or any(term[2] and term[2][0] in "?-%{[" for term in found):
+    terms = list(_TERM.finditer(read))
+    if rest or _TERM.sub("", read).strip() or any(term[2] and term[2][0] in "?-%{[" for term in terms):
         served = f"terms and quoted terms, {_LONGEST_PATTERN} characters at most"
         raise _invalid(f"Invalid filter pattern: {read!r}. Served are {served}.")
-    return [re.sub(r"\\(.)", r"\1", term[1]) if term[1] is not None else term[2] for term in found]
+    return [re.sub(r"\\(.)", r"\1", term[1]) if term[1] is not None else term[2] for term in terms]
 
 
 def _span(arguments: Mapping[str, Any]) -> tuple[int, int]:
@@ -289,8 +289,8 @@ def _parse_offsets(token: object) -> dict[str, int]:
     if token is None:
         return {}
     try:
-        found = json.loads(base64.urlsafe_b64decode(str(token)))
-        return {str(name): int(offset) for name, offset in found.items()}
+        offsets = json.loads(base64.urlsafe_b64decode(str(token)))
+        return {str(name): int(offset) for name, offset in offsets.items()}
     except (ValueError, AttributeError, TypeError) as error:
         raise _invalid_token() from error
 

@@ -84,9 +84,9 @@ class LogFile:
         start = max(0, end - MOST_BYTES)
         with open_regular(self.path) as file:
             beginnings = (feed + 1 for feed in _line_feeds(file, start, end) if feed + 1 != end)
-            found = next(itertools.islice(beginnings, limit - 1, None), None)
-            if found is not None or start == 0:
-                return found or 0
+            beginning = next(itertools.islice(beginnings, limit - 1, None), None)
+            if beginning is not None or start == 0:
+                return beginning or 0
             file.seek(start)
             next_line = start + len(file.readline())
         return next_line if next_line < end else start

@@ -83,13 +83,13 @@ class Metrics:
         position, left, results = 0, most, []
         queries = arguments.get("MetricDataQueries") or []
         for query in queries:
-            found = sorted(self._query(query, arguments), reverse=newest_first)
-            skipped = min(max(start - position, 0), len(found))
-            page = found[skipped : skipped + left]
-            position += len(found)
+            points = sorted(self._query(query, arguments), reverse=newest_first)
+            skipped = min(max(start - position, 0), len(points))
+            page = points[skipped : skipped + left]
+            position += len(points)
             left -= len(page)
             if query.get("ReturnData", True):
-                results.append(_result(query, page, is_whole=skipped + len(page) == len(found)))
+                results.append(_result(query, page, is_whole=skipped + len(page) == len(points)))
         answer: dict[str, Any] = {"MetricDataResults": results, "Messages": []}
         end = start + most - left
         return {**answer, "NextToken": str(end)} if end < position else answer
@@ -143,7 +143,7 @@ class Metrics:
         return [(_EPOCH + timedelta(seconds=beginning), values) for beginning, values in grouped.items()]
 
     def _values(self, metric: Mapping[str, Any]) -> Sequence[MetricValue]:
-        dimensions = {each["Name"]: each["Value"] for each in metric.get("Dimensions") or ()}
+        dimensions = {dimension["Name"]: dimension["Value"] for dimension in metric.get("Dimensions") or ()}
         if "Host" in dimensions and metric["Namespace"] == NAMESPACE:
             raise NotServedError("Metrics of instances, by the dimension Host, are not served; those of logs are.")
         if set(dimensions) != {_DIMENSION} or metric["Namespace"] != NAMESPACE or metric.get("Unit", "None") != "None":
@@ -157,13 +157,13 @@ class Metrics:
 def last_values(values: Mapping[str, Sequence[MetricValue]]) -> list[dict[str, Any]]:
     """Return the last value of each metric of a job, as DescribeTrainingJob has them."""
     # Neither CloudWatch nor JSON has values that are not finite.
-    finite = {metric: [each for each in found if math.isfinite(each.value)] for metric, found in values.items()}
+    finite = {metric: [point for point in points if math.isfinite(point.value)] for metric, points in values.items()}
     return [
         {"MetricName": metric, "Value": value, "Timestamp": _EPOCH + timedelta(seconds=moment)}
-        for metric, found in finite.items()
-        if found
+        for metric, points in finite.items()
+        if points
         # Of values of the same time the last one.
-        for moment, value, *_ in [max(reversed(found), key=lambda each: each.time)]
+        for moment, value, *_ in [max(reversed(points), key=lambda point: point.time)]
     ]
 
 

@@ -104,10 +104,10 @@ def _simulate(fields: Mapping[str, list[str]]) -> bytes:
     root = ET.Element("SimulatePrincipalPolicyResponse", xmlns=_IAM_NAMESPACE)
     result = ET.SubElement(root, "SimulatePrincipalPolicyResult")
     add_texts(result, IsTruncated="false")
-    found = ET.SubElement(result, "EvaluationResults")
+    evaluations = ET.SubElement(result, "EvaluationResults")
     for key, values in fields.items():
         if key.startswith("ActionNames.member."):
-            member = ET.SubElement(found, "member")
+            member = ET.SubElement(evaluations, "member")
             add_texts(member, EvalActionName=values[0], EvalResourceName="*", EvalDecision="allowed")
     return _render(root)
 

@@ -75,7 +75,7 @@ class PageOperations:
             if before["nextBackwardToken"] == token or len(events) >= limit:
                 break
             events = [*before["events"], *events]
-        shown = [{**each, "message": render_line(each["message"])} for each in events[-limit:]]
+        shown = [{**event, "message": render_line(event["message"])} for event in events[-limit:]]
         return {**answer, "events": shown}
 
     def _metrics(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -83,10 +83,10 @@ class PageOperations:
         if not isinstance(name, str):
             raise validation_error("TrainingJobName is required.")
         try:
-            found = self._values(name)
+            metrics = self._values(name)
         except (JobNotFoundError, FileNotFoundError) as error:
             raise not_found_error() from error
-        return {"Metrics": [{"MetricName": name, "Curves": _curves(values)} for name, values in found.items()]}
+        return {"Metrics": [{"MetricName": name, "Curves": _curves(values)} for name, values in metrics.items()]}
 
 
 def is_for_page(environ: Environ) -> bool:
@@ -128,8 +128,8 @@ def _page() -> tuple[bytes, str]:
 
 
 def _hash(content: bytes, tag: bytes) -> str:
-    found = re.search(rb"<%b>(.*?)</%b>" % (tag, tag), content, re.DOTALL)
-    text = found[1] if found else b""
+    match = re.search(rb"<%b>(.*?)</%b>" % (tag, tag), content, re.DOTALL)
+    text = match[1] if match else b""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'"
 
 
@@ -139,10 +139,10 @@ def _curves(values: Sequence[MetricValue]) -> list[dict[str, Any]]:
     The value of a point is None where it is not finite, a step or an epoch where the log names none.
     """
     hosts: dict[str, list[_Point]] = {}
-    for each in values:
-        points = hosts.setdefault(each.host, [])
-        points.append(_Point(each.time, len(points) + 1, each.value, each.step, each.epoch))
-    ordered = sorted(hosts.items(), key=lambda each: (len(each[0]), each[0]))
+    for value in values:
+        points = hosts.setdefault(value.host, [])
+        points.append(_Point(value.time, len(points) + 1, value.value, value.step, value.epoch))
+    ordered = sorted(hosts.items(), key=lambda item: (len(item[0]), item[0]))
     return [{"Host": host, "Count": len(points), "Points": _thinned(points)} for host, points in ordered]
 
 
@@ -152,9 +152,9 @@ def _thinned(points: list[_Point]) -> list[_Point]:
     if len(points) > _MOST_POINTS:
         size = math.ceil(len(points) / (_MOST_POINTS // 2))
         parts = [points[start : start + size] for start in range(0, len(points), size)]
-        found = {each.number: each for part in parts for each in (min(part, key=_height), max(part, key=_height))}
-        kept = [each for _, each in sorted({**found, points[-1].number: points[-1]}.items())]
-    return [each._replace(value=None) if not math.isfinite(each.value or 0.0) else each for each in kept]
+        peaks = {point.number: point for part in parts for point in (min(part, key=_height), max(part, key=_height))}
+        kept = [point for _, point in sorted({**peaks, points[-1].number: points[-1]}.items())]
+    return [point._replace(value=None) if not math.isfinite(point.value or 0.0) else point for point in kept]
 
 
 def _height(point: _Point) -> float:

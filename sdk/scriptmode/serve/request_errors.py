@@ -29,15 +29,15 @@ def validate(
     root: str, arguments: Mapping[str, Any], extension: Callable[[str, object], bool] = lambda _field, _value: False
 ) -> None:
     """Raise `ApiError` for arguments that the shape ``root`` does not accept; ``extension`` is as of `violations`."""
-    found = list(service_model.violations(arguments, extension, root))
+    violations = list(service_model.violations(arguments, extension, root))
     # Types are checked by the parser, before there is a request.
-    for each in found:
-        if each.constraint == "type" and each.value is not None:
-            text = f"The value is not of the type {each.shape['type']}: '{_locate(each, root)}'"
+    for violation in violations:
+        if violation.constraint == "type" and violation.value is not None:
+            text = f"The value is not of the type {violation.shape['type']}: '{_locate(violation, root)}'"
             raise ApiError("SerializationException", text)
     texts: dict[str, str] = {}
-    for each in found:
-        value, constraint = _describe(each, root)
+    for violation in violations:
+        value, constraint = _describe(violation, root)
         texts.setdefault(constraint, value)
     if texts:
         errors = "1 validation error" if len(texts) == 1 else f"{len(texts)} validation errors"
@@ -168,8 +168,8 @@ def _constraint(shape: Mapping[str, Any], name: str) -> str:
 def _show(value: object) -> str:
     """Return a value as Java writes it, not more than the beginning of a long one."""
     if isinstance(value, dict):
-        shown = {key: "..." if key in service_model.SECRETS else _show(each) for key, each in value.items()}
-        text = "{" + ", ".join(f"{key}={each}" for key, each in shown.items()) + "}"
+        shown = {key: "..." if key in service_model.SECRETS else _show(member) for key, member in value.items()}
+        text = "{" + ", ".join(f"{key}={member}" for key, member in shown.items()) + "}"
     elif isinstance(value, list):
         text = f"[{', '.join(map(_show, value))}]"
     else:

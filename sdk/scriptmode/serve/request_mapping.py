@@ -78,7 +78,7 @@ class HostTable:
     @property
     def is_elsewhere(self) -> bool:
         """Whether hosts are on other machines."""
-        return not all(instance_kind(each).is_here for each in (self.hosts, *self.instance_types.values()))
+        return not all(instance_kind(name).is_here for name in (self.hosts, *self.instance_types.values()))
 
     def image_for(self, image: str) -> str | None:
         """Return the image that stands for another; None for one that the table does not have."""
@@ -142,10 +142,10 @@ def tuning_to_local(request: Mapping[str, Any], table: HostTable) -> MappedReque
     if tuning.DEFINITION not in request:
         # The platform refuses it.
         return MappedRequest(request)
-    found = to_local(request[tuning.DEFINITION], table)
-    definition = {key: value for key, value in found.request.items() if key != "Tags"}
-    tags = [{"Key": _TUNING_JOB, "Value": request["HyperParameterTuningJobName"]}, *found.request.get("Tags", ())]
-    return MappedRequest({**request, tuning.DEFINITION: definition}, found.failure, found.is_scheduled, tags)
+    mapped = to_local(request[tuning.DEFINITION], table)
+    definition = {key: value for key, value in mapped.request.items() if key != "Tags"}
+    tags = [{"Key": _TUNING_JOB, "Value": request["HyperParameterTuningJobName"]}, *mapped.request.get("Tags", ())]
+    return MappedRequest({**request, tuning.DEFINITION: definition}, mapped.failure, mapped.is_scheduled, tags)
 
 
 def tuning_to_described(description: Mapping[str, Any], server_tags: Sequence[Mapping[str, str]]) -> dict[str, Any]:
@@ -153,9 +153,9 @@ def tuning_to_described(description: Mapping[str, Any], server_tags: Sequence[Ma
 
     ``server_tags`` are those that `tuning_to_local` returned.
     """
-    found = to_described(description[tuning.DEFINITION], {tag["Key"]: tag["Value"] for tag in server_tags})
+    definition = to_described(description[tuning.DEFINITION], {tag["Key"]: tag["Value"] for tag in server_tags})
     # The SDK v2 sends the hosts in another field, and reads them in ResourceConfig.
-    return {**description, tuning.DEFINITION: tuning.with_resource_config(found)}
+    return {**description, tuning.DEFINITION: tuning.with_resource_config(definition)}
 
 
 def _map_image(algorithm: object, table: HostTable, kind: HostKind, asked: dict[str, str]) -> str:
@@ -182,15 +182,15 @@ def _map_image(algorithm: object, table: HostTable, kind: HostKind, asked: dict[
 
 def to_described(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[str, Any]:
     """Return a description of a job of this machine with the instance types and the image that were asked for."""
-    found = {name: copy.deepcopy(each) if name in _MAPPED else each for name, each in description.items()}
-    for part, instance_type in zip(_resource_parts(found), tags.get(_TYPES, "").split()):
+    described = {name: copy.deepcopy(value) if name in _MAPPED else value for name, value in description.items()}
+    for part, instance_type in zip(_resource_parts(described), tags.get(_TYPES, "").split()):
         part["InstanceType"] = instance_type
     if _IMAGE in tags:
-        found["AlgorithmSpecification"]["TrainingImage"] = tags[_IMAGE]
-    if _TUNING_JOB in tags and "TrainingJobArn" in found:
-        account = found["TrainingJobArn"].rpartition(":")[0]
-        found["TuningJobArn"] = f"{account}:hyper-parameter-tuning-job/{tags[_TUNING_JOB]}"
-    return found
+        described["AlgorithmSpecification"]["TrainingImage"] = tags[_IMAGE]
+    if _TUNING_JOB in tags and "TrainingJobArn" in described:
+        account = described["TrainingJobArn"].rpartition(":")[0]
+        described["TuningJobArn"] = f"{account}:hyper-parameter-tuning-job/{tags[_TUNING_JOB]}"
+    return described
 
 
 def without_own_tags(tags: Mapping[str, str]) -> dict[str, str]:
@@ -202,7 +202,7 @@ def check_tags(tags: object) -> None:
     """Raise `ApiError` for tags whose keys are reserved, for AWS or for the server, or occur twice."""
     keys = [str(tag.get("Key", "")) for tag in tags if isinstance(tag, dict)] if isinstance(tags, list) else []
     for key in keys:
-        prefix = next((each for each in (RESERVED_TAGS, SERVER_TAGS) if key.lower().startswith(each)), "")
+        prefix = next((start for start in (RESERVED_TAGS, SERVER_TAGS) if key.lower().startswith(start)), "")
         if prefix:
             raise validation_error(f"The tag key '{key}' is reserved: keys cannot begin with '{prefix}'.")
     if len(keys) > len(set(keys)):

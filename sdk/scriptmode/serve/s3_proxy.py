@@ -174,18 +174,18 @@ def _refusal(environ: Environ) -> tuple[str, str, int] | None:
     parameters = parse_qs(query, keep_blank_values=True)
     keys = [unquote(path[1:]).partition("/")[2]]
     # The last part of a prefix may be the beginning of another part.
-    keys += [each.rpartition("/")[0] + "/" for each in parameters.get("prefix", ()) if "/" in each]
+    keys += [prefix.rpartition("/")[0] + "/" for prefix in parameters.get("prefix", ()) if "/" in prefix]
     if "delete" in parameters and method == "POST":
         try:
             # Its size is bounded, and expat bounds what entities expand to.
             deleted = ET.fromstring(read_body(environ))  # noqa: S314
-            keys += [each.text or "" for each in deleted.findall(".//{*}Key")]
+            keys += [element.text or "" for element in deleted.findall(".//{*}Key")]
         except (ET.ParseError, LookupError, ValueError) as error:
             return "MalformedXML", f"The body is not XML: {error}", 400
     source = unquote(environ.get("HTTP_X_AMZ_COPY_SOURCE", "").partition("?")[0]).lstrip("/").partition("/")[2]
     if source and not _is_kept(source):
         return "NoSuchKey", "The specified key does not exist.", 404
-    changed = next((each for each in keys if each and not _is_kept(each)), None)
+    changed = next((key for key in keys if key and not _is_kept(key)), None)
     if changed is None:
         return None
     if method in ("GET", "HEAD") and "prefix" not in parameters:
@@ -228,8 +228,8 @@ def _chunk_size(line: bytes) -> int:
 
 def _encoding(headers: Mapping[str, str]) -> str:
     """Return the encoding of the content itself."""
-    names = (each.strip() for each in headers.get("content-encoding", "").split(","))
-    return ", ".join(each for each in names if each and each != "aws-chunked")
+    names = (name.strip() for name in headers.get("content-encoding", "").split(","))
+    return ", ".join(name for name in names if name and name != "aws-chunked")
 
 
 def _body(connection: http.client.HTTPConnection, answer: http.client.HTTPResponse) -> Iterator[bytes]:

@@ -222,7 +222,7 @@ class ObjectStore:
             "s3.iam": "false",
         }
         # Otherwise it also writes files of its log into the directory for temporary files.
-        return (self._program, "-logtostderr=true", "server", *(f"-{name}={each}" for name, each in options.items()))
+        return (self._program, "-logtostderr=true", "server", *(f"-{name}={value}" for name, value in options.items()))
 
 
 def remove_sockets(grpc_ports: Iterable[int]) -> None:
@@ -240,10 +240,10 @@ def remove_sockets(grpc_ports: Iterable[int]) -> None:
 
 def _are_free(ports: list[int]) -> bool:
     for port in ports:
-        with socket.socket() as each:
-            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                each.bind((_HOST, port))
+                probe.bind((_HOST, port))
             except OSError:
                 return False
     return True
@@ -252,6 +252,6 @@ def _are_free(ports: list[int]) -> bool:
 def _free_ports() -> list[int]:
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(2 * len(_SERVICES))]
-        for each in sockets:
-            each.bind((_HOST, 0))
-        return [each.getsockname()[1] for each in sockets]
+        for probe in sockets:
+            probe.bind((_HOST, 0))
+        return [probe.getsockname()[1] for probe in sockets]

@@ -180,9 +180,9 @@ class Server:
     @property
     def _client_variables(self) -> dict[str, str]:
         """The environment variables with which an AWS client that has no settings uses the server, but for its key."""
-        found = {"AWS_ENDPOINT_URL": self.url, "AWS_DEFAULT_REGION": self._platform.region}
+        always = {"AWS_ENDPOINT_URL": self.url, "AWS_DEFAULT_REGION": self._platform.region}
         # Where the server has no access key, it accepts any; clients send nothing without one.
-        return found if self._keys.read() else {**found, "AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
+        return always if self._keys.read() else {**always, "AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
 
     def run(self) -> None:
         """Run until the process is interrupted; jobs go on."""

@@ -59,17 +59,17 @@ def check_signature(environ: Environ, keys: Mapping[str, str], now: float) -> No
         keys: Secrets by the identifiers of the keys.
         now: Seconds since the epoch.
     """
-    found = find_signature(environ, keys)
-    _require_signed_parts(environ, found)
+    sent = find_signature(environ, keys)
+    _require_signed_parts(environ, sent)
     try:
-        signed = datetime.strptime(found.time, _TIME).replace(tzinfo=timezone.utc).timestamp()
-        signature = _sign(environ, found, keys[found.key])
+        signed = datetime.strptime(sent.time, _TIME).replace(tzinfo=timezone.utc).timestamp()
+        signature = _sign(environ, sent, keys[sent.key])
     except ValueError as error:
         text = "The request has no valid X-Amz-Date or Host."
         raise ApiError("IncompleteSignatureException", text, 403) from error
-    if signed - now > _LONGEST_SKEW or now - signed > (found.expires or _LONGEST_SKEW):
-        raise ApiError("InvalidSignatureException", f"Signature expired: {found.time} is too long ago.", 403)
-    if not hmac.compare_digest(signature.encode(), found.signature.encode()):
+    if signed - now > _LONGEST_SKEW or now - signed > (sent.expires or _LONGEST_SKEW):
+        raise ApiError("InvalidSignatureException", f"Signature expired: {sent.time} is too long ago.", 403)
+    if not hmac.compare_digest(signature.encode(), sent.signature.encode()):
         raise ApiError(
             "InvalidSignatureException",
             "The request signature we calculated does not match the signature you provided. Check your AWS Secret "
@@ -80,18 +80,18 @@ def check_signature(environ: Environ, keys: Mapping[str, str], now: float) -> No
 
 def find_signature(environ: Environ, keys: Mapping[str, str]) -> _Signature:
     """Return what a request says of its signature; raise `ApiError` where it has none of one of the keys."""
-    found = _parse(environ)
-    if found is None:
+    signature = _parse(environ)
+    if signature is None:
         raise ApiError("MissingAuthenticationTokenException", "The request is not signed.", 403)
-    if found.key not in keys:
+    if signature.key not in keys:
         raise ApiError("UnrecognizedClientException", "The security token included in the request is invalid.", 403)
-    return found
+    return signature
 
 
 def client_region(environ: Environ) -> str:
     """Return the Region for which a request is signed; "" for one that is not signed, or for all of them (``*``)."""
-    found = _parse(environ)
-    return found.region if found and _REGION.fullmatch(found.region) else ""
+    signature = _parse(environ)
+    return signature.region if signature and _REGION.fullmatch(signature.region) else ""
 
 
 def _require_signed_parts(environ: Environ, found: _Signature) -> None:
@@ -110,15 +110,15 @@ def _require_signed_parts(environ: Environ, found: _Signature) -> None:
 
 def _parse(environ: Environ) -> _Signature | None:
     if header := environ.get("HTTP_AUTHORIZATION"):
-        found = _HEADER.fullmatch(header.strip())
-        if found is None:
+        match = _HEADER.fullmatch(header.strip())
+        if match is None:
             return None
         return _Signature(
-            found["key"],
-            found["region"],
-            found["service"],
-            tuple(found["headers"].split(";")),
-            found["signature"],
+            match["key"],
+            match["region"],
+            match["service"],
+            tuple(match["headers"].split(";")),
+            match["signature"],
             environ.get("HTTP_X_AMZ_DATE", ""),
         )
     query = dict(parse_qsl(environ.get("QUERY_STRING", "")))

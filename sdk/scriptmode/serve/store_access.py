@@ -41,9 +41,9 @@ class StoreAccess:
         """
         certificate, key = str(self._certificate), str(self._private_key)
         settings = {"grpc.ca": certificate, "https.client.enabled": "true", "cors.allowed_origins.values": "none"}
-        for section in (*(f"grpc.{each}" for each in _GRPC), *(f"https.{each}" for each in _HTTPS)):
+        for section in (*(f"grpc.{part}" for part in _GRPC), *(f"https.{part}" for part in _HTTPS)):
             settings |= {f"{section}.cert": certificate, f"{section}.key": key}
-        settings |= {f"https.{each}.ca": certificate for each in _HTTPS}
+        settings |= {f"https.{part}.ca": certificate for part in _HTTPS}
         variables = {f"WEED_{name.upper().replace('.', '_')}": value for name, value in settings.items()}
         return {"PATH": "/usr/bin:/bin", "HOME": str(self.configuration.parent), **variables}
 
@@ -56,8 +56,8 @@ class StoreAccess:
     def _read_key(self) -> AccessKey | None:
         try:
             content = regular_files.read_json(self.configuration)
-            found = content["identities"][0]["credentials"][0]
-            return AccessKey(str(found["accessKey"]), str(found["secretKey"]))
+            credentials = content["identities"][0]["credentials"][0]
+            return AccessKey(str(credentials["accessKey"]), str(credentials["secretKey"]))
         except (FileNotFoundError, ValueError, LookupError, TypeError):
             return None
 

@@ -85,10 +85,10 @@ class TagOperations:
         return tags
 
     def _find(self, arn: str) -> tuple[TaggedJobs, str]:
-        found = _ARN.fullmatch(arn)
-        if found is None or found[1] not in self._jobs:
+        match = _ARN.fullmatch(arn)
+        if match is None or match[1] not in self._jobs:
             raise validation_error(f"'{arn}' is not the ARN of a {' or '.join(self._jobs)}.")
-        return self._jobs[found[1]], found[2]
+        return self._jobs[match[1]], match[2]
 
 
 def _read(jobs: TaggedJobs, name: str) -> dict[str, str]:

@@ -95,17 +95,17 @@ class TrainingJobs:
         validate("DescribeTrainingJobRequest", arguments)
         with translated_errors():
             description = self._platform.describe(arguments["TrainingJobName"])
-            found = request_mapping.to_described(description.response, self._platform.tags(description))
-            if found["SecondaryStatus"] == "Pending" and (position := self._platform.queue_position(found[_NAME])):
-                *others, last = found["SecondaryStatusTransitions"]
+            answer = request_mapping.to_described(description.response, self._platform.tags(description))
+            if answer["SecondaryStatus"] == "Pending" and (position := self._platform.queue_position(answer[_NAME])):
+                *others, last = answer["SecondaryStatusTransitions"]
                 waits = {**last, "StatusMessage": f"{last['StatusMessage']} (position {position})"}
-                found["SecondaryStatusTransitions"] = [*others, waits]
+                answer["SecondaryStatusTransitions"] = [*others, waits]
         # The service describes a key that the request left out; the SageMaker SDK reads it.
-        found["OutputDataConfig"] = {"KmsKeyId": "", **found.get("OutputDataConfig", {})}
-        is_measured = "MetricDefinitions" in found["AlgorithmSpecification"]
-        if found["TrainingJobStatus"] in ENDED and is_measured and (metrics := self._final_metrics(found[_NAME])):
-            found["FinalMetricDataList"] = metrics
-        return found
+        answer["OutputDataConfig"] = {"KmsKeyId": "", **answer.get("OutputDataConfig", {})}
+        is_measured = "MetricDefinitions" in answer["AlgorithmSpecification"]
+        if answer["TrainingJobStatus"] in ENDED and is_measured and (metrics := self._final_metrics(answer[_NAME])):
+            answer["FinalMetricDataList"] = metrics
+        return answer
 
     def _list(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         with translated_errors():
@@ -165,8 +165,8 @@ def translated_errors(not_found: Callable[[], ApiError] = not_found_error) -> It
 
 def _with_members(text: str) -> str:
     """Return the text of an error of the platform with the members of the request, and this server's name."""
-    if found := _ARGUMENT.match(text):
-        definition, argument = found.groups(default="")
+    if match := _ARGUMENT.match(text):
+        definition, argument = match.groups(default="")
         member = _MEMBERS[argument]
-        text = definition + (member.replace("Hyper", "StaticHyper") if definition else member) + text[found.end() :]
+        text = definition + (member.replace("Hyper", "StaticHyper") if definition else member) + text[match.end() :]
     return text.replace("the local platform", "scriptmode serve")

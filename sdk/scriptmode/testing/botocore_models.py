@@ -58,8 +58,8 @@ def exceptions(service: str) -> Any:
 
 def paginator_config(service: str, method: str) -> dict[str, Any] | None:
     """Return how an operation's responses are paged; ``None`` where boto3 has no paginator."""
-    found: dict[str, Any] | None = _pagings(service).get(_operation_names(service)[method])
-    return found
+    paging: dict[str, Any] | None = _pagings(service).get(_operation_names(service)[method])
+    return paging
 
 
 def check_parameters(service: str, method: str, arguments: dict[str, Any]) -> None:
@@ -87,9 +87,9 @@ def serialize_times(service: str, method: str, arguments: Mapping[str, Any]) -> 
 def check_limits(service: str, operation: str, arguments: Mapping[str, Any]) -> None:
     """Raise the service's error for enumerations and upper bounds, which the service checks, and boto3 does not."""
     shape = operation_model(service, operation).input_shape
-    found = [text for name, value in arguments.items() for text in _problems(name, shape.members[name], value)]
-    if found:
-        raise validation_error(found, _CODES.get(service, "ValidationException"))
+    problems = [text for name, value in arguments.items() for text in _problems(name, shape.members[name], value)]
+    if problems:
+        raise validation_error(problems, _CODES.get(service, "ValidationException"))
 
 
 def validation_error(found: list[str], code: str = "ValidationException") -> ServiceError:

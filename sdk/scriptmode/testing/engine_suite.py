@@ -274,8 +274,8 @@ def _reports(job: TrainingJob, tmp_path: Path) -> dict[str, Any]:
 def _archived(archive: Path) -> dict[str, bytes]:
     """Return the content of each file in an archive by its path."""
     with tarfile.open(archive) as opened:
-        found = {member.name: opened.extractfile(member) for member in opened}
-        return {name: file.read() for name, file in found.items() if file}
+        files = {member.name: opened.extractfile(member) for member in opened}
+        return {name: file.read() for name, file in files.items() if file}
 
 
 def _wait_until(condition: Callable[[], bool], what: str) -> None:

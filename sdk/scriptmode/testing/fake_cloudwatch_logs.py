@@ -72,14 +72,14 @@ class FakeLogs:
         if job is None:
             return []
         created = self._account.clock.wall_time(job.created).timestamp()
-        found = []
+        streams = []
         for host, log in job.logs.items():
             count = self._count(job, log)
             if count:
                 first = round((created + log.seconds[0]) * 1000)
                 lines = _Log(log.lines[:count], created)
-                found.append(Stream(f"{name}/{host}-{first}", first, lines, round(self._account.log_delay * 1000)))
-        return found
+                streams.append(Stream(f"{name}/{host}-{first}", first, lines, round(self._account.log_delay * 1000)))
+        return streams
 
     def _count(self, job: FakeJob, log: HostLog) -> int:
         """Return how many lines the service has by now."""

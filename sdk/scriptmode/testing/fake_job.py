@@ -160,13 +160,13 @@ class FakeJob:
         return ending
 
     def _transitions(self, now: float) -> list[dict[str, Any]]:
-        found = []
+        transitions = []
         for span in self._timeline.begun(now - self.created):
             transition = {"Status": span.status, "StartTime": self._moment(span.start), "StatusMessage": span.message}
             if span.end <= now - self.created:
                 transition["EndTime"] = self._moment(span.end)
-            found.append(transition)
-        return found
+            transitions.append(transition)
+        return transitions
 
     def _cut(self, stop: float) -> Timeline:
         condition = self.request.get("StoppingCondition", {})

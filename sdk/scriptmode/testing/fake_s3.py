@@ -93,9 +93,9 @@ class FakeObjects:
         after = arguments.get("ContinuationToken", arguments.get("StartAfter", "")).encode()
         here = f"s3://{bucket}/"
         keys = sorted((uri[len(here) :] for uri in self._account.objects if uri.startswith(here)), key=str.encode)
-        found = [key for key in keys if key.startswith(prefix) and key.encode() > after]
+        listed = [key for key in keys if key.startswith(prefix) and key.encode() > after]
         most = min(arguments.get("MaxKeys", _KEYS_A_PAGE), _KEYS_A_PAGE)
-        page, is_truncated = found[:most], len(found) > most
+        page, is_truncated = listed[:most], len(listed) > most
         answer: dict[str, Any] = {"Name": bucket, "Prefix": prefix, "MaxKeys": most, "KeyCount": len(page)}
         if page:
             answer["Contents"] = [self._entry(bucket, key) for key in page]

@@ -127,8 +127,8 @@ class Life:
             raise ValueError(
                 f"failure_reason is {self.failure_reason!r}, but ends is {self.ends!r}; only Failed has a reason"
             )
-        found: list[tuple[str, Sequence[Line | Point]]] = [*self.host_lines().items(), *self.metric_points().items()]
-        for what, entry in ((what, entry) for what, entries in found for entry in entries):
+        series: list[tuple[str, Sequence[Line | Point]]] = [*self.host_lines().items(), *self.metric_points().items()]
+        for what, entry in ((what, entry) for what, entries in series for entry in entries):
             if entry.second > self.seconds:
                 raise ValueError(
                     f"{what!r} has {entry!r}, but the life ends at second {self.seconds}; let a phase last longer"

@@ -169,7 +169,7 @@ def _validate_names(arguments: Mapping[str, Any]) -> None:
         raise SpecError(
             f"{fixed[0]} is not an argument here", argument=fixed[0], advice="leave it out; hosts= names the hosts"
         )
-    names = {each.name for each in fields(EstimatorArguments)} - _FIXED
+    names = {argument.name for argument in fields(EstimatorArguments)} - _FIXED
     for name in sorted(arguments.keys() - names - {*RENAMED, *IGNORED, *GONE}):
         advice = _OF_FIT.get(name) or did_you_mean(name, [*_OWN, *sorted(names)], most=0)
         advice = advice or f"use {', '.join(_OWN)} or an argument of Estimator"
@@ -214,7 +214,7 @@ def _find_task(host: PreparedHost, hosts: Layout) -> ScriptProcess:
     for process in host.processes:
         if hosts.task in ("", process.spec.name):
             return process
-    names = ", ".join(each.spec.name for each in host.processes) or "none: it runs TensorFlow's servers only"
+    names = ", ".join(process.spec.name for process in host.processes) or "none: it runs TensorFlow's servers only"
     raise SpecError(
         f"{hosts.host_name} does not run the script as task {hosts.task!r}; its tasks are {names}",
         argument="hosts",
@@ -284,5 +284,5 @@ def _recorded_variables(folder: Path, job_name: str, hosts: Layout) -> Mapping[s
         return {}
     files = {name: json.loads((recorded / Path(name).name).read_text(encoding="utf-8")) for name in _CONFIG_FILES}
     processes = processes_of_job(folder / "jobs" / job_name, hosts.host_name, files)
-    found = [each for each in processes if hosts.task in ("", each.spec.name)]
-    return found[0].spec.env if found else {}
+    chosen = [process for process in processes if hosts.task in ("", process.spec.name)]
+    return chosen[0].spec.env if chosen else {}

@@ -65,8 +65,8 @@ class Timeline:
         return "Stopping" if self.begun(second)[-1].status == "Stopping" else "InProgress"
 
     def _with_hosts(self) -> list[StatusSpan]:
-        found = [span for span in self.spans[:-1] if span.status not in WITHOUT_HOSTS]
-        return [] if found and found[0].status == "Stopping" else found
+        spans = [span for span in self.spans[:-1] if span.status not in WITHOUT_HOSTS]
+        return [] if spans and spans[0].status == "Stopping" else spans
 
 
 def build_timeline(life: Life, *, max_runtime: float, max_wait: float, stop: float) -> Timeline:

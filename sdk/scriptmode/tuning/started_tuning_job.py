@@ -62,7 +62,7 @@ class TuningJob:
 
     def training_jobs(self) -> list[TunedJob]:
         """Return the training jobs so far, in the order of their creation."""
-        return [tuning.parse_training_summary(each) for each in self._service.training_jobs(self.name)]
+        return [tuning.parse_training_summary(summary) for summary in self._service.training_jobs(self.name)]
 
     def wait(self, *, logs: bool = True) -> dict[str, Any]:
         """Wait until the tuning job has ended, as `Tuner.wait` does."""

@@ -227,7 +227,7 @@ class Tuner:
             )
             for name in keys
         ]
-        made[0]._searches = {name: search for each in made for name, search in each._searches.items()}  # noqa: SLF001
+        made[0]._searches = {name: search for tuner in made for name, search in tuner._searches.items()}  # noqa: SLF001
         return made[0]
 
     @classmethod
@@ -288,9 +288,9 @@ class Tuner:
     @property
     def sagemaker_session(self) -> Session:
         """The estimator's session; that of the tuning job's platform for a tuner that is attached."""
-        origins = [*(each.estimator for each in self._searches.values()), self._latest]
-        found: Session = next(each for each in origins if each is not None).sagemaker_session
-        return found
+        origins = [*(search.estimator for search in self._searches.values()), self._latest]
+        session: Session = next(origin for origin in origins if origin is not None).sagemaker_session
+        return session
 
     @property
     def estimator(self) -> Estimator | None:
@@ -301,7 +301,7 @@ class Tuner:
     @property
     def estimator_dict(self) -> dict[str, Estimator]:
         """The estimators of `create` by their names; none for a tuner of one estimator."""
-        return {name: each.estimator for name, each in self._restored().items() if name}
+        return {name: search.estimator for name, search in self._restored().items() if name}
 
     def hyperparameter_ranges(self) -> dict[str, Any] | None:
         """Return the ranges as the service describes them: its ParameterRanges; ``None`` for several estimators."""
@@ -310,7 +310,7 @@ class Tuner:
 
     def hyperparameter_ranges_dict(self) -> dict[str, Any] | None:
         """Return the ranges of each of several estimators; ``None`` for one."""
-        return {name: each.ranges() for name, each in self._restored().items() if name} or None
+        return {name: search.ranges() for name, search in self._restored().items() if name} or None
 
     def override_resource_config(self, instance_configs: Any) -> None:
         """Set the hosts that training jobs may have, in place of the estimator's.
@@ -328,8 +328,8 @@ class Tuner:
         is_for_each = instance_configs is None or "" in searches
         given = dict.fromkeys(searches, instance_configs) if is_for_each else instance_configs
         changed = {
-            name: replace(searches[name], instances=parse_instance_configs(each))
-            for name, each in _by_name("instance_configs", given, searches).items()
+            name: replace(searches[name], instances=parse_instance_configs(configs))
+            for name, configs in _by_name("instance_configs", given, searches).items()
         }
         self._searches = {**searches, **changed}
 
@@ -452,7 +452,7 @@ class Tuner:
         """
         best: Any = best_training_job or self.best_training_job()
         name = best if isinstance(best, str) else best["TrainingJobName"]
-        kinds = {type(each.estimator) for each in self._searches.values()}
+        kinds = {type(search.estimator) for search in self._searches.values()}
         kind = kinds.pop() if len(kinds) == 1 else Estimator
         return kind.attach(name, platform=self._job.platform)
 
@@ -523,11 +523,11 @@ class Tuner:
         name = names.check_tuning_job_name(job_name) if job_name is not None else ""
         name = name or _NAMES.fresh(self._base_name or first.spec.base_job_name)
         channels = _by_name("inputs", {"": inputs} if "" in searches else inputs or {}, searches)
-        found = {key: search.prepare(channels.get(key), name) for key, search in searches.items()}
-        requests = {key: request for key, (request, _) in found.items()}
+        prepared = {key: search.prepare(channels.get(key), name) for key, search in searches.items()}
+        requests = {key: request for key, (request, _) in prepared.items()}
         request = requests[""] if "" in requests else tuning.combine_requests(requests)
         first.platform.tuning.validate(request)
-        return request, [(searches[key].estimator, submission) for key, (_, submission) in found.items()]
+        return request, [(searches[key].estimator, submission) for key, (_, submission) in prepared.items()]
 
 
 def _by_name(argument: str, given: object, names: Collection[str], *, is_whole: bool = False) -> Mapping[str, Any]:

@@ -96,7 +96,7 @@ def activate() -> None:
         NotIncludedError: If another ``sagemaker`` is imported already.
     """
     loaded = sys.modules.get(name_table.ROOT)
-    if any(isinstance(each, _Finder) for each in sys.meta_path):
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
     if loaded is not None:
         where = getattr(loaded, "__file__", None) or "an unknown file"
@@ -107,9 +107,9 @@ def activate() -> None:
 
 def deactivate() -> None:
     """Stop the alias: the next ``import sagemaker`` imports the installed package."""
-    if not any(isinstance(each, _Finder) for each in sys.meta_path):
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
-    sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, _Finder)]
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
     for name in [name for name in sys.modules if _is_of_sagemaker(name)]:
         del sys.modules[name]
 

@@ -126,9 +126,9 @@ class _Migrator:
     def __init__(self, blocks: Sequence[Block]) -> None:
         self.not_included: list[NotIncluded] = []
         self.nodes: list[tuple[Block, Any]] = [(block, node) for block in blocks for node in ast.walk(block.tree)]
-        self.imports = [(block, node, found) for block, node in self.nodes if (found := _bindings(node))]
-        self.bound = {each.name: each.dotted for _, _, found in self.imports for each in found if each.dotted}
-        self.attributes = [each for each in self.nodes if isinstance(each[1], ast.Attribute)]
+        self.imports = [(block, node, bindings) for block, node in self.nodes if (bindings := _bindings(node))]
+        self.bound = {bound.name: bound.dotted for _, _, bindings in self.imports for bound in bindings if bound.dotted}
+        self.attributes = [pair for pair in self.nodes if isinstance(pair[1], ast.Attribute)]
         #: Names whose imports are unchanged, and the packages that uses of the others need.
         self.unchanged: set[str] = set()
         self.packages: dict[str, set[str]] = {}
@@ -139,11 +139,11 @@ class _Migrator:
         self._list_attributes()
         self._list_methods()
         dotted = [*self.bound.values(), *(self._dotted(node) for _, node in self.attributes)]
-        if not self.not_included or any(name_table.find_counterpart(each)[0] in _TRAINS for each in dotted):
+        if not self.not_included or any(name_table.find_counterpart(name)[0] in _TRAINS for name in dotted):
             for block, node in self.attributes:
                 self._change_attribute(block, node)
-            for block, node, found in self.imports:
-                block.replace(node, self._changed_import(block, node, found))
+            for block, node, bindings in self.imports:
+                block.replace(node, self._changed_import(block, node, bindings))
         return self.not_included
 
     def _dotted(self, node: ast.AST) -> str:
@@ -156,11 +156,11 @@ class _Migrator:
         self.not_included.append(NotIncluded(f"{block.where}{node.lineno}", name, advice))
 
     def _list_imports(self) -> None:
-        for block, node, found in self.imports:
-            for each in found:
-                if each.dotted and not each.own and each.target not in name_table.COUNTERPARTS:
-                    self.unchanged.add(each.name)
-                    self._list(block, node, each.target, name_table.advise(each.target))
+        for block, node, bindings in self.imports:
+            for binding in bindings:
+                if binding.dotted and not binding.own and binding.target not in name_table.COUNTERPARTS:
+                    self.unchanged.add(binding.name)
+                    self._list(block, node, binding.target, name_table.advise(binding.target))
 
     def _list_attributes(self) -> None:
         inner = {node.value for _, node in self.attributes}
@@ -178,9 +178,9 @@ class _Migrator:
 
     def _list_methods(self) -> None:
         assigned = [node for _, node in self.nodes if isinstance(node, ast.Assign)]
-        calls = [(each.value.func, each.targets) for each in assigned if isinstance(each.value, ast.Call)]
-        trained = [found for call, found in calls if name_table.find_counterpart(self._dotted(call))[0] in _TRAINS]
-        estimators = {ast.unparse(target) for found in trained for target in found}
+        calls = [(assign.value.func, assign.targets) for assign in assigned if isinstance(assign.value, ast.Call)]
+        trained = [targets for call, targets in calls if name_table.find_counterpart(self._dotted(call))[0] in _TRAINS]
+        estimators = {ast.unparse(target) for targets in trained for target in targets}
         for block, node in self.attributes:
             if node.attr in MISSING_METHODS and ast.unparse(node.value) in estimators:
                 self._list(block, node, ast.unparse(node), MISSING_METHODS[node.attr])
@@ -207,19 +207,19 @@ class _Migrator:
         modules: list[str] = []
         unchanged: list[str] = []
         packages: dict[str, list[str]] = {}
-        for each in found:
-            package, _, name = f"scriptmode.{each.own}".rpartition(".")
-            if each.own:
-                packages.setdefault(package, []).append(_as(name, each.name))
-            elif each.target in name_table.COUNTERPARTS and each.name not in self.unchanged:
-                modules += [f"{name_table.package_of(each.dotted)} as {each.name}"]
-                modules += sorted(self.packages.get(each.name, ()))
+        for binding in found:
+            package, _, name = f"scriptmode.{binding.own}".rpartition(".")
+            if binding.own:
+                packages.setdefault(package, []).append(_as(name, binding.name))
+            elif binding.target in name_table.COUNTERPARTS and binding.name not in self.unchanged:
+                modules += [f"{name_table.package_of(binding.dotted)} as {binding.name}"]
+                modules += sorted(self.packages.get(binding.name, ()))
             else:
-                (modules if isinstance(node, ast.Import) else unchanged).append(ast.unparse(each.alias))
+                (modules if isinstance(node, ast.Import) else unchanged).append(ast.unparse(binding.alias))
         if isinstance(node, ast.Import):
             return f"import {', '.join(dict.fromkeys(modules))}"
         text = block.text[block.span(node)]
-        are_same = all(each.own.rpartition(".")[2] == each.alias.name for each in found)
+        are_same = all(binding.own.rpartition(".")[2] == binding.alias.name for binding in found)
         if len(packages) == 1 and are_same and not text.endswith("*"):
             return re.sub(r"(?<=from)(\s+)[\w.]+", rf"\g<1>{min(packages)}", text, count=1)
         statements = [f"import {', '.join(modules)}"] if modules else []
@@ -230,18 +230,18 @@ class _Migrator:
 
 def _bindings(node: ast.AST) -> list[_Binding]:
     """Return what an import of sagemaker binds, with the other names of the statement; [] for other nodes."""
-    found: list[_Binding] = []
+    bindings: list[_Binding] = []
     if isinstance(node, ast.Import):
         for alias in node.names:
             root = alias.name.partition(".")[0]
             dotted = (alias.name if alias.asname else root) if root == name_table.ROOT else ""
-            found.append(_Binding(alias, alias.asname or root, dotted, alias.name))
+            bindings.append(_Binding(alias, alias.asname or root, dotted, alias.name))
     elif isinstance(node, ast.ImportFrom) and not node.level and f"{node.module}.".startswith(f"{name_table.ROOT}."):
         names, module = node.names, node.module or ""
         if names[0].name == "*" and module in name_table.COUNTERPARTS:
             names = [ast.alias(name) for name in name_table.COUNTERPARTS[module]]
-        found = [_Binding(each, each.asname or each.name, *[f"{module}.{each.name}"] * 2) for each in names]
-    return found if any(each.dotted for each in found) else []
+        bindings = [_Binding(alias, alias.asname or alias.name, *[f"{module}.{alias.name}"] * 2) for alias in names]
+    return bindings if any(binding.dotted for binding in bindings) else []
 
 
 def _as(name: str, bound: str) -> str:
