@@ -122,12 +122,12 @@ def find_image(image: str) -> Image | None:
         from docker.utils import parse_repository_tag
 
         try:
-            found = client.images.get(image).attrs
+            attributes = client.images.get(image).attrs
         except ImageNotFound:
             return None
         repository, _ = parse_repository_tag(image.partition("@")[0])
-    known = dict(each.split("@", 1) for each in found.get("RepoDigests") or ())
-    return Image(image, found["Id"], known.get(repository, ""))
+    known = dict(digest.split("@", 1) for digest in attributes.get("RepoDigests") or ())
+    return Image(image, attributes["Id"], known.get(repository, ""))
 
 
 def pull(image: str, login: Mapping[str, str] | None = None) -> None:
@@ -221,8 +221,8 @@ def _read_progress(answers: Iterable[Mapping[str, Any]], subject: str, on_line: 
         text = answer.get("stream") or ("" if answer.get("progressDetail") else answer.get("status", ""))
         for line in filter(str.strip, _COLOUR.sub("", str(text)).splitlines()):
             on_line(line)
-            if found := _STEP.match(line):
-                step = found.group(1)
+            if match := _STEP.match(line):
+                step = match.group(1)
                 last.clear()
             elif not _BUILDER_NOISE.match(line):
                 last.append(line)

@@ -64,11 +64,11 @@ class Recipe:
     @cached_property
     def digest(self) -> str:
         """The digest of the image's files and arguments, the same on every machine that builds it."""
-        found = hashlib.sha256(repr(sorted(self.arguments.items())).encode())
+        hasher = hashlib.sha256(repr(sorted(self.arguments.items())).encode())
         for name, content in sorted(self.files.items()):
-            found.update(f"\n{name} {len(content)}\n".encode())
-            found.update(content)
-        return found.hexdigest()[:_DIGEST_CHARACTERS]
+            hasher.update(f"\n{name} {len(content)}\n".encode())
+            hasher.update(content)
+        return hasher.hexdigest()[:_DIGEST_CHARACTERS]
 
     @property
     def name(self) -> str:
@@ -133,8 +133,8 @@ def recipe_directory() -> Path:
 def _version(wanted: str | None) -> str:
     if wanted is None:
         return TENSORFLOW_VERSIONS[-1]
-    if found := [version for version in TENSORFLOW_VERSIONS if wanted in (version, version.rpartition(".")[0])]:
-        return found[0]
+    if versions := [version for version in TENSORFLOW_VERSIONS if wanted in (version, version.rpartition(".")[0])]:
+        return versions[0]
     raise SpecError(
         f"there is no image with TensorFlow {wanted!r}, only with {' and '.join(TENSORFLOW_VERSIONS)}",
         argument="tensorflow",

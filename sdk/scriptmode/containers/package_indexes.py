@@ -29,8 +29,8 @@ _USER_INFORMATION = re.compile(rb"://[^/\s\"]*@")
 
 def index_settings(environ: Mapping[str, str]) -> dict[str, bytes]:
     """Return the files that ``settings/use.sh`` of the recipe reads. Settings that are not set are left out."""
-    found = {"pip.conf": _pip(environ), **_apt()}
-    written = {name: text.encode() for name, text in found.items() if text}
+    texts = {"pip.conf": _pip(environ), **_apt()}
+    written = {name: text.encode() for name, text in texts.items() if text}
     candidates = (environ.get("SSL_CERT_FILE"), ssl.get_default_verify_paths().cafile)
     authorities = next((Path(path) for path in candidates if path and os.path.isfile(path)), _AUTHORITIES)  # noqa: PTH113
     with suppress(OSError):

@@ -129,8 +129,8 @@ def build_image(
 def _build(wanted: Recipe, *, refresh: bool, on_line: OnLine) -> None:
     names = (wanted.base, wanted.development_base)
     # Each is pulled once: the name may stand for another image later.
-    found = {name: _find_or_pull_base(name, refresh=refresh, on_line=on_line) for name in dict.fromkeys(names)}
-    base, development_base = (found[name] for name in names)
+    images = {name: _find_or_pull_base(name, refresh=refresh, on_line=on_line) for name in dict.fromkeys(names)}
+    base, development_base = (images[name] for name in names)
     settings = package_indexes.index_settings(os.environ)
     # The annotations of the OCI image specification; an image that no registry gave has no digest.
     labels = {**wanted.labels, "org.opencontainers.image.base.name": base.name, "scriptmode.base": base.identifier}
@@ -151,8 +151,8 @@ def _build(wanted: Recipe, *, refresh: bool, on_line: OnLine) -> None:
 def _find_or_pull_base(base: str, *, refresh: bool, on_line: OnLine) -> docker_client.Image:
     """Return the base image, pulled if it is missing or with ``refresh``; `LOCAL_BASE` may replace Debian's."""
     local = docker_client.find_image(LOCAL_BASE) if base == DEFAULT_BASE else None
-    if not refresh and (found := local or docker_client.find_image(base)):
-        return found
+    if not refresh and (image := local or docker_client.find_image(base)):
+        return image
     on_line(f"pulling {base}")
     try:
         docker_client.pull(base)
@@ -163,7 +163,7 @@ def _find_or_pull_base(base: str, *, refresh: bool, on_line: OnLine) -> docker_c
             return local
         made = f"; without a registry, root on Debian builds it: {script}" if base == DEFAULT_BASE else ""
         raise ContainerError(f"{error}{made}", advice="or name another base") from error
-    found = docker_client.find_image(base)
-    if not found:
+    image = docker_client.find_image(base)
+    if not image:
         raise ContainerError(f"image {base} was pulled and removed again at once", advice="build again")
-    return found
+    return image

@@ -62,12 +62,12 @@ def _object(manifest: str, where: str, value: object, store_of: Callable[[str], 
 
 def _texts(line: str) -> dict[str, str]:
     """Return the text of each value of a JSON object; ``line`` must be valid."""
-    found = {}
+    texts = {}
     at = after_space(line, after_space(line, 0) + 1)
     while line[at] != "}":
         name, at = _DECODER.raw_decode(line, after_space(line, at + (line[at] == ",")))
         start = after_space(line, after_space(line, at) + 1)
         _, end = _DECODER.raw_decode(line, start)
-        found[name] = line[start:end]
+        texts[name] = line[start:end]
         at = after_space(line, end)
-    return found
+    return texts

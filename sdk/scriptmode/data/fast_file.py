@@ -56,9 +56,9 @@ class ObjectTree:
     def names(self, directory: int) -> Sequence[Name]:
         """Return a directory's entries in the order of the listing."""
         own = self._layout.directory(directory)
-        found = [Name(b".", directory, DIRECTORY_MODE), Name(b"..", self._layout.parent(directory), DIRECTORY_MODE)]
-        found += [Name(name, number, DIRECTORY_MODE if number % 2 else FILE_MODE) for name, number in own.items()]
-        return found
+        names = [Name(b".", directory, DIRECTORY_MODE), Name(b"..", self._layout.parent(directory), DIRECTORY_MODE)]
+        names += [Name(name, number, DIRECTORY_MODE if number % 2 else FILE_MODE) for name, number in own.items()]
+        return names
 
     def open(self, number: int) -> PrefetchedFile:
         """Open an object."""

@@ -296,7 +296,7 @@ def _when_ready(chunks: Sequence[PendingChunk], call: Callable[[], None]) -> Non
 
 def _cut(chunks: Sequence[PendingChunk], start: int, end: int) -> Content:
     """Return the bytes of a range from the chunks that cover it, or the error of one of them."""
-    found: list[Buffer] = []
+    parts: list[Buffer] = []
     for chunk in chunks:
         if chunk.data.cancelled():
             return CancelledError()
@@ -305,6 +305,6 @@ def _cut(chunks: Sequence[PendingChunk], start: int, end: int) -> Content:
         offset = chunk.start
         for buffer in chunk.data.result():
             if part := memoryview(buffer)[max(start - offset, 0) : max(end - offset, 0)]:
-                found.append(part)
+                parts.append(part)
             offset += len(buffer)
-    return found
+    return parts

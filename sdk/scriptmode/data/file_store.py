@@ -46,10 +46,10 @@ class FileStore:
     def find(self, uri: str) -> StoredObject:
         """Return the file of that URI; raise `DataNotFoundError` where there is none, or a directory."""
         path = _path(uri)
-        mode, found = _stored(path)
+        mode, item = _stored(path)
         if S_ISDIR(mode):
             raise DataNotFoundError(f"{uri}: {path!r} is a directory, not a file", advice="name a file")
-        return found
+        return item
 
     def read(self, item: StoredObject, start: int, end: int) -> Sequence[Buffer]:
         """Return all bytes from ``start`` up to ``end``; raise `DataError` where the file was changed meanwhile."""
@@ -100,14 +100,14 @@ def _below(folder: str) -> Iterator[StoredObject]:
     """Yield the files below a directory, with the names of only one directory a level in memory."""
     levels = [(_folder(folder), _entries(folder))]
     while levels:
-        found = next(levels[-1][1], None)
-        if found is None:
+        entry = next(levels[-1][1], None)
+        if entry is None:
             levels.pop()
-        elif isinstance(found, StoredObject):
-            yield found
+        elif isinstance(entry, StoredObject):
+            yield entry
         # A link to one of its own parents is skipped.
-        elif (identity := _folder(found)) not in [above for above, _ in levels]:
-            levels.append((identity, _entries(found)))
+        elif (identity := _folder(entry)) not in [above for above, _ in levels]:
+            levels.append((identity, _entries(entry)))
 
 
 def _folder(path: str) -> tuple[int, int]:
@@ -122,11 +122,11 @@ def _entries(folder: str) -> Iterator[StoredObject | str]:
     with translated(f"{file_uris.SCHEME}{folder}", folder), os.scandir(folder) as entries:
         # S3 compares whole keys: a directory's files are where its name with a slash is. Data is a file, or a link to
         # one or (an error when it is read) to nothing.
-        found = sorted(
+        names = sorted(
             (os.fsencode(entry.name + "/" * entry.is_dir()), entry.is_file() or entry.is_symlink()) for entry in entries
         )
-    for start in range(0, len(found), PAGE):
-        page = [(f"{folder.rstrip('/')}/{os.fsdecode(name)}", is_data) for name, is_data in found[start : start + PAGE]]
+    for start in range(0, len(names), PAGE):
+        page = [(f"{folder.rstrip('/')}/{os.fsdecode(name)}", is_data) for name, is_data in names[start : start + PAGE]]
         files = {path: _stored(path)[1] for path, is_data in page if is_data and not path.endswith("/")}
         for path, _ in page:
             if path.endswith("/"):

@@ -38,4 +38,4 @@ def exists(path: Path) -> bool:
 
 
 def _existing_depth(path: Path) -> int:
-    return next((len(each.parts) for each in (path, *path.parents) if exists(each)), 0)
+    return next((len(parent.parts) for parent in (path, *path.parents) if exists(parent)), 0)

@@ -154,13 +154,13 @@ class Verifier:
                 return None
             if by_etag is not None and not self._has_encrypted:
                 return by_etag
-        found = self._stored_checksum(item)
-        if found is not None and found.algorithm == MD5 and not thorough:
+        stored = self._stored_checksum(item)
+        if stored is not None and stored.algorithm == MD5 and not thorough:
             self._on_result(TLS_ALONE)
             return None
-        if found is None:
+        if stored is None:
             self._on_result(NOT_VERIFIABLE)
-        return found
+        return stored
 
     def check(
         self,

@@ -59,9 +59,9 @@ def pieces(
     if source.data_type == "AugmentedManifestFile":
         yield from _of_augmented_manifest(source, store_of, shard)
     elif source.data_type == "ManifestFile":
-        prefix, found = _manifest_names(source, store_of, shard)
+        prefix, names = _manifest_names(source, store_of, shard)
         yield from _look_up(
-            lambda name: _find(source, store_of, prefix + name), found, is_slow=not file_uris.is_file(prefix)
+            lambda name: _find(source, store_of, prefix + name), names, is_slow=not file_uris.is_file(prefix)
         )
     else:
         yield from _of_prefix(source, store_of, shard)
@@ -85,8 +85,8 @@ def channel_name(prefix: str, key: str) -> str:
 
 
 def _of_prefix(source: ChannelSource, store_of: Callable[[str], ObjectStore], shard: Shard) -> Iterator[StoredObject]:
-    found = _require_any(store_of(source.uri).objects(source.uri), source, _no_object(source.uri))
-    return map(StoredObject._make, shard_records(found, shard))
+    objects = _require_any(store_of(source.uri).objects(source.uri), source, _no_object(source.uri))
+    return map(StoredObject._make, shard_records(objects, shard))
 
 
 def _no_object(uri: str) -> Problem:
@@ -104,13 +104,13 @@ def require_data(source: ChannelSource, store: ObjectStore) -> None:
 
 
 def _of_manifest(source: ChannelSource, store_of: Callable[[str], ObjectStore], shard: Shard) -> Iterator[Entry]:
-    prefix, found = _manifest_names(source, store_of, shard)
+    prefix, names = _manifest_names(source, store_of, shard)
 
     def entry(name: str) -> Entry:
         stored = _find(source, store_of, prefix + name)
         return Entry(stored, channel_name(_key_prefix(prefix, stored), _key(stored.uri)))
 
-    return _look_up(entry, found, is_slow=not file_uris.is_file(prefix))
+    return _look_up(entry, names, is_slow=not file_uris.is_file(prefix))
 
 
 def _manifest_names(
@@ -118,9 +118,9 @@ def _manifest_names(
 ) -> tuple[str, Iterator[str]]:
     from scriptmode.data import manifests
 
-    prefix, found = manifests.names(source.uri, store_of(source.uri))
+    prefix, names = manifests.names(source.uri, store_of(source.uri))
     return prefix, shard_records(
-        _require_any(found, source, Problem("the manifest names no object", "name one")), shard
+        _require_any(names, source, Problem("the manifest names no object", "name one")), shard
     )
 
 
@@ -134,7 +134,7 @@ def _of_augmented_manifest(
         raise DataError(
             f"{source.uri}: the channel has no AttributeNames, which an augmented manifest needs", advice="add them"
         )
-    found = _require_any(
+    numbered = _require_any(
         manifests.lines(source.uri, store_of(source.uri)),
         source,
         Problem("the augmented manifest has no line", "write a line for each record"),
@@ -144,7 +144,7 @@ def _of_augmented_manifest(
         number, text = line
         return augmented_manifests.line_pieces(source.uri, number, text, names, store_of)
 
-    lines = shard_records(found, shard)
+    lines = shard_records(numbered, shard)
     has_references = any(name.endswith(augmented_manifests.REFERENCE) for name in names)
     return itertools.chain.from_iterable(_look_up(of_line, lines, is_slow=has_references))
 

@@ -76,8 +76,8 @@ def require_reachable(manifest: str, named: str, where: str) -> None:
 
 def after_space(text: str, at: int) -> int:
     """Return the offset where JSON's white space from ``at`` on ends."""
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
 
 
 def _strings(uri: str, elements: Iterator[Any]) -> Iterator[str]:

@@ -122,7 +122,7 @@ def mounted_below(path: Path) -> list[bytes]:
     """Return the FUSE and read-only mounts at and below ``path``, the oldest first."""
     # Only the parent is resolved: access to the mount itself could hang.
     whole = os.fsencode(os.path.join(os.path.realpath(path.parent), path.name))  # noqa: PTH118
-    found = []
+    mounts = []
     with suppress(FileNotFoundError):
         for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
             # proc(5): the mount point is field 5, its options are field 6, and the type follows the hyphen.
@@ -130,15 +130,15 @@ def mounted_below(path: Path) -> list[bytes]:
             mounted, options = _unescape(fields.split(b" ")[4]), fields.split(b" ")[5]
             is_own = rest.split(b" ")[0] == KIND.encode() or b"ro" in options.split(b",")
             if is_own and (mounted == whole or mounted.startswith(whole + b"/")):
-                found.append(mounted)
-    return found
+                mounts.append(mounted)
+    return mounts
 
 
 def _call(number: int, *arguments: int | bytes) -> int:
     """Run a system call that the C library may not have; raise ``OSError`` where it fails."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.restype = ctypes.c_long
-    passed = [ctypes.c_long(each) if isinstance(each, int) else each for each in (number, *arguments)]
+    passed = [ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in (number, *arguments)]
     result = int(libc.syscall(*passed))
     if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -223,8 +223,8 @@ def _run(argv: tuple[str, ...], environment: dict[str, str], *descriptors: int) 
 
 def _helper() -> str:
     """Return the helper's path, "" if it is not installed."""
-    found = (shutil.which(name) or shutil.which(name, path="/usr/bin:/bin") for name in HELPERS)
-    return next(filter(None, found), "")
+    paths = (shutil.which(name) or shutil.which(name, path="/usr/bin:/bin") for name in HELPERS)
+    return next(filter(None, paths), "")
 
 
 def _unescape(path: bytes) -> bytes:

@@ -121,13 +121,13 @@ class Fifos:
         path = fifo(self._channel, epoch)
         # A host may have replaced the FIFO: its type is checked before it is opened for writing.
         with self._directory.at(path.name) as at:
-            found = os.open(at.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at.dir_fd)
+            descriptor = os.open(at.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at.dir_fd)
         try:
-            if not stat.S_ISFIFO(os.fstat(found).st_mode):
+            if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
                 raise DataError(f"{str(path)!r} is not a FIFO any more", advice="the script must not replace it")
-            return os.open(f"/proc/self/fd/{found}", os.O_WRONLY | os.O_CLOEXEC)
+            return os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_CLOEXEC)
         finally:
-            os.close(found)
+            os.close(descriptor)
 
     def remove(self, epoch: int) -> None:
         """Remove an epoch's FIFO, if it still exists."""

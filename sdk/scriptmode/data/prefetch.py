@@ -66,15 +66,15 @@ def prefetch(
         if isinstance(piece, Literal) or chunk.start == chunk.end:
             return [Chunk(piece.data if isinstance(piece, Literal) else b"", ends=True, uri=piece.uri)]
         *buffers, last = read_chunk(store_of, piece, chunk.start, chunk.end, chunk.check)
-        found = [Chunk(buffer, ends=False, uri=piece.uri) for buffer in buffers]
-        return [*found, Chunk(last, chunk.end == piece.size, piece.uri)]
+        earlier = [Chunk(buffer, ends=False, uri=piece.uri) for buffer in buffers]
+        return [*earlier, Chunk(last, chunk.end == piece.size, piece.uri)]
 
     chunks = _chunks_of(pieces, store_of)
-    found = ordered_prefetch(chunks, read, cost=_cost, budget=window_bytes, workers=workers, waiting=waiting)
-    with closing(found):
-        for each in found:
-            while each:
-                yield each.pop(0)
+    results = ordered_prefetch(chunks, read, cost=_cost, budget=window_bytes, workers=workers, waiting=waiting)
+    with closing(results):
+        for result in results:
+            while result:
+                yield result.pop(0)
 
 
 def ordered_prefetch(

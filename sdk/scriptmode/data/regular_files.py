@@ -172,8 +172,8 @@ def _levels(value: object) -> int:
         levels += 1
         generation = [
             member
-            for each in generation
-            for member in (each.values() if isinstance(each, dict) else each)
+            for parent in generation
+            for member in (parent.values() if isinstance(parent, dict) else parent)
             if isinstance(member, (dict, list))
         ]
     return levels

@@ -86,16 +86,16 @@ class S3Store:
         """Yield every object whose key begins with the URI's, in the order of keys, a page in memory at a time."""
         after: str | None = None
         while after != "":
-            found, after = self._ask(prefix, partial(self._s3.page, prefix, after=after or ""))
-            for item in found:
+            page, after = self._ask(prefix, partial(self._s3.page, prefix, after=after or ""))
+            for item in page:
                 # Consoles create such a key, without content, for a directory.
                 if not item.location.key.endswith("/"):
                     yield StoredObject(str(item.location), item.size, item.etag)
 
     def find(self, uri: str) -> StoredObject:
         """Return the object of exactly that key; raise `DataNotFoundError`."""
-        found, _ = self._ask(uri, lambda: self._s3.head(uri))
-        return StoredObject(uri, found.size, found.etag)
+        item, _ = self._ask(uri, lambda: self._s3.head(uri))
+        return StoredObject(uri, item.size, item.etag)
 
     def read(self, item: StoredObject, start: int, end: int) -> Sequence[Buffer]:
         """Return all bytes from ``start`` up to ``end``; raise `DataError` where the object was changed meanwhile.
@@ -156,11 +156,11 @@ class S3Store:
     def _headers(self, item: StoredObject) -> Mapping[str, str]:
         """Return the headers of HeadObject about an object's content."""
         try:
-            found, response = self._ask(item.uri, lambda: self._s3.head(item.uri, checksum=True))
+            current, response = self._ask(item.uri, lambda: self._s3.head(item.uri, checksum=True))
         except DataNotFoundError as error:
             self._raise_explained(_s3_object(item), error)
-        if "" not in (item.version, found.etag) and item.version != found.etag:
-            raise s3.changed_object_error(_s3_object(item), f"it has the ETag {found.etag} now")
+        if "" not in (item.version, current.etag) and item.version != current.etag:
+            raise s3.changed_object_error(_s3_object(item), f"it has the ETag {current.etag} now")
         headers: Mapping[str, str] = response["ResponseMetadata"]["HTTPHeaders"]
         return headers
 

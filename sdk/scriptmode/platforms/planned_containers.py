@@ -40,9 +40,9 @@ def plan_container_hosts(
 ) -> dict[str, PlannedHost]:
     """Return the environment of each host with these variables and, unless ``scriptmode`` is None, a cluster file."""
     root = contract.DEFAULT_BASE_DIR
-    found = {}
+    hosts = {}
     for group in job.resources.host_groups:
         for name in group.hosts:
             sandbox = Sandbox(name, Path(root), root, INTERFACE)
-            found[name] = PlannedHost(group.instance_type, root, sandbox.config_files(job, scriptmode), variables)
-    return found
+            hosts[name] = PlannedHost(group.instance_type, root, sandbox.config_files(job, scriptmode), variables)
+    return hosts

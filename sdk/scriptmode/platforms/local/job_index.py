@@ -41,29 +41,29 @@ def job_summaries(store: JobStore) -> list[JobSummary]:
     store.remove_orphans()
     known = _read(store.ended_jobs)
     kept: dict[str, list[Any]] = {}
-    found: list[JobSummary] = []
+    summaries: list[JobSummary] = []
     is_new = False
     for name, version in store.versions():
         row = known.get(name)
         # The version changes if files of an ended job are damaged, or if another job has got the name.
         if row is not None and row[:_VERSION] == version:
-            found.append(JobSummary(name, *row[_VERSION:]))
+            summaries.append(JobSummary(name, *row[_VERSION:]))
             kept[name] = row
             continue
         job = _job_summary(store, name)
         if job is not None:
-            found.append(job)
+            summaries.append(job)
             if STATUS_OF.get(job.secondary) in ENDED:
                 kept[name] = [*version, *job[1:_POSITION]]
                 is_new = True
-    if any(job.secondary == "Pending" for job in found):
+    if any(job.secondary == "Pending" for job in summaries):
         positions = JobQueue(store).positions()
-        found = [job._replace(position=positions.get(job.name, job.position)) for job in found]
+        summaries = [job._replace(position=positions.get(job.name, job.position)) for job in summaries]
     if is_new or len(kept) != len(known):
         # Without the cache the next call is only slower.
         with suppress(OSError):
             replace_file(store.ended_jobs, _render(kept), durable=False)
-    return found
+    return summaries
 
 
 def _job_summary(store: JobStore, name: str) -> JobSummary | None:
@@ -95,8 +95,8 @@ def _last_metric(folder: JobFolder, facts: JobFacts) -> Metric | None:
 
     for host in facts.host_names[:_MOST_LOGS]:
         end = host_logs.last_lines(folder.log(host), _LOG_LINES, _LOG_CHARACTERS)
-        if found := last_value(end, facts.metrics):
-            return found
+        if metric := last_value(end, facts.metrics):
+            return metric
     return None
 
 

@@ -124,7 +124,7 @@ class OneHostPlatform(LocalPlatform):
 def planned_tasks(platform: LocalPlatform, request: JobRequest) -> list[list[str]]:
     """Return for each host of a request the names of the processes that would run the script."""
     return [
-        [each.spec.name for each in script_process.plan(host.base_dir, host.files, host.variables)]
+        [process.spec.name for process in script_process.plan(host.base_dir, host.files, host.variables)]
         for host in platform.planned_hosts(request).values()
     ]
 

@@ -57,7 +57,7 @@ class PruneReport:
     @property
     def bytes(self) -> int:
         """The bytes of everything removed."""
-        return sum(each.bytes for each in self.removed)
+        return sum(item.bytes for item in self.removed)
 
 
 def prune(store: JobStore, older_than: float, *, dry_run: bool) -> PruneReport:
@@ -68,7 +68,7 @@ def prune(store: JobStore, older_than: float, *, dry_run: bool) -> PruneReport:
     report = PruneReport()
     before = time.time() - older_than
     _prune_jobs(store, before, report, dry_run=dry_run)
-    removed = {each.name for each in report.removed}
+    removed = {item.name for item in report.removed}
     if not dry_run:
         store.remove_orphans()
         _remove_interrupted(store.sources, store.data_dir / FETCHED, store.data_dir / TUNING)
@@ -83,7 +83,7 @@ def prune(store: JobStore, older_than: float, *, dry_run: bool) -> PruneReport:
 
 
 def _prune_jobs(store: JobStore, before: float, report: PruneReport, *, dry_run: bool) -> None:
-    for job in sorted(job_index.job_summaries(store), key=lambda each: each.modified):
+    for job in sorted(job_index.job_summaries(store), key=lambda summary: summary.modified):
         folder = store.folder(job.name)
         is_lost = job.secondary == UNREADABLE and job.modified <= before and removal.is_lost(folder)
         if job.secondary == UNREADABLE and not is_lost:
@@ -139,7 +139,7 @@ def _needed_sources(store: JobStore, removed_jobs: set[str]) -> set[str]:
     for record in records:
         with suppress(FileNotFoundError, NotADirectoryError):
             content = regular_files.read_bytes(record)
-            needed.update(os.fsdecode(found) for found in pattern.findall(content))
+            needed.update(os.fsdecode(name) for name in pattern.findall(content))
     return needed
 
 

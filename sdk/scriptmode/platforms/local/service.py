@@ -323,8 +323,8 @@ class LocalPlatform(StoredJobs):
 
         # A job on Slurm is in the hands of its scheduler.
         jobs = sorted(job_index.job_summaries(self._store), key=lambda job: job.created)
-        found = (job.name for job in jobs if job.secondary == "Interrupted")
-        resumed = [name for name in found if self._store.folder(name).has_agent()]
+        interrupted = (job.name for job in jobs if job.secondary == "Interrupted")
+        resumed = [name for name in interrupted if self._store.folder(name).has_agent()]
         tuning = resolve_name(_TUNING)(self)
         for tuning_job in tuning.list():
             with suppress(ScriptmodeError):

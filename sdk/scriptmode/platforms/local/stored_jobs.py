@@ -52,7 +52,7 @@ class StoredJobs:
 
     def events(self, name: str) -> tuple[JobEvent, ...]:
         """Return what a job lost and then what it did again so far; raise `JobNotFoundError`."""
-        return tuple(sorted(self._store.find(name).read_state().events, key=lambda each: not each.is_loss))
+        return tuple(sorted(self._store.find(name).read_state().events, key=lambda event: not event.is_loss))
 
     def tags(self, description: JobDescription) -> dict[str, str]:
         """Return the tags that the job was created with."""
@@ -121,8 +121,8 @@ class StoredJobs:
     def host_folders(self, name: str) -> dict[str, Path]:
         """Return the hosts' folders by host; they exist while the job runs, and after a failure."""
         folder = self._store.find(name)
-        found = {host: folder.host(host) for host in folder.read_job().request.resources.hosts}
-        return {host: path for host, path in found.items() if path.is_dir()}
+        folders = {host: folder.host(host) for host in folder.read_job().request.resources.hosts}
+        return {host: path for host, path in folders.items() if path.is_dir()}
 
     def progress(self, name: str) -> tuple[ChannelProgress, ...]:
         """Return the progress that the job's agent recorded, at most half a second ago."""

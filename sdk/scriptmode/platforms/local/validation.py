@@ -58,7 +58,7 @@ def validate_request(request: JobRequest | Mapping[str, Any]) -> ValidatedReques
     service_model.raise_problems("the request is not valid", problems)
     # The rules rely on a request of the right shape.
     job = as_job_request(request)
-    found = (
+    checks = (
         _algorithm(job),
         _instances(job.resources),
         find_engine(job.resources.host_kind).problems(job),
@@ -66,7 +66,7 @@ def validate_request(request: JobRequest | Mapping[str, Any]) -> ValidatedReques
         _locations(job),
         _metrics(job),
     )
-    service_model.raise_problems("the local platform cannot run this job", list(chain.from_iterable(found)))
+    service_model.raise_problems("the local platform cannot run this job", list(chain.from_iterable(checks)))
     return ValidatedRequest(job, fields)
 
 
@@ -154,7 +154,7 @@ def is_extension(field: str, value: object) -> bool:
 
 def _algorithm(job: JobRequest) -> Iterator[Problem]:
     # Fields without an attribute, and those that the attributes render although the request does not have them.
-    others = {each.path: each.given for each in job.corrections}
+    others = {correction.path: correction.given for correction in job.corrections}
     registry = "training_repository_access_mode"
     if others.get(("AlgorithmSpecification",)) is ABSENT:
         yield Problem("the request lacks 'AlgorithmSpecification'")
@@ -166,7 +166,7 @@ def _algorithm(job: JobRequest) -> Iterator[Problem]:
             yield Problem(f"AlgorithmSpecification.{field} {NOT_YET}", _LEAVE_OUT, argument)
     if ("ServerlessJobConfig",) in others:
         yield Problem(f"ServerlessJobConfig {NOT_YET}", _LEAVE_OUT)
-    for problem in filter(None, (contract.hyperparameter_problem(*each) for each in job.hyperparameters.items())):
+    for problem in filter(None, (contract.hyperparameter_problem(*item) for item in job.hyperparameters.items())):
         yield Problem(problem, "correct it", "hyperparameters")
 
 
@@ -198,7 +198,7 @@ def _instances(resources: Resources) -> Iterator[Problem]:
 def _channels(job: JobRequest) -> Iterator[Problem]:
     names = [channel.name for channel in job.channels]
     groups = {group.instance_group_name for group in job.resources.instance_groups}
-    given = {each.path: each.given for each in job.corrections}
+    given = {correction.path: correction.given for correction in job.corrections}
     yield from _repeated("channel", names, "inputs")
     for index, channel in enumerate(job.channels):
         name, source = f"channel {channel.name!r}", channel.source
@@ -217,7 +217,7 @@ def _channels(job: JobRequest) -> Iterator[Problem]:
             mode = job.input_mode(channel)
             if mode == "Pipe":
                 # Its FIFOs have its name and the number of an epoch.
-                for taken in (each for each in names if re.fullmatch(re.escape(channel.name) + r"_\d+", each)):
+                for taken in (other for other in names if re.fullmatch(re.escape(channel.name) + r"_\d+", other)):
                     what = f"channel {taken!r}: channel {channel.name!r} is in Pipe mode and has FIFOs of such names"
                     yield Problem(what, "rename one")
             for problem in _s3_data_source(source, mode, groups):

@@ -51,14 +51,14 @@ def port_block(job: int) -> dict[str, int]:
 def resolve_address(node: str, address: str) -> str:
     """Return the IP address of a node from its NodeAddr, which may be a name; raise `DataError` for an unknown one."""
     try:
-        found = socket.getaddrinfo(address, None, type=socket.SOCK_STREAM)
+        answers = socket.getaddrinfo(address, None, type=socket.SOCK_STREAM)
     except OSError as error:
         raise DataError(
             f"node {node} has the address {address!r}, which does not resolve: {error}",
             advice="give Slurm(interface=...), the name or the network of the interface between the nodes",
         ) from error
     # A name may have an address of each family: IPv4 needs no scope.
-    return str(min(found, key=lambda each: each[0] != socket.AF_INET)[4][0])
+    return str(min(answers, key=lambda answer: answer[0] != socket.AF_INET)[4][0])
 
 
 def is_loopback(address: str) -> bool:
@@ -77,12 +77,12 @@ def find_own_address(other: str = "") -> str:
         address = str(probe.getsockname()[0])
         if not is_loopback(address):
             return address
-    return min((each.address for each in list_interfaces()), key=lambda address: ":" in address, default="")
+    return min((nic.address for nic in list_interfaces()), key=lambda address: ":" in address, default="")
 
 
 def find_interface(address: str, interfaces: Iterable[Interface]) -> str:
     """Return the name of the interface that has an address; "" if this machine has no such address."""
-    return next((each.name for each in interfaces if each.address == address), "")
+    return next((nic.name for nic in interfaces if nic.address == address), "")
 
 
 def choose_address(wanted: str, interfaces: Iterable[Interface]) -> str:
@@ -92,15 +92,15 @@ def choose_address(wanted: str, interfaces: Iterable[Interface]) -> str:
     """
     with suppress(ValueError):
         network = ipaddress.ip_network(wanted)
-        return next((each.address for each in interfaces if ipaddress.ip_address(each.address) in network), "")
-    named = [each.address for each in interfaces if each.name == wanted]
+        return next((nic.address for nic in interfaces if ipaddress.ip_address(nic.address) in network), "")
+    named = [nic.address for nic in interfaces if nic.name == wanted]
     return min(named, key=lambda address: ":" in address, default="")
 
 
 def list_interfaces() -> list[Interface]:
     """Return the addresses of this machine's interfaces that are up, except for loopback and link-local ones."""
-    found = [*_ipv4_interfaces(), *_ipv6_interfaces()]
-    return [each for each in found if each.name != _LOOPBACK and not ipaddress.ip_address(each.address).is_link_local]
+    nics = [*_ipv4_interfaces(), *_ipv6_interfaces()]
+    return [nic for nic in nics if nic.name != _LOOPBACK and not ipaddress.ip_address(nic.address).is_link_local]
 
 
 def _ipv4_interfaces() -> Iterator[Interface]:

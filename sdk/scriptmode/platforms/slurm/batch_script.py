@@ -51,14 +51,14 @@ class Component:
 
 def components(resources: Resources, settings: SlurmSettings) -> tuple[Component, ...]:
     """Return the parts of a job in the order of its hosts; neighbouring groups of one partition are one part."""
-    found: list[Component] = []
+    parts: list[Component] = []
     for group in resources.host_groups:
         partition = slurm_partition(group.instance_type) or str(settings.options.get("partition", ""))
-        if found and found[-1].partition == partition:
-            found[-1] = Component(partition, (*found[-1].hosts, *group.hosts))
+        if parts and parts[-1].partition == partition:
+            parts[-1] = Component(partition, (*parts[-1].hosts, *group.hosts))
         else:
-            found.append(Component(partition, group.hosts))
-    return tuple(found)
+            parts.append(Component(partition, group.hosts))
+    return tuple(parts)
 
 
 def time_limit(limits: Limits, settings: SlurmSettings, maximum: int | None = None) -> str:
@@ -94,11 +94,11 @@ def parse_time_limit(text: str) -> int | None:
 def gpus_of_host(options: Mapping[str, str | bool], hosts: int) -> int:
     """Return the number of GPUs that the options ask for on each host; 0 for none."""
     for name in ("gres", "tres_per_task"):
-        if found := _GPUS.search(str(options.get(name, ""))):
-            return int(found[1] or 1)
+        if match := _GPUS.search(str(options.get(name, ""))):
+            return int(match[1] or 1)
     for name, divisor in (("gpus_per_node", 1), ("gpus_per_task", 1), ("gpus", hosts)):
-        if found := _COUNT.fullmatch(str(options.get(name, ""))):
-            return int(found[1]) // divisor
+        if match := _COUNT.fullmatch(str(options.get(name, ""))):
+            return int(match[1]) // divisor
     return 0
 
 
@@ -165,7 +165,7 @@ def submission_environment(script: str, environ: Mapping[str, str]) -> dict[str,
     """Return the variables for sbatch: without those that would override the script, and of options that no job has."""
     lines = (line.partition("--")[2] for line in script.splitlines() if line.startswith("#SBATCH --"))
     set_here = {option.partition("=")[0].replace("-", "_") for option in lines}
-    others = {each for name in {*set_here, *REFUSED} for each in _VARIABLES.get(name, (f"SBATCH_{name.upper()}",))}
+    others = {other for name in {*set_here, *REFUSED} for other in _VARIABLES.get(name, (f"SBATCH_{name.upper()}",))}
     return {name: value for name, value in environ.items() if name not in others}
 
 

@@ -162,14 +162,14 @@ def find_status(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None
     """
     argv = ("squeue", "--noheader", "--states=all", f"--jobs={job_id}", f"--format={_SQUEUE}")
     try:
-        found = next(parse_squeue(_run(argv, wait=wait)), None)
+        status = next(parse_squeue(_run(argv, wait=wait)), None)
     except PlatformError as error:
         if not problems.mentions(error.message, problems.UNKNOWN_JOB):
             raise
-        found = None
-    if found is None:
+        status = None
+    if status is None:
         return find_record(job_id, wait=wait)
-    return found if found.state == PENDING else find_details(job_id, wait=wait) or found
+    return status if status.state == PENDING else find_details(job_id, wait=wait) or status
 
 
 def find_details(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None:
@@ -198,14 +198,14 @@ def find_record(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None
 def find_queue() -> dict[int, JobStatus]:
     """Return this user's jobs that slurmctld knows, by their numbers; raise `PlatformError` without any retry."""
     argv = ("squeue", "--noheader", "--states=all", f"--user={os.getuid()}", f"--format={_SQUEUE}")
-    return {each.job_id: each for each in reversed(list(parse_squeue(_run(argv, wait=0))))}
+    return {status.job_id: status for status in reversed(list(parse_squeue(_run(argv, wait=0))))}
 
 
 def find_order(partition: str) -> list[int]:
     """Return the numbers of a partition's pending jobs, the one with the highest priority first."""
     argv = ["squeue", "--noheader", "--states=PENDING", "--sort=-p,i", "--format=%i"]
     queue = _run([*argv, f"--partition={partition}"] if partition else argv, wait=0).split()
-    return [_job_number(each) for each in queue]
+    return [_job_number(job) for job in queue]
 
 
 def expand_nodes(nodes: str) -> tuple[str, ...]:
@@ -216,7 +216,7 @@ def expand_nodes(nodes: str) -> tuple[str, ...]:
 def find_nodes(nodes: str) -> dict[str, Node]:
     """Return the nodes of a list such as ``n[1-2]`` by their names; all of the cluster for ""."""
     command = ("scontrol", "--oneliner", "show", "node", *filter(None, (nodes,)))
-    return {each.name: each for each in parse_nodes(_run(command))}
+    return {node.name: node for node in parse_nodes(_run(command))}
 
 
 def find_time_limits(partitions: Collection[str]) -> tuple[int | None, int | None]:
@@ -355,18 +355,18 @@ class StatusCache:
     def status(self, job_id: int) -> JobStatus | None:
         """Return a job's state, a pending job's with its position; raise `PlatformError` without any retry."""
         with self._lock:
-            found = self._ask("queue", STATUS_SECONDS, find_queue).get(job_id)
-            if found is None:
+            status = self._ask("queue", STATUS_SECONDS, find_queue).get(job_id)
+            if status is None:
                 return self._ask(job_id, STATUS_SECONDS, lambda: find_status(job_id, wait=0))
-            if found.state != PENDING:
-                return self._ask(job_id, STATUS_SECONDS, lambda: find_details(job_id, wait=0)) or found
+            if status.state != PENDING:
+                return self._ask(job_id, STATUS_SECONDS, lambda: find_details(job_id, wait=0)) or status
             reason, since = self._reasons.get(job_id, ("", 0.0))
-            if reason != found.reason:
+            if reason != status.reason:
                 since = self._clock.now()
-                self._reasons[job_id] = found.reason, since
-            order = self._ask(("order", found.partition), _POSITION_SECONDS, lambda: find_order(found.partition))
+                self._reasons[job_id] = status.reason, since
+            order = self._ask(("order", status.partition), _POSITION_SECONDS, lambda: find_order(status.partition))
             position = order.index(job_id) + 1 if job_id in order else 0
-            return replace(found, position=position, reason_seconds=self._clock.now() - since)
+            return replace(status, position=position, reason_seconds=self._clock.now() - since)
 
     def forget(self, job_id: int) -> None:
         """Remove what is known of a job, which was submitted, requeued or cancelled."""

@@ -95,14 +95,14 @@ class SlurmAgent:
         if number is None:
             return None
         try:
-            found = _find_termination(folder, number, was_signalled=was_signalled)
+            termination = _find_termination(folder, number, was_signalled=was_signalled)
         except PlatformError as error:
-            found = Termination(text=f"Slurm ended the job, and does not say why: {error}")
-        is_known = found is not None and found.reason is not StopReason.UNKNOWN
+            termination = Termination(text=f"Slurm ended the job, and does not say why: {error}")
+        is_known = termination is not None and termination.reason is not StopReason.UNKNOWN
         if not is_known and _OUT_OF_MEMORY.search(folder.agent_log_tail(_LOG_LINES)):
             # Slurm may say it of the step alone, while the job is RUNNING.
             return _describe_termination(JobStatus(number, "OUT_OF_MEMORY"))
-        return found
+        return termination
 
     def requeue(self, folder: JobFolder) -> None:
         """Return the batch job to the queue, which ends this process; raise `PlatformError`."""

@@ -186,6 +186,6 @@ class SlurmEngine(SlurmAgent):
     def _render(folder: JobFolder, job: Job) -> str:
         settings = settings_from_json(job.engine)
         agent = (sys.executable, "-m", AGENT_MODULE, "--foreground", str(folder.path))
-        partitions = {each.partition for each in batch_script.components(job.request.resources, settings)}
+        partitions = {component.partition for component in batch_script.components(job.request.resources, settings)}
         maximum, default = commands.find_time_limits(partitions)
         return batch_script.render_batch_script(job, settings, str(folder.agent_log), agent, maximum, default)

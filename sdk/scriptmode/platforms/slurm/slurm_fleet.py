@@ -74,9 +74,9 @@ class SlurmFleet(Fleet):
                 f"Slurm gave the job {len(self._nodes)} nodes, so there is none for {min(missing)}",
                 advice="leave options out that change the number of nodes",
             )
-        found = self._find_addresses()
-        write_hosts_file(self._folder.channels / "hosts", found)
-        content = cluster_of_machines(self.sandboxes, found, ports, secrets.token_hex(32))
+        resolved = self._find_addresses()
+        write_hosts_file(self._folder.channels / "hosts", resolved)
+        content = cluster_of_machines(self.sandboxes, resolved, ports, secrets.token_hex(32))
         for sandbox in self.sandboxes.values():
             sandbox.prepare(self._job.request, content)
 
@@ -85,16 +85,16 @@ class SlurmFleet(Fleet):
         if interface := settings_from_json(self._job.engine).interface:
             return {host: self._ask_address(host, interface) for host in self.sandboxes}
         nodes = commands.find_nodes(",".join(node.name for node in self._nodes.values()))
-        found = {
+        resolved = {
             host: addresses.resolve_address(node.name, nodes[node.name].address) for host, node in self._nodes.items()
         }
         # This node may know itself by a loopback address alone.
-        others = [address for address in found.values() if not addresses.is_loopback(address)]
+        others = [address for address in resolved.values() if not addresses.is_loopback(address)]
         own = self._inherited.get("SLURMD_NODENAME", "")
         for host, node in self._nodes.items():
-            if node.name == own and addresses.is_loopback(found[host]):
-                found[host] = addresses.find_own_address(*others[:1]) or found[host]
-        return found
+            if node.name == own and addresses.is_loopback(resolved[host]):
+                resolved[host] = addresses.find_own_address(*others[:1]) or resolved[host]
+        return resolved
 
     def _ask_address(self, host: str, interface: str) -> str:
         node = self._nodes[host]

@@ -71,7 +71,7 @@ class Slurm(LocalPlatform):
         # Now, so that a wrong setting is reported where it stands.
         parse_settings(given, os.environ)
         self._settings = replace(
-            self._settings, options={name: each for name, each in given.items() if each is not None}
+            self._settings, options={name: value for name, value in given.items() if value is not None}
         )
 
     @property

@@ -187,17 +187,17 @@ def _partitions(source: _Source, value: object) -> dict[str, dict[str, str | boo
     if not isinstance(value, dict) or not all(isinstance(options, dict) for options in value.values()):
         example = "give options by partition: {'gpu': {'gres': 'gpu:4'}, 'cpu': {'mem': '16G'}}"
         raise source.refuse("partitions", value, example)
-    found: dict[str, dict[str, str | bool]] = {}
+    partitions: dict[str, dict[str, str | bool]] = {}
     for partition, options in value.items():
         inner = source._replace(prefix=f"{source.prefix}partitions[{partition!r}]: ")
         named = {_normalize_name(name): option for name, option in options.items()}
         if "time" in named:
             raise inner.refuse("time", named["time"], "give one for the whole job: Slurm(time=...)")
         # None leaves an option out here, too: it is one that the other partitions have.
-        found[str(partition)] = {
+        partitions[str(partition)] = {
             name: False if option is None else _option(inner, name, option) for name, option in named.items()
         }
-    return found
+    return partitions
 
 
 def _lines(value: Any) -> tuple[str, ...]:

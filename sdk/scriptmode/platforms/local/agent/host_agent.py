@@ -123,7 +123,7 @@ class HostAgent:
                 self._unstarted = [*reversed(self._hosts)]
             elif host := self._running.get(command["host"]):
                 (host.terminate if what == "terminate" else host.kill)()
-            elif host := next((each for each in self._unstarted if each.name == command["host"]), None):
+            elif host := next((unstarted for unstarted in self._unstarted if unstarted.name == command["host"]), None):
                 self._unstarted.remove(host)
                 self._send("ended", host=host.name, code=-signal.SIGTERM, machine_failure="")
         return not self._commands.is_closed
@@ -181,7 +181,7 @@ class HostAgent:
         self._tasks.start(sampler.run, "the sampler of CPU and memory", is_endless=True)
         pids = {f"agent of {hosts[0].name}": os.getpid(), **{host.name: host.pid for host in hosts}}
         identities = {name: process_tree.identify(pid) for name, pid in pids.items()}
-        self._send("started", processes={name: each._asdict() for name, each in identities.items() if each})
+        self._send("started", processes={name: identity._asdict() for name, identity in identities.items() if identity})
 
     def _report(self) -> None:
         """Send what happened since the last call. A host that ends may have lost an input, which is the cause then."""
@@ -215,7 +215,7 @@ class HostAgent:
         )
 
     def _send_progress(self, progress: list[ChannelProgress]) -> bool:
-        self._send("progress", channels=[asdict(each) for each in progress])
+        self._send("progress", channels=[asdict(channel) for channel in progress])
         return True
 
     def _end(self) -> list[str]:

@@ -180,10 +180,10 @@ class HostLink:
     def _on_started(self, processes: Any) -> None:
         if unknown := processes.keys() - {*self.hosts, f"agent of {next(iter(self.hosts))}"}:
             raise ValueError(f"there is no process {min(unknown)!r}")
-        self.processes = {name: ProcessIdentity(**each) for name, each in processes.items()}
+        self.processes = {name: ProcessIdentity(**fields) for name, fields in processes.items()}
 
     def _on_progress(self, channels: list[Any]) -> None:
-        self.progress = [ChannelProgress(**each) for each in channels]
+        self.progress = [ChannelProgress(**fields) for fields in channels]
 
     def _on_alive(self) -> None:
         """Skip: any event ends the silence."""
@@ -216,7 +216,7 @@ class HostLinks:
 
     def connect(self, started: Iterable[StartedAgent]) -> None:
         """Connect to the agents, once they were started."""
-        self._links = [HostLink(each, self._log) for each in started]
+        self._links = [HostLink(agent, self._log) for agent in started]
 
     @property
     def hosts(self) -> list[LinkedHost]:
@@ -232,7 +232,7 @@ class HostLinks:
     def waits_for(self) -> str:
         """What the first host waits for that cannot be prepared yet; "" for none."""
         waits = [link.waits_for for link in self._links if link.waits_for]
-        return next((each for each in waits if each != host_messages.OTHER_HOSTS), waits[0] if waits else "")
+        return next((awaited for awaited in waits if awaited != host_messages.OTHER_HOSTS), waits[0] if waits else "")
 
     @property
     def is_staged(self) -> bool:
@@ -254,7 +254,7 @@ class HostLinks:
 
     def progress(self) -> list[ChannelProgress]:
         """Return the progress of each channel on all hosts together."""
-        return sum_by_channel(each for link in self._links for each in link.progress)
+        return sum_by_channel(part for link in self._links for part in link.progress)
 
     def is_lost(self) -> bool:
         """Return whether an agent was lost."""

@@ -63,14 +63,14 @@ def why_not_again(limits: Limits, state: JobState, now: float) -> str:
     """
     if limits.max_wait is not None and now >= state.created + limits.max_wait:
         return f"it is not started again, as max_wait, {limits.max_wait} s, has passed since its creation"
-    interruptions = sum(each.status == "Interrupted" for each in state.transitions)
+    interruptions = sum(transition.status == "Interrupted" for transition in state.transitions)
     if interruptions < (limits.max_retry_attempts or 0):
         return ""
     if not limits.use_spot_instances:
         if limits.max_retry_attempts:
             return f"it had been started again {pluralize(interruptions, 'time')}, which is all of max_retry_attempts"
         return "to have such a job started again, give it max_retry_attempts, or use_spot_instances=True and max_wait"
-    runs = " ".join(each.status for each in state.transitions).split("Interrupted")[-_MOST_STARTS:]
+    runs = " ".join(transition.status for transition in state.transitions).split("Interrupted")[-_MOST_STARTS:]
     is_hopeless = len(runs) == _MOST_STARTS and not any("Training" in run for run in runs)
     return f"it is not started again, as {_MOST_STARTS} runs did not come to train" if is_hopeless else ""
 
@@ -172,7 +172,7 @@ def _saved_step(saves: list[tuple[float, str]]) -> int | None:
 
     The number in ``ckpt-7`` is not one: TensorFlow counts checkpoints unless a script numbers them.
     """
-    numbered = [(changed, int(found[1])) for changed, name in saves if (found := _SAVED_STEP.search(name))]
+    numbered = [(changed, int(match[1])) for changed, name in saves if (match := _SAVED_STEP.search(name))]
     changed, step = max(numbered, default=(0.0, None))
     # TensorFlow writes a file without a number last.
     return step if max(saves)[0] - changed < 1 else None

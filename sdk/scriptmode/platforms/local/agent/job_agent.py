@@ -126,7 +126,7 @@ class Agent:
             outcome = self._train()
             self._report_verification("Pipe", "FastFile")
             if outcome.secondary == "Completed":
-                read = {each.channel for each in self._links.progress()}
+                read = {channel.channel for channel in self._links.progress()}
                 for host, text in pipe_mode.unread_warnings(self._request, list(self._sandboxes.values()), read):
                     self._log_to_host(host, text)
         self._end_processes()
@@ -505,9 +505,9 @@ class Agent:
     def _report_verification(self, *modes: str) -> None:
         """Record the progress, and write to the log what the objects of each channel in one of ``modes`` were."""
         self._progress.record(now=True)
-        for each in self._links.progress():
-            if each.mode in modes and each.verified:
-                self._log_to_user(f"channel {each.channel!r}: {each.verified}")
+        for channel in self._links.progress():
+            if channel.mode in modes and channel.verified:
+                self._log_to_user(f"channel {channel.channel!r}: {channel.verified}")
 
     def _add_event(self, reason: str, message: str, host: str = "") -> None:
         """Record an event. The next status may be the current one, with which nothing would be written."""

@@ -41,10 +41,10 @@ class ProgressRecorder:
 
 def sum_by_channel(progress: Iterable[ChannelProgress]) -> list[ChannelProgress]:
     """Return the progress of each channel on all its hosts together."""
-    found: dict[str, ChannelProgress] = {}
-    for each in progress:
-        found[each.channel] = _add(found[each.channel], each) if each.channel in found else each
-    return list(found.values())
+    totals: dict[str, ChannelProgress] = {}
+    for part in progress:
+        totals[part.channel] = _add(totals[part.channel], part) if part.channel in totals else part
+    return list(totals.values())
 
 
 def _add(one: ChannelProgress, other: ChannelProgress) -> ChannelProgress:

@@ -72,10 +72,10 @@ class UsageSampler:
         roots = {host.name: identity.pid for host in self._hosts if (identity := self._find_process(host))}
         trees = process_tree.measure_trees(roots)
         gpus = self._gpus.usage({host: tree.pids for host, tree in trees.items()}) if self._gpus else {}
-        found, empty, seconds = {}, self._empty_seconds(), now - self._sampled
+        usage, empty, seconds = {}, self._empty_seconds(), now - self._sampled
         for host, tree in trees.items():
             gpu, before = gpus.get(host), self._last.get(host)
-            found[host] = HostActivity(
+            usage[host] = HostActivity(
                 cpu_percent=_percent(before.cpu_seconds if before else None, tree.cpu_seconds, seconds),
                 memory_bytes=tree.memory,
                 gpu_percent=gpu.percent if gpu else None,
@@ -84,7 +84,7 @@ class UsageSampler:
                 received_bytes=_received_bytes(roots[host], self._interfaces.get(host, LOOPBACK_INTERFACE)),
             )
         self._last, self._last_empty, self._sampled = trees, empty, now
-        return found
+        return usage
 
     def _find_process(self, host: Host) -> ProcessIdentity | None:
         if host.name not in self._processes:
@@ -99,9 +99,9 @@ class UsageSampler:
 
 def _input_wait_percent(before: Mapping[str, float], now: Mapping[str, float], seconds: float) -> float | None:
     """Return the share of the channel whose FIFO was empty for longest; None until one was open at two samples."""
-    found = [part for name, each in now.items() if (part := _percent(before.get(name), each, seconds)) is not None]
+    shares = [part for name, empty in now.items() if (part := _percent(before.get(name), empty, seconds)) is not None]
     # The two clocks are not read at the same moment.
-    return min(100.0, max(found)) if found else None
+    return min(100.0, max(shares)) if shares else None
 
 
 def _percent(before: float | None, now: float | None, seconds: float) -> float | None:
@@ -117,6 +117,6 @@ def _received_bytes(pid: int, interface: str) -> int | None:
     if interface != LOOPBACK_INTERFACE:
         with suppress(OSError):
             table = Path(f"/proc/{pid}/net/dev").read_text("ascii", "replace")
-            found = re.search(rf"^ *{re.escape(interface)}: *(\d+)", table, re.MULTILINE)
-            return int(found[1]) if found else None
+            match = re.search(rf"^ *{re.escape(interface)}: *(\d+)", table, re.MULTILINE)
+            return int(match[1]) if match else None
     return None

@@ -145,9 +145,9 @@ class ContainerFleet(Fleet, HostFleet):
         """Return which containers were disconnected from the job's network."""
         network = self._docker_name("network")
         gone = set(job_containers.disconnected_containers(self._folder.label, network))
-        found = [name for name in self.sandboxes if self._docker_name(name) in gone]
-        what = f"{', '.join(found)}: disconnected from the job's network, {network}"
-        return Problem(what, "run the job again") if found else None
+        hosts = [name for name in self.sandboxes if self._docker_name(name) in gone]
+        what = f"{', '.join(hosts)}: disconnected from the job's network, {network}"
+        return Problem(what, "run the job again") if hosts else None
 
     def remove_hosts(self) -> list[str]:
         """Remove the containers and the network, then change the owner of their files to the user."""

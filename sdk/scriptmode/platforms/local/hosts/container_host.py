@@ -100,10 +100,10 @@ class ContainerHost:
     def find_process(self) -> int:
         """Return the process ID of the container's first process; 0 while it does not run, or is not visible here."""
         with suppress(ContainerError), docker_client.docker_client(f"{self.name} cannot be inspected") as client:
-            found = client.api.inspect_container(self.container.name)
-            pid = int(found["State"]["Pid"])
+            details = client.api.inspect_container(self.container.name)
+            pid = int(details["State"]["Pid"])
             # In another process namespace than the daemon's, the number is that of another program.
-            return pid if found["Id"] in system.control_groups(pid) else 0
+            return pid if details["Id"] in system.control_groups(pid) else 0
         return 0
 
     def start(self) -> None:

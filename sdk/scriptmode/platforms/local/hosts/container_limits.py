@@ -83,15 +83,15 @@ def parse_limits(given: Mapping[str, object] | None, environ: Mapping[str, str])
         **{name: ("container_limits", value) for name, value in (given or {}).items()},
     }
     known = [field.name for field in fields(ContainerLimits)]
-    found: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     for name, (owner, value) in asked.items():
         validate_keys(owner, [name], known)
         try:
-            found[name] = _PARSERS[name](str(value))
+            limits[name] = _PARSERS[name](str(value))
         except ValueError as error:
             where = f"{owner}: {name}" if owner == LIMITS_VARIABLE else f"{owner}[{name!r}]"
             raise SpecError(f"{where} is {value!r}", argument="container_limits", advice=str(error)) from error
-    return ContainerLimits(**found)
+    return ContainerLimits(**limits)
 
 
 def _entries(text: str) -> list[tuple[str, str]]:
@@ -116,8 +116,8 @@ def _cpus(text: str) -> float:
 
 
 def _size(text: str, *, least: int = 1) -> int:
-    found = _SIZE.fullmatch(text)
-    size = int(found[1]) * _UNITS[found[2].lower()] if found else 0
+    match = _SIZE.fullmatch(text)
+    size = int(match[1]) * _UNITS[match[2].lower()] if match else 0
     if size == 0:
         raise ValueError("give a number of bytes, or a size such as '512m' or '8g'")
     if size < least:

@@ -83,7 +83,7 @@ def _advise(refusal: namespace.Refusal) -> str:
         return "start the container with: docker run --cap-add SYS_ADMIN --security-opt apparmor=unconfined"
     for name, value in _SETTINGS.items():
         with suppress(OSError):
-            found = Path("/proc/sys", *name.split(".")).read_text(encoding="ascii").strip()
-            if (found == "0") != (value == "0"):
+            current = Path("/proc/sys", *name.split(".")).read_text(encoding="ascii").strip()
+            if (current == "0") != (value == "0"):
                 return f"run as root: sysctl {name}={value}"
     return f"allow user namespaces on this machine or in its container (seccomp, AppArmor, SELinux), or {elsewhere}"

@@ -47,13 +47,13 @@ def find_interpreter(program: str | None) -> str:
     """Return the path of the hosts' interpreter, by default this one; raise `PlatformError` if it cannot run them."""
     if program is None:
         return sys.executable
-    found = shutil.which(Path(program).expanduser())
-    if found is None:
+    path = shutil.which(Path(program).expanduser())
+    if path is None:
         raise PlatformError(
             f"python is {program!r}, which is not a program that can be run", advice="correct python=..."
         )
     # Not resolved, because the interpreter of a virtual environment is a link to the one that created it.
-    python = str(Path(found).absolute())
+    python = str(Path(path).absolute())
     if python == sys.executable:
         return python
     result = _run_python(python, "import scriptmode_runtime")
@@ -91,9 +91,9 @@ def warn_of_others(
     if not others:
         return
     named = " and ".join(name for name, _ in others)
-    has = " and ".join(found for _, found in others)
+    has = " and ".join(actual for _, actual in others)
     is_older = version_numbers(algorithm.framework_version or "2") < (2,)
-    is_present = any(version_numbers(each) >= (2,) for each in tensorflow)
+    is_present = any(version_numbers(version) >= (2,) for version in tensorflow)
     note = _COMPATIBILITY if is_older and is_present else ""
     warn_caller(f"{named}, but {hosts}, which has {has}{note}. {advice}")
 
@@ -101,9 +101,9 @@ def warn_of_others(
 def _others(algorithm: Algorithm, tensorflow: Sequence[str], python: tuple[int, int]) -> Iterator[tuple[str, str]]:
     """Yield for each version that the hosts do not have its argument with the value, and what they have instead."""
     wanted, wanted_python = algorithm.framework_version, algorithm.py_version
-    if wanted is not None and not any(is_release_of(each, wanted) for each in tensorflow):
-        found = f"TensorFlow {' and '.join(tensorflow)}" if tensorflow else "no TensorFlow"
-        yield f"framework_version is {wanted!r}", found
+    if wanted is not None and not any(is_release_of(version, wanted) for version in tensorflow):
+        actual = f"TensorFlow {' and '.join(tensorflow)}" if tensorflow else "no TensorFlow"
+        yield f"framework_version is {wanted!r}", actual
     major, minor = python
     if wanted_python is not None and wanted_python not in (f"py{major}", f"py{major}{minor}"):
         yield f"py_version is {wanted_python!r}", f"Python {major}.{minor}"
@@ -114,11 +114,11 @@ def _find_versions(python: str) -> tuple[tuple[int, int], list[str]]:
     if python == sys.executable:
         from importlib import metadata
 
-        found = []
+        versions = []
         for name in _TENSORFLOW:
             with suppress(metadata.PackageNotFoundError):
-                found.append(metadata.version(name))
-        return sys.version_info[:2], found
+                versions.append(metadata.version(name))
+        return sys.version_info[:2], versions
     output = _run_python(python, _PRINT_VERSIONS, *_TENSORFLOW).output
     # A wrapper of the interpreter may print more.
     version = re.search(r"^scriptmode: python (\d+) (\d+)$", output, re.MULTILINE)

@@ -70,11 +70,11 @@ def disconnected_containers(job: str, network: str) -> list[str]:
     The hosts themselves cannot find out: each side only sees that it lost the other.
     """
     with suppress(ContainerError), docker_client.docker_client("containers of the job cannot be listed") as client:
-        found = client.api.containers(all=True, filters={"label": f"{LABEL}={job}"})
+        containers = client.api.containers(all=True, filters={"label": f"{LABEL}={job}"})
         return [
-            (each["Names"] or [""])[0].lstrip("/")
-            for each in found
-            if network not in each["NetworkSettings"]["Networks"]
+            (container["Names"] or [""])[0].lstrip("/")
+            for container in containers
+            if network not in container["NetworkSettings"]["Networks"]
         ]
     return []
 
@@ -91,8 +91,8 @@ def remove_job_containers(
     while True:
         try:
             with docker_client.docker_client(_NOT_REMOVED) as client:
-                found = _remove_found(client, job)
-            if not found:
+                count = _remove_found(client, job)
+            if not count:
                 then()
                 return
             advice = "stop the program that creates them: docker ps"
@@ -106,14 +106,14 @@ def remove_job_containers(
 
 def _remove_found(client: Any, job: str) -> int:
     mine = {"label": f"{LABEL}={job}"}
-    found = client.api.containers(all=True, filters=mine)
-    for each in found:
-        container_host.remove_container(client, each["Id"])
+    containers = client.api.containers(all=True, filters=mine)
+    for container in containers:
+        container_host.remove_container(client, container["Id"])
     networks = client.networks.list(filters=mine)
     for network in networks:
         with container_host.ignore_missing():
             network.remove()
-    return len(found) + len(networks)
+    return len(containers) + len(networks)
 
 
 @dataclass(frozen=True)
@@ -171,22 +171,22 @@ def restore_owner(written: Sequence[WrittenFolder], image: str, job: str) -> Non
     Root does so itself; another user needs a container for it, of the job's image.
     """
     # A job that has ended keeps none of its hosts.
-    written = [each for each in written if each.folder.exists()]
+    written = [folder for folder in written if folder.folder.exists()]
     try:
         if os.geteuid() == 0:
-            for each in written:
-                _change_owner(each)
+            for folder in written:
+                _change_owner(folder)
             return
-        found = {each: paths for each in written if (paths := _topmost_foreign_paths(each))}
+        foreign = {folder: paths for folder in written if (paths := _topmost_foreign_paths(folder))}
     except OSError as error:
         raise ContainerError(f"{_NOT_OWNED}: {error}") from error
     failures = []
-    for each, paths_below in found.items():
+    for folder, paths_below in foreign.items():
         paths = [str(Path(_SEEN, top)) for top in paths_below]
         parts = [paths[start : start + _PATHS_AT_ONCE] for start in range(0, len(paths), _PATHS_AT_ONCE)]
         for part in parts:
             try:
-                _chown(part, each, image, job)
+                _chown(part, folder, image, job)
             except ContainerError as error:  # noqa: PERF203 - the other files are given back nevertheless
                 failures.append(error)
     if failures:

@@ -69,7 +69,7 @@ class ProcessFleet(Fleet, HostFleet):
     def prepare(self) -> None:
         """Reserve the hosts' ports and write their configuration files."""
         ports = self._ports.reserve(list(self.sandboxes))
-        addresses = {name: loopback_address(min(each.values())) for name, each in ports.items()}
+        addresses = {name: loopback_address(min(block.values())) for name, block in ports.items()}
         write_hosts_file(self._hosts_file, addresses)
         content = single_machine_cluster(self.sandboxes, ports, secrets.token_hex(32))
         for sandbox in self.sandboxes.values():

@@ -54,11 +54,11 @@ class StagingProgress:
 
     def progress(self) -> list[ChannelProgress]:
         """Return the progress of every channel whose staging began."""
-        found = []
+        progress = []
         for index, (name, mode) in enumerate(self._channels):
             done, total = self._numbers[2 * index], self._numbers[2 * index + 1]
-            found.append(ChannelProgress(name, mode, done, total, verification=self.verification[index].counts()))
-        return [each for each in found if each.total]
+            progress.append(ChannelProgress(name, mode, done, total, verification=self.verification[index].counts()))
+        return [channel for channel in progress if channel.total]
 
 
 def stage_channels(
@@ -90,12 +90,12 @@ def stage_channels(
                 progress.repeat(number, copies[key][0])
             else:
                 copy = area.folder / str(len(copies))
-                found = _entries(source, stores, copy, hosts[0] if is_shard else None)
+                entries = _entries(source, stores, copy, hosts[0] if is_shard else None)
                 if area.links_files and file_uris.is_file(source.uri):
-                    copies[key] = number, copy, staging.link(found, copy)
+                    copies[key] = number, copy, staging.link(entries, copy)
                 else:
                     report = partial(progress.report, number)
-                    copies[key] = number, copy, staging.fetch(found, copy, report, stores=stores)
+                    copies[key] = number, copy, staging.fetch(entries, copy, report, stores=stores)
             _distribute(source, hosts, *copies[key][1:], is_shard=is_shard)
 
 

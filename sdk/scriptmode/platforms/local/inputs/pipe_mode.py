@@ -80,11 +80,11 @@ class PipeProducers:
 
     def empty_seconds(self) -> dict[str, dict[str, float]]:
         """Return by host and channel for how many seconds its open FIFOs were empty; of opened channels only."""
-        found: dict[str, dict[str, float]] = {}
+        seconds: dict[str, dict[str, float]] = {}
         for stream, counters in self._streams.items():
             if counters.opened:
-                found.setdefault(stream.host, {})[stream.source.name] = counters.empty_seconds
-        return found
+                seconds.setdefault(stream.host, {})[stream.source.name] = counters.empty_seconds
+        return seconds
 
     def _feed(self, stream: HostChannel, counters: pipes.PipeCounters) -> None:
         self._stores.on_verification = counters.verification.add

@@ -132,7 +132,7 @@ def require_server(job: JobRequest, data_dir: Path) -> None:
     """Raise `DataError` for a copy of a server's job that would use another S3 than the server's, under its URIs."""
     uris = (job.source_uri, job.output.path, job.output.checkpoint_uri)
     is_of_server = any(key.startswith(SERVER_TAGS) for key, _ in job.tags)
-    if is_of_server and (uri := next((each for each in uris if each and _is_s3(each)), "")):
+    if is_of_server and (uri := next((location for location in uris if location and _is_s3(location)), "")):
         with advise_server(data_dir):
             if "AWS_ENDPOINT_URL=" in _server_variables(data_dir) and not any(map(os.environ.get, _ENDPOINTS)):
                 raise DataError(f"{uri} is of a job of scriptmode serve, whose S3 is not that of this shell")

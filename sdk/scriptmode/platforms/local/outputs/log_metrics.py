@@ -22,8 +22,8 @@ def last_value(text: str, definitions: Iterable[tuple[str, str]]) -> Metric | No
         with suppress(DataError):
             finder = MetricFinder([Definition(name, regex)])
             for line in reversed(text.split("\n")):
-                if found := list(finder.find(line)):
-                    return Metric(*found[-1])
+                if pairs := list(finder.find(line)):
+                    return Metric(*pairs[-1])
     return None
 
 
@@ -35,13 +35,13 @@ def parse_metrics(events: Iterable[LogEvent], algorithm: Algorithm) -> list[Metr
     finder = MetricFinder([Definition(name, regex) for name, regex in algorithm.metric_definitions])
     if not finder.definitions:
         return []
-    values: dict[str, list[Metric]] = {each.name: [] for each in finder.definitions}
+    values: dict[str, list[Metric]] = {definition.name: [] for definition in finder.definitions}
     positions = LogPositions()
     for event in events:
         positions.read_heading(event.host, event.message)
-        if found := list(finder.find(event.message)):
+        if pairs := list(finder.find(event.message)):
             step, epoch = positions.find(event.host, event.message)
-            for name, value in found:
+            for name, value in pairs:
                 values.setdefault(name, []).append(Metric(name, value, None, event.host, step, epoch))
     warn_of_slow_regex(finder.definitions)
     return [metric for of_name in values.values() for metric in of_name]

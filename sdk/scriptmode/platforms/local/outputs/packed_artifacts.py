@@ -145,9 +145,9 @@ def collect_files(what: str, sandboxes: Sequence[Sandbox], root: str) -> Artifac
         def left_out(name: str, why: str, host: str = host) -> None:
             tree.notes.append(f"{what}: {host}'s {name!r} is left out: {why}")
 
-        found = {entry.path: entry.status for entry in _entries(sandbox, root, tree.notes.append, left_out)}
-        for name in sorted(found):
-            file = _followed(HostFile(sandbox, os.path.join(root, name), found[name]))  # noqa: PTH118
+        statuses = {entry.path: entry.status for entry in _entries(sandbox, root, tree.notes.append, left_out)}
+        for name in sorted(statuses):
+            file = _followed(HostFile(sandbox, os.path.join(root, name), statuses[name]))  # noqa: PTH118
             paths = (name, *map(str, PurePath(name).parents))
             taken = next((part for part in paths if part in tree.files and not tree.files[part].is_directory), name)
             if isinstance(file, Problem):

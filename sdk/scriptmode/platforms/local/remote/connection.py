@@ -43,10 +43,10 @@ def record_address(folder: JobFolder, host: str, address: str, hosts: Iterable[s
     addresses.mkdir(exist_ok=True)
     if not (addresses / host).exists():
         replace_file(addresses / host, address.encode())
-    found = {each: addresses / each for each in hosts}
-    if not all(each.exists() for each in found.values()):
+    paths = {name: addresses / name for name in hosts}
+    if not all(path.exists() for path in paths.values()):
         return {}
-    return {each: path.read_text(encoding="utf-8") for each, path in found.items()}
+    return {name: path.read_text(encoding="utf-8") for name, path in paths.items()}
 
 
 def open_listener(address: str, tasks: Tasks) -> socket.socket:
@@ -88,8 +88,8 @@ def start_relay(
 
     descriptor = os.dup(listener.fileno())
     process = ForkedProcess(tasks, run)
-    for each in (their_commands, their_events, descriptor):
-        os.close(each)
+    for passed in (their_commands, their_events, descriptor):
+        os.close(passed)
     tasks.keep_private(commands, events)
     return StartedAgent((host,), process, commands, events, waits=True)
 
@@ -125,9 +125,9 @@ def run_host(
     except LostError as error:
         sys.stderr.write(f"scriptmode: the job's agent is lost: {error}\n")
         # The host's agent writes to the one, and reads the other to its end.
-        for each in (source, target):
+        for descriptor in (source, target):
             with suppress(OSError):
-                os.close(each)
+                os.close(descriptor)
     try:
         return agent.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:

@@ -81,8 +81,8 @@ def wait_for(readable: Collection[int], writable: int = -1, *, seconds: float) -
     """Return the descriptors that can be read or written, or are closed; none after the given seconds."""
     # select(2) refuses descriptors above 1023.
     poller = select.poll()
-    for each in readable:
-        poller.register(each, select.POLLIN)
+    for descriptor in readable:
+        poller.register(descriptor, select.POLLIN)
     if writable >= 0:
         poller.register(writable, select.POLLOUT)
     return [descriptor for descriptor, _ in poller.poll(seconds * 1000)]

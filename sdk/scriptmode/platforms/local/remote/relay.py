@@ -84,7 +84,7 @@ class Relay:
         self._hooks = hooks
         os.set_blocking(self._outgoing, False)
         #: What the host may write in the job's directory: trees, the growing log, and the usage.
-        self._trees = [f"hosts/{host}/{each}" for each in _returned(job[1])]
+        self._trees = [f"hosts/{host}/{name}" for name in _returned(job[1])]
         self._log = str(folder.log(host).relative_to(folder.path))
         self._usage = str(folder.usage_file(host).relative_to(folder.path))
         roots = (*self._trees, self._log, self._usage)
@@ -187,7 +187,7 @@ class Relay:
         path, place = file_uris.file_path(uri), f"inputs/{channel.name}"
         if self._host in self._job.request.channel_hosts(channel):
             # The URI is the beginning of names, as in S3.
-            names = [each.name for each in path.parent.iterdir() if each.name.startswith(path.name)]
+            names = [entry.name for entry in path.parent.iterdir() if entry.name.startswith(path.name)]
             self._send_renamed(path.parent, [path.name] if uri.endswith("/") else names, place)
         there = f"{file_uris.SCHEME}{folder}/{place}/{path.name}" + ("/" if uri.endswith("/") else "")
         return replace(channel, source=changed(channel.source, s3_data=there))

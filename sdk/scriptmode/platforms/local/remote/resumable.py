@@ -167,8 +167,8 @@ class ResumableStream:
         except OSError:
             found.close()
             raise
-        for each in self._unproven[:-_MOST_UNPROVEN]:
-            each.socket.close()
+        for unproven in self._unproven[:-_MOST_UNPROVEN]:
+            unproven.socket.close()
         del self._unproven[:-_MOST_UNPROVEN]
 
     def _prove(self, found: socket.socket, *, is_first: bool) -> _Proof:
@@ -202,16 +202,16 @@ class ResumableStream:
         self._heard = self._spoken = time.monotonic()
 
     def _check_unproven(self) -> None:
-        for each in list(self._unproven):
+        for unproven in list(self._unproven):
             made = None
             try:
-                made = each.read()
+                made = unproven.read()
                 if made:
                     self._use(made)
             except OSError:
-                each.socket.close()
-            if made or each.socket.fileno() < 0:
-                self._unproven.remove(each)
+                unproven.socket.close()
+            if made or unproven.socket.fileno() < 0:
+                self._unproven.remove(unproven)
 
     def _drop(self) -> None:
         if self._socket:
@@ -231,8 +231,8 @@ class ResumableStream:
                 self._socket.shutdown(socket.SHUT_WR)
                 while self._socket.recv(_READ):
                     pass
-        for each in self._unproven:
-            each.socket.close()
+        for unproven in self._unproven:
+            unproven.socket.close()
         self._drop()
 
     def _acknowledge(self, position: int) -> None:
@@ -261,8 +261,8 @@ class ResumableStream:
 
     def _poller(self, listener: socket.socket | None) -> select.poll:
         poller = select.poll()
-        for found in (*([listener] if listener else []), *(each.socket for each in self._unproven)):
-            poller.register(found, select.POLLIN)
+        for readable in (*([listener] if listener else []), *(unproven.socket for unproven in self._unproven)):
+            poller.register(readable, select.POLLIN)
         if not self._has_ended and len(self._kept) < _MOST_KEPT:
             poller.register(self._source, select.POLLIN)
         if self._arrived:

@@ -40,16 +40,16 @@ class TreeSender:
 
     def send_tree(self, root: str, *, at_rest: bool = False) -> None:
         """Send what changed below the path ``root``, and what was removed; with ``at_rest`` no file just written."""
-        found = set()
+        paths = set()
         with suppress(FileNotFoundError, NotADirectoryError), beneath.Directory(self._folder / root) as directory:
             for entry in directory.walk(failed=lambda _path, _error: None):
                 path = f"{root}/{entry.path}"
-                found.add(path)
+                paths.add(path)
                 self._send_entry(path, entry, at_rest=at_rest)
         self._inodes = {
-            path: each for path, each in self._inodes.items() if path in found or not path.startswith(f"{root}/")
+            path: inode for path, inode in self._inodes.items() if path in paths or not path.startswith(f"{root}/")
         }
-        for path in [path for path in self._sent if path.startswith(f"{root}/") and path not in found]:
+        for path in [path for path in self._sent if path.startswith(f"{root}/") and path not in paths]:
             del self._sent[path]
             self._send("remove", path=path)
 

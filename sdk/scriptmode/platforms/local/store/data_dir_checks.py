@@ -75,15 +75,15 @@ def find_unhealthy_jobs(data_dir: Path) -> UnhealthyJobs:
     # A path that is not a directory has no jobs; another check reports it.
     with suppress(DataError):
         names = sorted(name for name, _ in store.versions())
-    found = UnhealthyJobs()
+    unhealthy = UnhealthyJobs()
     for name in names:
         # The job was removed in the meantime.
         with suppress(JobNotFoundError):
             try:
-                _look(store.folder(name), found)
+                _look(store.folder(name), unhealthy)
             except UnreadableJobError as error:
-                found.unreadable[name] = error
-    return found
+                unhealthy.unreadable[name] = error
+    return unhealthy
 
 
 def _look(folder: JobFolder, found: UnhealthyJobs) -> None:

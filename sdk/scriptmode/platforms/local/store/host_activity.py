@@ -29,7 +29,7 @@ _RECORDED = tuple(field.name for field in fields(HostActivity) if field.name.end
 
 def write_usage(path: Path, usage: Mapping[str, HostActivity]) -> None:
     """Record the resources of the hosts that run, and create the directory; raise ``OSError``."""
-    content = {host: {name: getattr(each, name) for name in _RECORDED} for host, each in usage.items()}
+    content = {host: {name: getattr(activity, name) for name in _RECORDED} for host, activity in usage.items()}
     with suppress(FileExistsError):
         path.parent.mkdir()
     replace_file(path, json.dumps(content).encode(), durable=False)
@@ -45,16 +45,16 @@ def read_activity(folder: JobFolder) -> dict[str, HostActivity]:
     if state.ended or state.secondary == "Interrupted":
         return {}
     hosts = folder.read_facts().host_names
-    usage = {name: each for host in hosts for name, each in _read_usage(folder.usage_file(host)).items()}
-    found = {}
+    usage = {name: recorded for host in hosts for name, recorded in _read_usage(folder.usage_file(host)).items()}
+    activities = {}
     for host in hosts:
         log = folder.log(host)
         activity = replace(usage.get(host, HostActivity()), line=unfinished_line(log))
         if host in usage:
             activity = replace(activity, silent_seconds=_seconds_since_change(log))
         if activity != HostActivity():
-            found[host] = activity
-    return found
+            activities[host] = activity
+    return activities
 
 
 def _read_usage(path: Path) -> dict[str, HostActivity]:
@@ -65,8 +65,7 @@ def _read_usage(path: Path) -> dict[str, HostActivity]:
         content = regular_files.read_json(path)
         shapes.validate_shape(content, _SHAPE, "")
         return {
-            host: HostActivity(**{name: _number(each.get(name)) for name in _RECORDED})
-            for host, each in content.items()
+            host: HostActivity(**{name: _number(row.get(name)) for name in _RECORDED}) for host, row in content.items()
         }
     except (OSError, ValueError, TypeError):
         return {}

@@ -62,8 +62,8 @@ class JobQueue:
             self._write(entry, created)
             entries = self._entries(remove=True)
             # The job itself is missing where it was deleted in this moment.
-            is_first = next((each.name for each in entries if not each.is_running), "") == job
-            running = [each.processes for each in entries if each.is_running]
+            is_first = next((queued.name for queued in entries if not queued.is_running), "") == job
+            running = [queued.processes for queued in entries if queued.is_running]
             if not is_first or not (
                 capacity.fits_beside(running, processes) if most == FITTING else len(running) < most
             ):
@@ -79,7 +79,7 @@ class JobQueue:
     def positions(self) -> dict[str, int]:
         """Return the position of each job that waits, from 1 on; nothing where the queue cannot be read."""
         with suppress(OSError), locked_directory(self._folder, shared=True):
-            waiting = [each.name for each in self._entries(remove=False) if not each.is_running]
+            waiting = [entry.name for entry in self._entries(remove=False) if not entry.is_running]
             return {name: number for number, name in enumerate(waiting, 1)}
         return {}
 
@@ -111,13 +111,13 @@ class JobQueue:
 
     def _entries(self, *, remove: bool) -> list[_Entry]:
         """Return the jobs that have an agent, in the order of their creation."""
-        found = []
+        entries = []
         for path in self._files():
             name = path.name.partition("-")[2]
             if self._store.exists(name) and self._store.folder(name).has_agent():
                 word, _, processes = path.read_text("ascii", "replace").partition(" ")
                 # Agents of an earlier version wrote the word alone, and a damaged file has anything.
-                found.append(_Entry(name, word == _RUNS, int(processes) if processes.isdecimal() else 1))
+                entries.append(_Entry(name, word == _RUNS, int(processes) if processes.isdecimal() else 1))
             elif remove:
                 path.unlink(missing_ok=True)
-        return found
+        return entries

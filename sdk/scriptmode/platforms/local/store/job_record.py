@@ -147,12 +147,12 @@ def summarize_job_record(content: Any, name: str) -> JobFacts:
     request = content["request"]
     resources, parameters = request["ResourceConfig"], request.get("HyperParameters", {})
     groups = resources.get("InstanceGroups") or [resources]
-    switches = (each for each in contract.DISTRIBUTION_SWITCHES if contract.enabled(parameters.get(each, "")))
+    switches = (switch for switch in contract.DISTRIBUTION_SWITCHES if contract.enabled(parameters.get(switch, "")))
     definitions = request.get("AlgorithmSpecification", {}).get("MetricDefinitions", ())
     return JobFacts(
         sum(group["InstanceCount"] for group in groups),
-        next((contract.STRATEGIES[each].replace("_", "-") for each in switches), ""),
-        tuple((each["Name"], each["Regex"]) for each in definitions),
+        next((contract.STRATEGIES[switch].replace("_", "-") for switch in switches), ""),
+        tuple((definition["Name"], definition["Regex"]) for definition in definitions),
         host_kind([group["InstanceType"] for group in groups]),
     )
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def describe(job: JobRequest, state: JobState) -> JobDescription:
     """Return a job's request and state as its description."""
-    transitions = [_transition(each) for each in state.transitions]
+    transitions = [_transition(transition) for transition in state.transitions]
     if state.note:
         latest = transitions[-1]
         transitions[-1] = latest._replace(message=f"{latest.message}; {readable(state.note)}")
@@ -71,7 +71,7 @@ def _render(description: JobDescription) -> dict[str, Any]:
         },
         CreationTime=description.created,
         LastModifiedTime=description.modified,
-        SecondaryStatusTransitions=[_render_transition(each) for each in description.transitions],
+        SecondaryStatusTransitions=[_render_transition(transition) for transition in description.transitions],
     )
     known = {
         "FailureReason": description.failure_reason or None,

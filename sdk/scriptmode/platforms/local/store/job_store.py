@@ -220,7 +220,7 @@ class JobFolder:
     def write_progress(self, progress: list[ChannelProgress]) -> bool:
         """Write the progress of the channels; return whether that was possible."""
         try:
-            content = regular_files.render_json([asdict(each) for each in progress])
+            content = regular_files.render_json([asdict(channel) for channel in progress])
             replace_file(self.path / "progress.json", content, durable=False)
         except OSError:
             return False
@@ -231,8 +231,8 @@ class JobFolder:
         try:
             content = regular_files.read_json(self.path / "progress.json")
             shapes.validate_shape(content, _PROGRESS, "")
-            found = tuple(ChannelProgress(**each) for each in content)
-            return found if all(_is_count(count) for each in found for count in (each.total, each.epoch)) else ()
+            rows = tuple(ChannelProgress(**fields) for fields in content)
+            return rows if all(_is_count(count) for row in rows for count in (row.total, row.epoch)) else ()
         except (OSError, ValueError, TypeError):
             return ()
 
@@ -243,7 +243,7 @@ class JobFolder:
         """
         moments = [state.modified, self.lock_file.stat().st_mtime]
         with suppress(OSError), os.scandir(self.path / "logs") as logs:
-            moments += [each.stat(follow_symlinks=False).st_mtime for each in logs]
+            moments += [log.stat(follow_symlinks=False).st_mtime for log in logs]
         return max(moments)
 
     def silent_since(self) -> float | None:
@@ -328,12 +328,12 @@ class JobFolder:
     def _read(self, file: str, parse: Callable[[Any, str], _Read]) -> _Read:
         path = self.path / file
         try:
-            found: _Read = regular_files.read_parsed(path, parse, self.name)
+            parsed: _Read = regular_files.read_parsed(path, parse, self.name)
         except OSError as error:
             raise self.missing(path, error) from error
         except (TypeError, ValueError) as error:
             raise self.unreadable(path, error) from error
-        return found
+        return parsed
 
     def missing(self, path: Path, error: OSError) -> JobNotFoundError | UnreadableJobError:
         """Return the error for a file that cannot be opened: a job whose folder is gone was deleted."""

@@ -33,8 +33,8 @@ def validate_shape(value: Any, shape: Any, where: str) -> None:
     """
     if isinstance(shape, list):
         _require(value, list, where)
-        for index, each in enumerate(value):
-            validate_shape(each, shape[0], f"{where}[{index}]")
+        for index, item in enumerate(value):
+            validate_shape(item, shape[0], f"{where}[{index}]")
     elif isinstance(shape, dict):
         _require(value, dict, where)
         for key in shape:
@@ -49,10 +49,10 @@ def validate_shape(value: Any, shape: Any, where: str) -> None:
 
 
 def _check_members(value: Mapping[str, Any], shape: Mapping[str, Any], where: str) -> None:
-    for key, each in value.items():
-        found = shape.get(key, shape.get(f"{key}!", shape.get("*")))
-        if found is not None:
-            validate_shape(each, found, f"{where}.{key}" if where else str(key))
+    for key, member in value.items():
+        expected = shape.get(key, shape.get(f"{key}!", shape.get("*")))
+        if expected is not None:
+            validate_shape(member, expected, f"{where}.{key}" if where else str(key))
 
 
 def _require(value: object, kind: type, where: str) -> None:

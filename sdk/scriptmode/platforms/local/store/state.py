@@ -147,9 +147,9 @@ class JobState:
 
     def seconds_in(self, secondary: str, now: float | None = None) -> float:
         """Return how long the job has been in a secondary status; a period that has not ended counts until ``now``."""
-        periods = (each for each in self.transitions if each.status == secondary)
-        ends = ((each, now if each.ended is None else each.ended) for each in periods)
-        return sum(max(0.0, end - each.started) for each, end in ends if end is not None)
+        periods = (period for period in self.transitions if period.status == secondary)
+        ends = ((period, now if period.ended is None else period.ended) for period in periods)
+        return sum(max(0.0, end - period.started) for period, end in ends if end is not None)
 
     @property
     def training_seconds(self) -> float | None:
@@ -157,8 +157,8 @@ class JobState:
         if self.training_started is None or self.training_ended is None:
             return None
         started, ended = self.training_started, self.training_ended
-        without = (each for each in self.transitions if each.started > started and each.status in _WITHOUT_HOSTS)
-        return ended - started - sum((each.ended or ended) - each.started for each in without)
+        without = (pause for pause in self.transitions if pause.started > started and pause.status in _WITHOUT_HOSTS)
+        return ended - started - sum((pause.ended or ended) - pause.started for pause in without)
 
     @property
     def summary(self) -> JobSummary:
@@ -171,12 +171,12 @@ class JobState:
             self.secondary,
             self.training_ended,
             note=self.note or self._describe_losses(),
-            queue_ended=next((each.ended for each in self.transitions if each.status == "Pending"), None),
+            queue_ended=next((period.ended for period in self.transitions if period.status == "Pending"), None),
             position=self.position,
         )
 
     def _describe_losses(self) -> str:
-        losses = [each for each in self.events if each.is_loss]
+        losses = [event for event in self.events if event.is_loss]
         if not losses:
             return ""
         rest = f" (and {len(losses) - 1} more: scriptmode describe {self.name})" if len(losses) > 1 else ""
@@ -212,9 +212,9 @@ class JobState:
     def with_event(self, event: JobEvent) -> JobState:
         """Return the state with an event, which counts with an earlier one of its reason, host and message."""
         event = replace(event, message=_shorten_to_bytes(event.message))
-        for index, each in enumerate(self.events):
-            if (each.reason, each.host, each.message) == (event.reason, event.host, event.message):
-                again = replace(each, count=each.count + event.count, time=event.time)
+        for index, earlier in enumerate(self.events):
+            if (earlier.reason, earlier.host, earlier.message) == (event.reason, event.host, event.message):
+                again = replace(earlier, count=earlier.count + event.count, time=event.time)
                 return replace(self, events=(*self.events[:index], again, *self.events[index + 1 :]))
         if len(self.events) < MOST_EVENTS:
             return replace(self, events=(*self.events, event))
@@ -261,14 +261,14 @@ def starting_state(name: str, arn: str, now: float, *, is_queued: bool = False, 
 def state_from_json(content: Any) -> JobState:
     """Parse the result of `JobState.to_json`; raise ``TypeError`` or ``ValueError`` for any other content."""
     fields = _checked(content)
-    found = fields.get("transitions")
-    if not isinstance(found, list) or not found:
+    recorded = fields.get("transitions")
+    if not isinstance(recorded, list) or not recorded:
         raise ValueError("it has no transitions")
-    transitions = tuple(Transition(**_checked(transition)) for transition in found)
+    transitions = tuple(Transition(**_checked(transition)) for transition in recorded)
     for transition in transitions:
         if transition.status not in STATUS_OF:
             raise ValueError(f"'status' is {transition.status!r}")
-    events = tuple(_event_from_json(each) for each in fields.get("events") or ())
+    events = tuple(_event_from_json(event) for event in fields.get("events") or ())
     failure = fields.get("failure")
     found_failure = None if failure is None else failure_from_json(failure)
     return JobState(**{**fields, "transitions": transitions, "failure": found_failure, "events": events})

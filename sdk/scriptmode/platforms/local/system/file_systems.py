@@ -40,10 +40,10 @@ def parse_file_systems(
             argument="file_systems",
             advice="give a dict of ids to directories: {'fs-0123': '/mnt/data'}",
         )
-    found = {name: _checked(f"{FILE_SYSTEMS_VARIABLE}: {name!r}", name, folder) for name, folder in _entries(text)}
+    folders = {name: _checked(f"{FILE_SYSTEMS_VARIABLE}: {name!r}", name, folder) for name, folder in _entries(text)}
     for name, folder in (given or {}).items():
-        found[name] = _checked(f"file_systems[{name!r}]", name, folder)
-    return found
+        folders[name] = _checked(f"file_systems[{name!r}]", name, folder)
+    return folders
 
 
 def find_folder(source: FileSystemInput, folders: Mapping[str, str]) -> Path:
@@ -59,19 +59,19 @@ def find_folder(source: FileSystemInput, folders: Mapping[str, str]) -> Path:
     if ".." in inside.split("/"):
         raise DataError(f"file system {name!r}: DirectoryPath {inside!r} contains '..'", advice="leave it out")
     root = Path(folders[name])
-    found = root / inside.strip("/")
+    folder = root / inside.strip("/")
     if not root.is_dir():
         raise DataError(
             f"file system {name!r}: its directory {str(root)!r} does not exist on this machine",
             advice="mount it, create it, or name another",
         )
-    if not found.is_dir():
+    if not folder.is_dir():
         raise DataError(
-            f"file system {name!r}: DirectoryPath {inside!r} is {str(found)!r} on this machine, "
+            f"file system {name!r}: DirectoryPath {inside!r} is {str(folder)!r} on this machine, "
             "which is not a directory",
             advice="create it or correct the path",
         )
-    return found
+    return folder
 
 
 def is_read_only(source: FileSystemInput) -> bool:

@@ -59,7 +59,7 @@ def describe_full_disk(path: Path, error: BaseException | None = None) -> str:
     """Return what is full, a quota by ``error``, inodes or space, and how much is free, perhaps for root alone."""
     if isinstance(error, OSError) and error.errno == errno.EDQUOT:
         return f"a quota for the disk of {str(path)!r} is used up"
-    existing = next((each for each in (path, *path.parents) if file_uris.exists(each)), path)
+    existing = next((parent for parent in (path, *path.parents) if file_uris.exists(parent)), path)
     free = ""
     with suppress(OSError):
         disk = os.statvfs(existing)

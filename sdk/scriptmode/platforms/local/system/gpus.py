@@ -73,7 +73,7 @@ class Gpus:
         with suppress(nvml.NVMLError):
             percent = float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
         with suppress(nvml.NVMLError):
-            memory = {each.pid: each.usedGpuMemory for each in nvml.nvmlDeviceGetComputeRunningProcesses(handle)}
+            memory = {user.pid: user.usedGpuMemory for user in nvml.nvmlDeviceGetComputeRunningProcesses(handle)}
         return _Device(percent, memory)
 
 

@@ -124,7 +124,7 @@ class Search:
     def suggest(self) -> dict[str, str]:
         """Return the hyperparameters of the next training job, by name, as the request has them."""
         if self._spec.strategy == "Grid":
-            combinations = itertools.product(*(each.distribution.choices for each in self._ranges.values()))
+            combinations = itertools.product(*(parameter.distribution.choices for parameter in self._ranges.values()))
             values = next(itertools.islice(combinations, len(self._trials), None))
             return self.restore(dict(zip(self._ranges, values)))
         self._study.sampler = self._create_sampler(len(self._trials))
@@ -132,14 +132,14 @@ class Search:
 
     def restore(self, tuned: Mapping[str, str]) -> dict[str, str]:
         """Add a training job whose hyperparameters are known, in the order of the numbers."""
-        self._study.enqueue_trial({name: each.decode(tuned[name]) for name, each in self._ranges.items()})
+        self._study.enqueue_trial({name: parameter.decode(tuned[name]) for name, parameter in self._ranges.items()})
         self._ask()
         return dict(tuned)
 
     def _ask(self) -> dict[str, str]:
-        trial = self._study.ask({name: each.distribution for name, each in self._ranges.items()})
+        trial = self._study.ask({name: parameter.distribution for name, parameter in self._ranges.items()})
         self._trials.append(trial)
-        return {name: each.encode(trial.params[name]) for name, each in self._ranges.items()}
+        return {name: parameter.encode(trial.params[name]) for name, parameter in self._ranges.items()}
 
     def report(self, number: int, values: Sequence[float]) -> bool:
         """Add values of the objective of a running training job; return whether to stop it early."""

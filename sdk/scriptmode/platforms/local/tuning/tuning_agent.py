@@ -76,14 +76,14 @@ class ObjectiveReader:
     def read(self, *, final: bool) -> list[float]:
         """Return the values since the last call; with ``final`` the log is complete."""
         for reader, finder in self._readers.items():
-            found: list[float] = []
+            values: list[float] = []
             with suppress(OSError):
                 for line, _ in reader.lines(final=final):
-                    found += (value for _, value in finder.find(line))
-            if found:
-                self.last = found[-1]
+                    values += (value for _, value in finder.find(line))
+            if values:
+                self.last = values[-1]
                 self._close_all_but(reader)
-                return found
+                return values
         return []
 
     def close(self) -> None:
@@ -91,7 +91,7 @@ class ObjectiveReader:
         self._close_all_but(None)
 
     def _close_all_but(self, kept: LogReader | None) -> None:
-        for reader in [each for each in self._readers if each is not kept]:
+        for reader in [other for other in self._readers if other is not kept]:
             del self._readers[reader]
             reader.close()
 
@@ -113,7 +113,7 @@ class TuningAgent:
         self._spec = tuning.parse_spec(self._request, script_mode=False)
         self._search = Search(folder.name, self._spec, seed)
         metrics = self._request[tuning.DEFINITION]["AlgorithmSpecification"]["MetricDefinitions"]
-        self._regex: str = next(each["Regex"] for each in metrics if each["Name"] == self._spec.objective)
+        self._regex: str = next(metric["Regex"] for metric in metrics if metric["Name"] == self._spec.objective)
         self._readers: dict[int, ObjectiveReader] = {}
         self._stopped_early: set[int] = set()
         self._saved = copy.deepcopy(self._state)
@@ -167,8 +167,8 @@ class TuningAgent:
                 self._fail(number, reason)
                 continue
             is_bad = self._report(number, final=description.has_ended)
-            found = {name: description.response.get(name) for name in _DESCRIBED}
-            job.update({name: _encode(value) for name, value in found.items() if value is not None})
+            described = {name: description.response.get(name) for name in _DESCRIBED}
+            job.update({name: _encode(value) for name, value in described.items() if value is not None})
             if description.has_ended:
                 self._finish(number)
             elif is_bad and number not in self._stopped_early:
@@ -209,8 +209,8 @@ class TuningAgent:
         if reader := self._readers.pop(number, None):
             reader.close()
         job = self._jobs[number]
-        found = job.get(tuning.FINAL_OBJECTIVE) if job["ObjectiveStatus"] == "Succeeded" else None
-        objective = found and found["Value"]
+        metric = job.get(tuning.FINAL_OBJECTIVE) if job["ObjectiveStatus"] == "Succeeded" else None
+        objective = metric and metric["Value"]
         self._search.finish(number, objective, is_complete=job["TrainingJobStatus"] != STOPPED)
 
     def _check_limits(self) -> None:
@@ -306,7 +306,7 @@ class TuningAgent:
         name = job["TrainingJobName"]
         request = tuning.training_request(self._request, name, job["TunedHyperParameters"])
         output, parameters = request["OutputDataConfig"]["S3OutputPath"], request["HyperParameters"]
-        shared, own = (derived_model_dir(output, each, with_mpi=False) for each in (self._folder.name, name))
+        shared, own = (derived_model_dir(output, owner, with_mpi=False) for owner in (self._folder.name, name))
         is_shared = parameters.get(contract.MODEL_DIR_PARAMETER) == contract.encode(shared)
         if is_shared and output == f"{file_uris.SCHEME}{self._store.jobs}":
             parameters[contract.MODEL_DIR_PARAMETER] = contract.encode(own)

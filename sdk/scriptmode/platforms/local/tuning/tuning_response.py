@@ -25,7 +25,7 @@ def render_describe_response(record: TuningRecord, state: Mapping[str, Any]) -> 
     jobs, objective = render_training_jobs(state), tuning.objective_of(record.request)
     # What an internal error ended may be tried again. (TrainingJobStatusCounters, API reference)
     is_retryable = [job.get("FailureReason", "").startswith("InternalServerError") for job in jobs]
-    statuses = Counter("RetryableError" if each else job["TrainingJobStatus"] for each, job in zip(is_retryable, jobs))
+    statuses = Counter("RetryableError" if flag else job["TrainingJobStatus"] for flag, job in zip(is_retryable, jobs))
     objectives = Counter(job["ObjectiveStatus"] for job in jobs)
     counted = {"NonRetryableError": statuses["Failed"], "InProgress": statuses["InProgress"] + statuses["Stopping"]}
     request, definition = ({**given} for given in (record.request, record.request[tuning.DEFINITION]))
@@ -47,12 +47,12 @@ def render_describe_response(record: TuningRecord, state: Mapping[str, Any]) -> 
     }
     sign = 1 if objective["Type"] == "Maximize" else -1
     # Of equal ones that which ended first.
-    found = sorted(
+    succeeded = sorted(
         (job for job in jobs if job["ObjectiveStatus"] == "Succeeded" and tuning.FINAL_OBJECTIVE in job),
         key=lambda job: job.get("TrainingEndTime", job["CreationTime"]),
     )
-    if found:
-        response["BestTrainingJob"] = max(found, key=lambda job: sign * job[tuning.FINAL_OBJECTIVE]["Value"])
+    if succeeded:
+        response["BestTrainingJob"] = max(succeeded, key=lambda job: sign * job[tuning.FINAL_OBJECTIVE]["Value"])
     return response
 
 

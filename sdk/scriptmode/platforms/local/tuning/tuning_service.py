@@ -62,12 +62,12 @@ class LocalTuning:
         Raises `MissingPackageError` without Optuna.
         """
         search.require_optuna()
-        found = service_model.problems(
+        problems = service_model.problems(
             request,
             lambda field, value: validation.is_extension(tuning.field_of_training_job(field), value),
             tuning.REQUEST_SHAPE,
         )
-        service_model.raise_problems("the request is not valid", found)
+        service_model.raise_problems("the request is not valid", problems)
         # Those that come later rely on those before.
         service_model.raise_problems("the tuning job cannot run", list(itertools.islice(_problems(request), 1)))
         at_once = request[_CONFIG]["ResourceLimits"]["MaxParallelTrainingJobs"]
@@ -141,8 +141,8 @@ class LocalTuning:
 
     def definition_tags(self, name: str) -> list[dict[str, str]]:
         """Return the tags of a tuning job's training jobs that it does not have, as `create` takes them."""
-        found: list[dict[str, str]] = self._store.find(name).read_record().request[tuning.DEFINITION].get("Tags", [])
-        return found
+        tags: list[dict[str, str]] = self._store.find(name).read_record().request[tuning.DEFINITION].get("Tags", [])
+        return tags
 
     def server_folder(self, name: str) -> Path:
         """Return a tuning job's directory for a server's files, or raise `JobNotFoundError`; it need not exist."""
@@ -150,12 +150,12 @@ class LocalTuning:
 
     def list(self) -> list[dict[str, Any]]:
         """Return HyperParameterTuningJobSummary objects, newest first; those that cannot be read are left out."""
-        found = []
+        summaries = []
         for name in self._store.names():
             with suppress(PlatformError):
                 folder = self._store.find(name)
-                found.append(tuning_response.render_summary(folder.read_record(), folder.read_state()))
-        return sorted(found, key=lambda each: each["CreationTime"], reverse=True)
+                summaries.append(tuning_response.render_summary(folder.read_record(), folder.read_state()))
+        return sorted(summaries, key=lambda summary: summary["CreationTime"], reverse=True)
 
     def _find(self, name: str) -> tuple[TuningFolder, dict[str, Any]]:
         """Return a tuning job and its state; its agent is started again if it was killed."""
@@ -210,16 +210,16 @@ def _problems(request: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(f"{_CONFIG} cannot be searched: {error}")
         return
     metrics = definition["AlgorithmSpecification"].get("MetricDefinitions", [])
-    if spec.objective not in [each["Name"] for each in metrics]:
+    if spec.objective not in [metric["Name"] for metric in metrics]:
         text = f"the objective {spec.objective!r} is not one of the MetricDefinitions of {tuning.DEFINITION}"
         yield Problem(f"{text}.AlgorithmSpecification", "add it", "metric_definitions")
     names = [
         *definition.get("StaticHyperParameters", {}),
-        *(each["Name"] for found in ranges.values() for each in found),
+        *(item["Name"] for group in ranges.values() for item in group),
     ]
     values = [
-        f"{each['Name']}={value}" for each in ranges.get("CategoricalParameterRanges", ()) for value in each["Values"]
+        f"{item['Name']}={value}" for item in ranges.get("CategoricalParameterRanges", ()) for value in item["Values"]
     ]
     hosts = ["hosts" for field in ("ResourceConfig", tuning.RESOURCES) if field in definition]
-    repeated = [name for found in (names, values, hosts) for name, count in Counter(found).items() if count > 1]
+    repeated = [name for group in (names, values, hosts) for name, count in Counter(group).items() if count > 1]
     yield from (Problem(f"the request has {name!r} more than once", "keep one") for name in repeated)
