@@ -51,11 +51,11 @@ def rehearse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., R
 
     def run(estimator: Estimator, inputs: object = None, faults: Any = None, *, step_metric: str) -> Rehearsal:
         __tracebackhide__ = True
-        found = estimator.rehearse(inputs, faults, step_metric=step_metric)
-        if not found.ok:
-            text = str(found)
+        rehearsal = estimator.rehearse(inputs, faults, step_metric=step_metric)
+        if not rehearsal.ok:
+            text = str(rehearsal)
             # The first line is in pytest's summary.
             pytest.fail(f"{text.rpartition(chr(10))[2]}\n{text}", pytrace=False)
-        return found
+        return rehearsal
 
     return run

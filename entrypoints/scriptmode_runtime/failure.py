@@ -134,10 +134,10 @@ def excerpt(output: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     message = last_error(text)
-    found = _cut(text, message, limit)
+    cut = _cut(text, message, limit)
     frame = _source_frame(text[: len(text) - len(message)]) if _is_after_frames(message) else ""
-    if not frame or frame in found or 2 * len(frame) + len(_CUT_FRAMES) > limit:
-        return found
+    if not frame or frame in cut or 2 * len(frame) + len(_CUT_FRAMES) > limit:
+        return cut
     # The library that raised the error has so many frames that the source's own would be cut.
     head = f"{_CUT_FRAMES}{frame}\n"
     return head + _cut(text, message, limit - len(head)).replace(_CUT_FRAMES, _FRAMES_CUT, 1)

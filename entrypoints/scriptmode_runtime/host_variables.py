@@ -33,12 +33,12 @@ def host_variables(here: TrainingEnvironment, environ: Mapping[str, str]) -> dic
 def _unproxied(here: TrainingEnvironment, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of hosts without a proxy: those that are set, and the cluster's as it spells them."""
     cluster = list(dict.fromkeys((*_names(here), *_LOOPBACK)))
-    found = {}
+    variables = {}
     for name in _UNPROXIED:
         given = environ.get(name) or environ.get("no_proxy") or environ.get("NO_PROXY") or ""
         is_complete = given == "*" and name != _GRPC
-        found[name] = given if is_complete else ",".join(filter(None, (given, *cluster)))
-    return found
+        variables[name] = given if is_complete else ",".join(filter(None, (given, *cluster)))
+    return variables
 
 
 def _names(here: TrainingEnvironment) -> Iterator[str]:
@@ -62,5 +62,5 @@ def _threads(here: TrainingEnvironment, environ: Mapping[str, str]) -> dict[str,
 
         ranks = processes_per_host(here)
     threads = max(1, machine.cpus // ranks)
-    found = {_OPENMP: threads, _INTRA: threads, _INTER: max(threads, _LEAST_INTER)}
-    return {name: str(count) for name, count in found.items() if name not in environ}
+    counts = {_OPENMP: threads, _INTRA: threads, _INTER: max(threads, _LEAST_INTER)}
+    return {name: str(count) for name, count in counts.items() if name not in environ}

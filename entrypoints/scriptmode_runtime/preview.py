@@ -111,13 +111,13 @@ def redaction_of(
     named: Iterable[Mapping[str, Any]],
 ) -> Redaction:
     """Return a function that hides the secrets of hosts, those among their variables, and those of ``named``."""
-    found: list[Mapping[str, Any]] = [dict(os.environ), *named]
+    sources: list[Mapping[str, Any]] = [dict(os.environ), *named]
     secrets = set()
     for here in environments:
-        found += [each for each in (here.hyperparameters, here.framework_parameters) if each not in found]
+        sources += [mapping for mapping in (here.hyperparameters, here.framework_parameters) if mapping not in sources]
         secrets |= {here.cluster.secret, here.settings.secret}
     for environ in variables:
         # Each host has its own root directory.
         own = {name: value for name, value in environ.items() if name != contract.BASE_DIR_VARIABLE}
-        found += [own] if own not in found else []
-    return Redaction(*found, values=secrets)
+        sources += [own] if own not in sources else []
+    return Redaction(*sources, values=secrets)

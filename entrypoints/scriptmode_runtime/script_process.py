@@ -52,6 +52,6 @@ def _script_processes(here: TrainingEnvironment) -> tuple[ScriptProcess, ...]:
     if here.strategy == contract.MPI:
         specs = [ProcessSpec("rank", command.argv, command.env, command.cwd)]
     else:
-        specs = [each for each in plan_for(here, command).trainers if each.argv == command.argv]
+        specs = [spec for spec in plan_for(here, command).trainers if spec.argv == command.argv]
     words = command.argv[1:] if command.argv[0] == command.python else None
     return tuple(ScriptProcess(spec, words) for spec in specs)

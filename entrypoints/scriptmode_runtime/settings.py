@@ -43,14 +43,14 @@ class Settings(NamedTuple):
 
 def read(environ: Mapping[str, str]) -> Settings:
     """Parse the settings; raises `SettingError` naming the variable, its value and the valid values."""
-    found: Any = {}
+    values: Any = {}
     for field, (name, parse) in _PARSERS.items():
         if text := environ.get(name, ""):
             try:
-                found[field] = parse(text)
+                values[field] = parse(text)
             except ValueError as error:
                 raise SettingError(name, text, str(error)) from error
-    return Settings(**found)
+    return Settings(**values)
 
 
 def _seconds(text: str) -> float:

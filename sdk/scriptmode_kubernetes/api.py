@@ -117,10 +117,10 @@ def find_access(context: str = "") -> Access:
 
 def _parse_kubeconfig(content: Mapping[str, Any], wanted: str, folder: Path) -> Access:
     def named(kind: str, name: str) -> Mapping[str, Any]:
-        found: dict[str, Mapping[str, Any]] = {each["name"]: each[kind] for each in content[f"{kind}s"]}
-        if name not in found:
-            raise ValueError(f"it has no {kind} {name!r}, only {', '.join(map(repr, found)) or 'none'}")
-        return found[name]
+        entries: dict[str, Mapping[str, Any]] = {entry["name"]: entry[kind] for entry in content[f"{kind}s"]}
+        if name not in entries:
+            raise ValueError(f"it has no {kind} {name!r}, only {', '.join(map(repr, entries)) or 'none'}")
+        return entries[name]
 
     if not wanted and not (content or {}).get("current-context"):
         raise ValueError("it has no current-context: kubectl config use-context NAME")
@@ -137,7 +137,7 @@ def _parse_kubeconfig(content: Mapping[str, Any], wanted: str, folder: Path) -> 
         token=user.get("token", ""),
         token_file=user.get("tokenFile", ""),
         command=(command["command"], *(command.get("args") or ())) if command else (),
-        command_environment=tuple((each["name"], each["value"]) for each in (command or {}).get("env") or ()),
+        command_environment=tuple((entry["name"], entry["value"]) for entry in (command or {}).get("env") or ()),
         is_verified=not cluster.get("insecure-skip-tls-verify", False),
     )
 
@@ -231,10 +231,10 @@ class Api:
     def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         response = self._request(method, path, body, _ANSWER_SECONDS)
         try:
-            found: dict[str, Any] = json.loads(response.data)
+            answer: dict[str, Any] = json.loads(response.data)
         except (urllib3.exceptions.HTTPError, ValueError) as error:
             raise ApiError(f"the API server answers {method} {path} with no JSON: {error}", UNREACHABLE) from error
-        return found
+        return answer
 
     def _request(self, method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> Any:
         headers = {"Accept": "application/json", "Content-Type": "application/json", "User-Agent": "scriptmode"}

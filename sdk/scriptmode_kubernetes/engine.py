@@ -63,13 +63,13 @@ def host_variables(job: Job, inherited: Mapping[str, str]) -> dict[str, str]:
 
 def with_address(variables: Mapping[str, str], address: str) -> dict[str, str]:
     """Return variables in which servers of this machine have the address that pods reach."""
-    found = dict(variables)
-    for name in (each for each in CREDENTIALS if each in found):
-        parts = urlsplit(found[name])
+    changed = dict(variables)
+    for name in (variable for variable in CREDENTIALS if variable in changed):
+        parts = urlsplit(changed[name])
         if parts.hostname in _OF_THIS_MACHINE:
             host = f"[{address}]" if ":" in address else address
-            found[name] = parts._replace(netloc=f"{host}:{parts.port}").geturl()
-    return found
+            changed[name] = parts._replace(netloc=f"{host}:{parts.port}").geturl()
+    return changed
 
 
 def names_of(folder: JobFolder) -> pods.Names:
@@ -97,34 +97,34 @@ class KubernetesAgent(LocalAgent):
 def record_end(api: Api, folder: JobFolder, job: Job) -> bool:
     """Record why the cluster ended a pod of a job, before the pods are deleted; return whether it did, or raise."""
     try:
-        found = _find_termination(api, folder, job)
+        termination = _find_termination(api, folder, job)
     except ApiError as error:
         if error.may_pass:
             raise
-        found = None
-    record_termination(folder, found)
-    return found is not None
+        termination = None
+    record_termination(folder, termination)
+    return termination is not None
 
 
 def _find_termination(api: Api, folder: JobFolder, job: Job) -> Termination | None:
-    found = find_pods(api, folder, job)
-    return status.find_termination(found, find_events(api, found))
+    by_host = find_pods(api, folder, job)
+    return status.find_termination(by_host, find_events(api, by_host))
 
 
 def find_pods(api: Api, folder: JobFolder, job: Job) -> dict[str, dict[str, Any] | None]:
     """Return the pods of a job by their hosts; raise `ApiError`."""
     listed = api.list("pods", labelSelector=names_of(folder).selector)["items"]
-    by_host = {each["metadata"]["labels"][pods.HOST_LABEL]: each for each in listed}
+    by_host = {pod["metadata"]["labels"][pods.HOST_LABEL]: pod for pod in listed}
     return {host: by_host.get(host) for host in job.request.resources.hosts}
 
 
 def find_events(api: Api, found: Mapping[str, Mapping[str, Any] | None]) -> dict[str, str]:
     """Return what the cluster's events say of the end of pods that have one, by their hosts."""
     events = {}
-    for host, each in found.items():
-        if each and (each["metadata"].get("deletionTimestamp") or each.get("status", {}).get("phase") == "Failed"):
+    for host, pod in found.items():
+        if pod and (pod["metadata"].get("deletionTimestamp") or pod.get("status", {}).get("phase") == "Failed"):
             with suppress(ApiError):
-                selector = f"involvedObject.uid={each['metadata']['uid']}"
+                selector = f"involvedObject.uid={pod['metadata']['uid']}"
                 events[host] = status.describe_events(api.list("events", fieldSelector=selector)["items"])
     return events
 
@@ -147,10 +147,10 @@ class KubernetesEngine(KubernetesAgent, Engine):
 
     def problems(self, job: JobRequest) -> Iterator[Problem]:
         """Yield a wrong instance type, a missing image, a file system and a missing network."""
-        for each in job.resources.types:
-            if pods.gpu_count(each) is None:
+        for instance_type in job.resources.types:
+            if pods.gpu_count(instance_type) is None:
                 advice = f"use '{pods.INSTANCE_TYPE}' or '{pods.INSTANCE_TYPE}:gpu=N', with N GPUs for each host"
-                yield Problem(f"InstanceType is {each!r}", advice, "instance_type")
+                yield Problem(f"InstanceType is {instance_type!r}", advice, "instance_type")
         if job.algorithm.image_uri is None:
             missing = "AlgorithmSpecification.TrainingImage is missing"
             yield Problem(missing, "give the image of the hosts, which are pods", "image_uri")
@@ -169,8 +169,8 @@ class KubernetesEngine(KubernetesAgent, Engine):
         """Return the settings of `Kubernetes` and of the variable; those of another job where none are given."""
         if given.recorded and not given.options:
             return settings_from_json(given.recorded).to_json()
-        found = parse_settings(given.options, os.environ)
-        return replace(found, namespace=found.namespace or find_access(found.context).namespace).to_json()
+        parsed = parse_settings(given.options, os.environ)
+        return replace(parsed, namespace=parsed.namespace or find_access(parsed.context).namespace).to_json()
 
     def plan_script(self, job: Job, store: JobStore) -> str:
         """Return the manifests of the objects that a job creates, as YAML, without the values of variables."""

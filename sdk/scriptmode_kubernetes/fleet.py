@@ -142,19 +142,19 @@ class KubernetesFleet(Fleet):
     def _list_pods(self, api: Api) -> tuple[dict[str, Any], str]:
         """Write the pods' statuses; return them, and their version."""
         listed = api.list("pods", labelSelector=names_of(self._folder).selector)
-        found = {each["metadata"]["labels"][pods.HOST_LABEL]: each for each in listed["items"]}
-        self._write_pods(found)
-        return found, listed["metadata"]["resourceVersion"]
+        by_host = {pod["metadata"]["labels"][pods.HOST_LABEL]: pod for pod in listed["items"]}
+        self._write_pods(by_host)
+        return by_host, listed["metadata"]["resourceVersion"]
 
     def _watch_once(self, api: Api) -> None:
-        found, version = self._list_pods(api)
+        by_host, version = self._list_pods(api)
         selector = names_of(self._folder).selector
         for change in api.watch("pods", labelSelector=selector, resourceVersion=version):
             if change["type"] == "ERROR":
                 return
             host = change["object"]["metadata"]["labels"][pods.HOST_LABEL]
-            found[host] = None if change["type"] == "DELETED" else change["object"]
-            self._write_pods(found)
+            by_host[host] = None if change["type"] == "DELETED" else change["object"]
+            self._write_pods(by_host)
 
     def _write_pods(self, found: Mapping[str, Any]) -> None:
         with suppress(OSError):
@@ -179,7 +179,7 @@ class KubernetesFleet(Fleet):
         addresses = record_address(self._folder, host, address, self.sandboxes)
         if not addresses:
             return False
-        hosts = {name: {"address": found} for name, found in addresses.items()}
+        hosts = {name: {"address": ip} for name, ip in addresses.items()}
         content = {"hosts": hosts, "single_machine": False, "isolate_requirements": True, "secret": self._secret}
         sandbox = self.sandboxes[host]
         sandbox.prepare(with_copied_source(self._job.request, sandbox), content)
@@ -194,8 +194,8 @@ class KubernetesFleet(Fleet):
         with suppress(PlatformError):
             api = open_api(self._settings)
             while True:
-                found = find_pods(api, self._folder, self._job)
-                if termination := status.find_termination(found, find_events(api, found)):
+                by_host = find_pods(api, self._folder, self._job)
+                if termination := status.find_termination(by_host, find_events(api, by_host)):
                     return Problem(termination.text)
                 if time.monotonic() > deadline:
                     return None
@@ -237,8 +237,8 @@ class _PodHooks(RemoteHooks):
 
     def waits_for(self) -> str:
         """Return what the pod waits for; raise `PlatformError` for one that never runs."""
-        found = self._fleet.read_pods().get(self._host)
-        return status.describe_wait(self._host, found) if found else f"the pod of {self._host}"
+        pod = self._fleet.read_pods().get(self._host)
+        return status.describe_wait(self._host, pod) if pod else f"the pod of {self._host}"
 
     def prepare(self, address: str) -> bool:
         """Write the sandbox once every pod has an address."""
@@ -246,8 +246,8 @@ class _PodHooks(RemoteHooks):
 
     def describe_loss(self) -> str:
         """Return how the cluster ended the pod; "" where it did not, or nothing is known."""
-        found = self._fleet.read_pods()
-        return status.describe_loss(self._host, found[self._host]) if found else ""
+        by_host = self._fleet.read_pods()
+        return status.describe_loss(self._host, by_host[self._host]) if by_host else ""
 
     def explain_end(self, code: int) -> str:
         """Return that the container ran out of memory; the kubelet tells its end after some moments."""

@@ -58,7 +58,7 @@ class Kubernetes(LocalPlatform):
 
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
         """Fill in what `LocalPlatform.complete` does; raise `SpecError` for hosts of another kind."""
-        wrong = [each for each in spec.resources.types if each.partition(":")[0] != INSTANCE_TYPE]
+        wrong = [name for name in spec.resources.types if name.partition(":")[0] != INSTANCE_TYPE]
         if wrong:
             advice = f"use {INSTANCE_TYPE!r} or '{INSTANCE_TYPE}:gpu=N', or leave platform out"
             raise invalid("instance_type", f"{wrong[0]!r} is no pod of a Kubernetes cluster", advice)

@@ -47,8 +47,8 @@ INSTANCE_TYPE = "kubernetes"
 
 def gpu_count(instance_type: str) -> int | None:
     """Return the GPUs of each host for ``kubernetes`` or ``kubernetes:gpu=N``; None for another instance type."""
-    found = re.fullmatch(f"{INSTANCE_TYPE}(?::gpu=([0-9]+))?", instance_type)
-    return int(found[1] or 0) if found else None
+    match = re.fullmatch(f"{INSTANCE_TYPE}(?::gpu=([0-9]+))?", instance_type)
+    return int(match[1] or 0) if match else None
 
 
 class Names(NamedTuple):
@@ -74,11 +74,11 @@ def names_of(folder: str, job: str) -> Names:
 
 def _metadata(name: str, label: str, owner: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the metadata of an object; ``owner`` is the Secret as the API returned it."""
-    found: dict[str, Any] = {"name": name, "labels": {LABEL: label, "app.kubernetes.io/managed-by": "scriptmode"}}
+    about: dict[str, Any] = {"name": name, "labels": {LABEL: label, "app.kubernetes.io/managed-by": "scriptmode"}}
     if owner:
         reference = {"apiVersion": "v1", "kind": "Secret", "name": owner["metadata"]["name"]}
-        found["ownerReferences"] = [{**reference, "uid": owner["metadata"]["uid"]}]
-    return found
+        about["ownerReferences"] = [{**reference, "uid": owner["metadata"]["uid"]}]
+    return about
 
 
 def secret(names: Names, connection: str, variables: Mapping[str, str]) -> dict[str, Any]:
@@ -115,14 +115,14 @@ def pod(
     algorithm = job.request.algorithm
     command = (*algorithm.container_entry_point, *algorithm.container_arguments) or ("train",)
     base = f"jobs/{job.request.name}/hosts/{host}"
-    own = next(each.instance_type for each in job.request.resources.host_groups if host in each.hosts)
+    own = next(group.instance_type for group in job.request.resources.host_groups if host in group.hosts)
     gpus = gpu_count(own)
     train = {
         "name": TRAIN,
         "image": algorithm.image_uri,
         # Kubernetes would replace $(NAME), and $$ by $.
-        "command": [each.replace("$", "$$") for each in ("/bin/sh", "-c", _WAIT, CONTROL, *command)],
-        "env": [_from_secret(each, name) for each in variables],
+        "command": [word.replace("$", "$$") for word in ("/bin/sh", "-c", _WAIT, CONTROL, *command)],
+        "env": [_from_secret(variable, name) for variable in variables],
         "resources": merge(settings.resources, {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}),
         "volumeMounts": [
             {"name": "scriptmode", "mountPath": contract.DEFAULT_BASE_DIR, "subPath": base},
@@ -174,13 +174,13 @@ def merge(value: Any, patch: Any) -> Any:
     """Return a value changed by a JSON merge patch (RFC 7396), where a list of named members changes those members."""
     if isinstance(patch, dict):
         base = value if isinstance(value, dict) else {}
-        merged = {**base, **{key: merge(base.get(key), each) for key, each in patch.items()}}
-        return {key: each for key, each in merged.items() if each is not None}
-    if isinstance(patch, list) and isinstance(value, list) and all("name" in each for each in (*patch, *value)):
+        merged = {**base, **{key: merge(base.get(key), change) for key, change in patch.items()}}
+        return {key: member for key, member in merged.items() if member is not None}
+    if isinstance(patch, list) and isinstance(value, list) and all("name" in member for member in (*patch, *value)):
         # A volume may be mounted twice.
-        changes, names = {each["name"]: each for each in patch}, {each["name"] for each in value}
-        added = [merge(None, each) for each in patch if each["name"] not in names]
-        return [*(merge(each, changes.get(each["name"], {})) for each in value), *added]
+        changes, names = {member["name"]: member for member in patch}, {member["name"] for member in value}
+        added = [merge(None, member) for member in patch if member["name"] not in names]
+        return [*(merge(member, changes.get(member["name"], {})) for member in value), *added]
     return patch
 
 

@@ -50,8 +50,8 @@ class KubernetesSettings:
         return {**asdict(self), "tolerations": list(self.tolerations)}
 
 
-_TYPES: dict[str, Any] = {each.name: {"str": str, "tuple": (list, tuple)}.get(str(each.type).partition("[")[0], dict)
-          for each in fields(KubernetesSettings)}  # fmt: skip
+_TYPES: dict[str, Any] = {entry.name: {"str": str, "tuple": (list, tuple)}.get(str(entry.type).partition("[")[0], dict)
+          for entry in fields(KubernetesSettings)}  # fmt: skip
 
 
 def parse_settings(given: Mapping[str, object], environ: Mapping[str, str]) -> KubernetesSettings:

@@ -75,8 +75,8 @@ def describe_wait(host: str, found: Pod) -> str:
                 f"{what} ended with exit code {ended.get('exitCode')} before training: {ended.get('message', '')}",
                 advice=_NEVER.get(ended.get("reason"), logs),
             )
-    states = [each.get("state", {}) for each in status.get("containerStatuses", ())]
-    is_up = states and all("running" in each for each in states)
+    states = [entry.get("state", {}) for entry in status.get("containerStatuses", ())]
+    is_up = states and all("running" in current for current in states)
     return f"a connection from the pod of {host}" if is_up else f"the containers of {host}"
 
 
@@ -109,7 +109,7 @@ def describe_out_of_memory(found: Pod | None) -> str | None:
         if container["name"] == TRAIN and ended:
             if ended.get("reason") != "OOMKilled":
                 return ""
-            own = next(each for each in found["spec"]["containers"] if each["name"] == TRAIN)
+            own = next(spec for spec in found["spec"]["containers"] if spec["name"] == TRAIN)
             limit = own.get("resources", {}).get("limits", {}).get("memory")
             what = f"its memory, {limit}" if limit else "the memory of its node"
             return f"it ran out of {what}; give it more: Kubernetes(resources={{'limits': {{'memory': ...}}}})"
@@ -121,8 +121,8 @@ def find_termination(pods: Mapping[str, Pod | None], events: Mapping[str, str] |
 
     ``events`` has what the cluster's events say of a pod, by its host.
     """
-    for host, each in pods.items():
-        reason, text = _find_reason(each)
+    for host, pod in pods.items():
+        reason, text = _find_reason(pod)
         if reason:
             said = (events or {}).get(host, "")
             return Termination(reason, f"the pod of {host} {text}" + (f": {said}" if said and said not in text else ""))
@@ -150,5 +150,5 @@ def _find_reason(found: Pod | None) -> tuple[StopReason | None, str]:
 def describe_events(events: Sequence[Mapping[str, Any]]) -> str:
     """Return the last of a pod's events that says why it was ended; "" without one."""
     told = ("Preempted", "Evicted", "TaintManagerEviction", "NodeNotReady")
-    found = [each for each in events if each.get("reason") in told]
-    return f"{found[-1]['reason']}, {found[-1].get('message', '')}" if found else ""
+    ends = [event for event in events if event.get("reason") in told]
+    return f"{ends[-1]['reason']}, {ends[-1].get('message', '')}" if ends else ""

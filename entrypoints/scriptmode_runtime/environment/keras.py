@@ -70,5 +70,5 @@ def _folders(here: TrainingEnvironment) -> Iterator[str]:
 
 
 def _release(version: str) -> tuple[int, ...]:
-    found = re.match(r"(\d+)\.(\d+)", version)
-    return (int(found[1]), int(found[2])) if found else ()
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return (int(match[1]), int(match[2])) if match else ()

@@ -215,8 +215,8 @@ class _Unpacking:
 
     def _moves(self, below: str = "") -> Iterator[str]:
         """Yield the paths to move, without those in another one; raise where a directory and a file have one path."""
-        for each in os.listdir(self._path(below)):
-            name = os.path.join(below, each)
+        for entry in os.listdir(self._path(below)):
+            name = os.path.join(below, entry)
             existing = os.path.join(self._folder, name)
             is_folder = _is_folder(self._path(name))
             if os.path.lexists(existing) and is_folder != _is_folder(existing):
@@ -266,8 +266,8 @@ class _Unpacking:
 
     def _link(self, path: str) -> str | None:
         """Return the target of the link that will have this path in the directory; None for anything else."""
-        for each in (self._top, self._folder):
-            there = os.path.join(each, path)
+        for folder in (self._top, self._folder):
+            there = os.path.join(folder, path)
             try:
                 return os.readlink(there) if stat.S_ISLNK(os.lstat(there).st_mode) else None
             except FileNotFoundError:

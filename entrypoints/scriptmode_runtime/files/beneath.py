@@ -282,14 +282,14 @@ class _Position:
 
     def entries(self) -> list[tuple[str, os.stat_result]]:
         """Return the names in this directory in reverse order, with the status of each."""
-        found = []
+        entries = []
         with contextlib.ExitStack() as opened:
             directory = os.open(".", _LIST, dir_fd=self.here)
             opened.callback(os.close, directory)
             for entry in opened.enter_context(os.scandir(directory)):
                 with contextlib.suppress(FileNotFoundError):
-                    found.append((entry.name, entry.stat(follow_symlinks=False)))
-        return sorted(found, key=lambda each: each[0], reverse=True)
+                    entries.append((entry.name, entry.stat(follow_symlinks=False)))
+        return sorted(entries, key=lambda pair: pair[0], reverse=True)
 
 
 def remove_tree(path: str | os.PathLike[str], *, failed: Failed | None = None) -> None:
@@ -332,15 +332,15 @@ def _check_depth(depth: int, parts: Sequence[str]) -> None:
 def _opened_file(at: At) -> int:
     _require_regular(os.stat(at.name, dir_fd=at.dir_fd, follow_symlinks=False), at.name)
     # With O_PATH nothing is opened that replaced the file since.
-    found = os.open(at.name, _PATH | _SAFE if _PATH else os.O_RDONLY | _FILE, dir_fd=at.dir_fd)
+    first = os.open(at.name, _PATH | _SAFE if _PATH else os.O_RDONLY | _FILE, dir_fd=at.dir_fd)
     try:
-        _require_regular(os.fstat(found), at.name)
+        _require_regular(os.fstat(first), at.name)
         # A descriptor of its own either way: the first one is closed.
         return (
-            os.open(f"/proc/self/fd/{found}", os.O_RDONLY | (_FILE & ~_SAFE | os.O_CLOEXEC)) if _PATH else os.dup(found)
+            os.open(f"/proc/self/fd/{first}", os.O_RDONLY | (_FILE & ~_SAFE | os.O_CLOEXEC)) if _PATH else os.dup(first)
         )
     finally:
-        os.close(found)
+        os.close(first)
 
 
 def _require_regular(status: os.stat_result, name: str) -> None:
@@ -418,9 +418,9 @@ def _remove(at: At, failed: Failed) -> None:
 
 
 def _close(*directories: int) -> None:
-    for each in directories:
-        if each >= 0:
-            os.close(each)
+    for directory in directories:
+        if directory >= 0:
+            os.close(directory)
 
 
 def _identity(directory: int) -> tuple[int, int]:

@@ -53,7 +53,7 @@ def remove_orphans(directories: Iterable[str]) -> None:
     """Remove the scratch directories that killed launchers of this user left in ``directories``."""
     for parent in filter(os.path.isabs, dict.fromkeys(directories)):
         with contextlib.suppress(OSError), os.scandir(parent) as entries:
-            for entry in filter(lambda each: _NAME.fullmatch(each.name), entries):
+            for entry in filter(lambda candidate: _NAME.fullmatch(candidate.name), entries):
                 # Another launcher may remove it at the same time.
                 with contextlib.suppress(OSError):
                     if _is_own(entry) and _is_orphan(entry.path):

@@ -37,11 +37,11 @@ def find_mpirun(python: str, search_path: str) -> Mpirun | None:
 def find_ssh(search_path: str) -> Ssh | None:
     """Find OpenSSH on ``search_path`` (in the form of ``PATH``) and in ``sbin`` directories; all programs or None."""
     folders = [folder for folder in search_path.split(os.pathsep) if os.path.isabs(folder)]
-    found = []
+    programs = []
     for name in ("ssh", "sshd", "ssh-keygen"):
         paths = (os.path.join(folder, name) for folder in (*folders, *_SYSTEM_FOLDERS))
-        found.append(next((path for path in paths if os.access(path, os.X_OK)), ""))
-    return Ssh(*found) if all(found) else None
+        programs.append(next((path for path in paths if os.access(path, os.X_OK)), ""))
+    return Ssh(*programs) if all(programs) else None
 
 
 def _major(path: str) -> int:

@@ -66,4 +66,4 @@ def _statements(command: str) -> Iterator[list[str]]:
 
 
 def _expanded(text: str, environ: Mapping[str, str]) -> str:
-    return _VARIABLE.sub(lambda found: environ.get(found[1] or found[2], ""), text)
+    return _VARIABLE.sub(lambda match: environ.get(match[1] or match[2], ""), text)

@@ -88,7 +88,7 @@ class Lead(Peers):
     def tick(self) -> None:
         """Send heartbeats; report hosts that are missing or silent; close connections not authenticated in time."""
         now = self._clock()
-        for connection in [each for each, until in self._unauthenticated.items() if now >= until]:
+        for connection in [peer for peer, until in self._unauthenticated.items() if now >= until]:
             self._close_unauthenticated(connection)
         if self._heartbeat_due():
             for connection in list(self._members.values()):

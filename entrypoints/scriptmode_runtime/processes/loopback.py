@@ -64,7 +64,7 @@ class LoopbackOnly:
             for gone in self._listeners.keys() - current:
                 self._end(self._listeners.pop(gone))
             # A new address is not ready at once (IPv6 checks for duplicates for a second or two).
-            for missing in sorted(each for each in current if not self._listeners.get(each)):
+            for missing in sorted(endpoint for endpoint in current if not self._listeners.get(endpoint)):
                 self._listeners[missing] = self._listen(*missing)
 
     @property

@@ -154,13 +154,13 @@ class TreeUsage(NamedTuple):
 def measure_trees(roots: Mapping[str, int]) -> dict[str, TreeUsage]:
     """Return the resources of each tree, by the name of its first process; trees that have ended are left out."""
     processes = {pid: process for pid, process in system.processes().items() if process.running}
-    found = {}
+    usages = {}
     for name, root in roots.items():
         if root in processes:
             pids = _reachable(processes, [root])
             ticks, pages = (sum(getattr(processes[pid], field) for pid in pids) for field in ("cpu", "memory"))
-            found[name] = TreeUsage(tuple(pids), ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE"))
-    return found
+            usages[name] = TreeUsage(tuple(pids), ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE"))
+    return usages
 
 
 def find_by_variable(prefix: str) -> list[int]:
@@ -224,13 +224,13 @@ def _reachable(processes: Mapping[int, Process], roots: Iterable[int]) -> list[i
     below: dict[int, list[int]] = {}
     for pid, process in processes.items():
         below.setdefault(process.parent, []).append(pid)
-    found = list(roots)
-    known = set(found)
-    for pid in found:  # grows while it is walked
+    pids = list(roots)
+    known = set(pids)
+    for pid in pids:  # grows while it is walked
         new = [child for child in below.get(pid, ()) if child not in known]
-        found += new
+        pids += new
         known.update(new)
-    return found
+    return pids
 
 
 def _is_group_running(group: int) -> bool:

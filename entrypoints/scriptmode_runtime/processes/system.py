@@ -104,7 +104,7 @@ def process(pid: int) -> Process | None:
 def processes() -> dict[int, Process]:
     """Return all processes by their ids, also those that wait to be reaped; none where ``/proc`` is missing."""
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()] if has_processes() else []
-    return {pid: found for pid in pids if (found := process(pid))}
+    return {pid: record for pid in pids if (record := process(pid))}
 
 
 def boot_id() -> str:
@@ -166,7 +166,7 @@ def call(name: str, *arguments: int | bytes) -> None:
         function = getattr(ctypes.CDLL(None, use_errno=True), name)
     except (ImportError, AttributeError) as error:  # a Python without ctypes, a C library without the function
         raise OSError(0, f"Python cannot call {name}()") from error
-    if function(*(ctypes.c_ulong(each) if isinstance(each, int) else each for each in arguments)) < 0:
+    if function(*(ctypes.c_ulong(argument) if isinstance(argument, int) else argument for argument in arguments)) < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 

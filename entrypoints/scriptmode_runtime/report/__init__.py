@@ -225,7 +225,7 @@ def _base_dir(environment: TrainingEnvironment, host: str) -> str:
     """Return the base directory of a host; "" for one of another machine."""
     if host == environment.host:
         return environment.base_dir
-    base_dirs = {each.name: each.base_dir for each in environment.cluster.hosts}
+    base_dirs = {peer.name: peer.base_dir for peer in environment.cluster.hosts}
     return base_dirs.get(host, "") if environment.cluster.single_machine else ""
 
 

@@ -185,15 +185,15 @@ def hint(output: str, exit_code: int, spec: ProcessSpec, script: Script = UNKNOW
     """Return the advice for the last match in the output, else for the exit code, else ""."""
     # From shortly before the last traceback on, with the tracebacks that it was chained from.
     text = output[max(0, last_traceback(output) - _BEFORE) :]
-    daemons = [found.span() for found in re.finditer(_NO_DAEMON, text)]
+    daemons = [match.span() for match in re.finditer(_NO_DAEMON, text)]
     best, advice = -1, _OF_EXIT_CODE.get(exit_code, "")
     words: tuple[str, ...] = ()
-    for pattern, each in {**_rows_of_script(script), **_OF_OUTPUT, **_OF_COMMANDS.get(exit_code, {})}.items():
-        for found in re.finditer(pattern, text):
+    for pattern, template in {**_rows_of_script(script), **_OF_OUTPUT, **_OF_COMMANDS.get(exit_code, {})}.items():
+        for match in re.finditer(pattern, text):
             is_reason = pattern in (_HOST_KEY, _PUBLIC_KEY, _UNREACHED)
-            end = _reach(found.end(), daemons) if is_reason else found.end()
+            end = _reach(match.end(), daemons) if is_reason else match.end()
             if end > best:
-                best, advice, words = end, each, found.groups("")
+                best, advice, words = end, template, match.groups("")
     return advice.format(*words, python=_python(spec), ports=_ports(spec), **script._asdict())
 
 

@@ -37,13 +37,13 @@ class Redaction:
     """A function that hides the secrets among ``named`` values, and all ``values``, in texts."""
 
     def __init__(self, *named: Mapping[str, Any], values: Iterable[str] = ()) -> None:
-        found = [*(pair for mapping in named for pair in _secrets(mapping)), *(("", value) for value in values)]
-        anywhere = {spelled for _, value in found if _is_distinct(value) for spelled in _spellings(value)}
+        pairs = [*(pair for mapping in named for pair in _secrets(mapping)), *(("", value) for value in values)]
+        anywhere = {spelled for _, value in pairs if _is_distinct(value) for spelled in _spellings(value)}
         longest_first = sorted(anywhere, key=lambda spelled: (-len(spelled), spelled))
         self._anywhere = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
         self._behind_name = [
             re.compile(rf"((?<![A-Za-z0-9])(?i:{re.escape(name)}){_SEPARATOR}){re.escape(value)}(?![A-Za-z0-9])")
-            for name, value in dict.fromkeys(found)
+            for name, value in dict.fromkeys(pairs)
             if name and not _is_distinct(value)
         ]
 
@@ -106,11 +106,11 @@ def _within(text: str) -> Iterator[tuple[str, str]]:
     """Yield the secrets inside a value: assignments, such as mpirun's ``-x TOKEN=...``, and passwords of URLs."""
     from urllib.parse import unquote
 
-    for found in _ASSIGNMENT.finditer(text):
-        if is_secret(found[1], found[2]):
-            yield found[1], found[2].strip("\"'")
-    for found in USERINFO.finditer(text):
-        user, colon, password = found["user"].partition(":")
+    for match in _ASSIGNMENT.finditer(text):
+        if is_secret(match[1], match[2]):
+            yield match[1], match[2].strip("\"'")
+    for match in USERINFO.finditer(text):
+        user, colon, password = match["user"].partition(":")
         for secret in (password,) if colon else (user,):
             if _is_distinct(secret):
                 yield from (("", secret), ("", unquote(secret)))

@@ -72,10 +72,10 @@ def _record_installed(folder: str) -> list[Path]:
     uv looks for installed packages in the environment alone, and would install them again in any version.
     """
     records = {}
-    for found in metadata.distributions(path=_site_folders()):
-        name = re.sub(r"[-_.]+", "_", found.metadata["Name"] or "").lower()
-        record = Path(_packages(folder), f"{name}-{found.version}.dist-info")
-        text = found.read_text("METADATA") or found.read_text("PKG-INFO")
+    for distribution in metadata.distributions(path=_site_folders()):
+        name = re.sub(r"[-_.]+", "_", distribution.metadata["Name"] or "").lower()
+        record = Path(_packages(folder), f"{name}-{distribution.version}.dist-info")
+        text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO")
         # Of two versions of a package, Python imports the first.
         if not name or not text or name in records:
             continue

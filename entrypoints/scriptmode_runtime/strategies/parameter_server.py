@@ -74,7 +74,7 @@ def _variables(
     env = dict(_FAIL_FAST) if coordinated else {}
     if task.role == "ps" or (task.role == EVALUATOR and len(own) > 1):
         env.update(NO_GPU)
-    elif {"chief", "worker"} <= {each.role for each in own} and environment.machine.gpus:
+    elif {"chief", "worker"} <= {host_task.role for host_task in own} and environment.machine.gpus:
         env.update(_SHARED_GPU)
     return env
 

@@ -72,9 +72,9 @@ def _config(layout: Mapping[str, Sequence[Host]], ports: Mapping[str, str], role
     run a cluster with a master.
     """
     cluster = {
-        each: [host.endpoint(ports.get(each, each)) for host in hosts]
-        for each, hosts in layout.items()
-        if hosts and (each != EVALUATOR or role == EVALUATOR)
+        name: [host.endpoint(ports.get(name, name)) for host in hosts]
+        for name, hosts in layout.items()
+        if hosts and (name != EVALUATOR or role == EVALUATOR)
     }
     document = {"cluster": cluster, "environment": "cloud", "task": {"index": index, "type": role}}
     return json.dumps(document, sort_keys=True)

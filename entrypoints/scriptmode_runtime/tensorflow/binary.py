@@ -101,11 +101,11 @@ def _run(*command: str) -> None:
 def find_compiler() -> str:
     """Return the compiler's path; raises `NoBinaryError` where there is none."""
     named = os.environ.get(COMPILER_VARIABLE)
-    found = shutil.which(named) if named else next(filter(None, map(shutil.which, _COMPILERS)), None)
-    if not found:
+    path = shutil.which(named) if named else next(filter(None, map(shutil.which, _COMPILERS)), None)
+    if not path:
         wanted = f"{COMPILER_VARIABLE}={named!r}" if named else " or ".join(_COMPILERS)
         raise NoBinaryError(f"no compiler: {wanted} is not on PATH")
-    return found
+    return path
 
 
 def _cache_folder(*, makes: bool) -> str:
@@ -136,8 +136,8 @@ def _is_own(folder: str) -> bool:
 
     A binary in it runs as this user, who may be root with another user's HOME.
     """
-    found = os.stat(folder)
-    return found.st_uid in (0, os.getuid()) and not found.st_mode & 0o022
+    status = os.stat(folder)
+    return status.st_uid in (0, os.getuid()) and not status.st_mode & 0o022
 
 
 def _shared_folder(*, makes: bool) -> str:
@@ -146,8 +146,8 @@ def _shared_folder(*, makes: bool) -> str:
     if makes:
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o700)
-    found = os.lstat(folder)
-    if found.st_uid != os.getuid() or found.st_mode & 0o077:
+    status = os.lstat(folder)
+    if status.st_uid != os.getuid() or status.st_mode & 0o077:
         # A binary in it runs as this user.
         raise NoBinaryError(f"{folder} belongs to another user; set XDG_CACHE_HOME to another cache directory")
     return folder

@@ -32,7 +32,7 @@ def _tensorflow_variable(variable: Any) -> Any:
 
 def broadcast_variables(variables: Iterable[Any], root_rank: int) -> None:
     """Copy the root's values of the same variables, Keras's or TensorFlow's, to every rank."""
-    _horovod.broadcast_variables([_tensorflow_variable(each) for each in variables], root_rank)
+    _horovod.broadcast_variables([_tensorflow_variable(variable) for variable in variables], root_rank)
 
 
 class DistributedGradientTape:
@@ -59,7 +59,7 @@ class DistributedGradientTape:
 
     def gradient(self, target: Any, sources: Any, output_gradients: Any = None) -> Any:
         """Return the mean of the gradients over all ranks (or another ``op``), in the structure of the sources."""
-        flat = [_tensorflow_variable(each) for each in tf.nest.flatten(sources)]
+        flat = [_tensorflow_variable(source) for source in tf.nest.flatten(sources)]
         return tf.nest.pack_sequence_as(sources, self._tape.gradient(target, flat, output_gradients))
 
 
@@ -105,7 +105,7 @@ def DistributedOptimizer(optimizer: Any, **options: Any) -> Any:  # noqa: N802 -
 
 
 def _is_keras_3(optimizer: Any) -> bool:
-    return any(each.__module__.partition(".")[0] == "keras" for each in type(optimizer).__mro__) and hasattr(
+    return any(base.__module__.partition(".")[0] == "keras" for base in type(optimizer).__mro__) and hasattr(
         optimizer, "apply"
     )
 

@@ -38,14 +38,14 @@ class CommandLine(SphinxDirective):
 
         # The help depends on files that Sphinx does not track: rebuild the page each time.
         self.env.note_reread()
-        found: list[nodes.Node] = []
+        sections: list[nodes.Node] = []
         for name, text in commands(scriptmode, "scriptmode"):
             section = nodes.section(ids=[nodes.make_id(name)], names=[nodes.fully_normalize_name(name)])
             section += nodes.title(text=name)
             section += nodes.literal_block(text, text, language="text")
             self.state.document.note_explicit_target(section)
-            found.append(section)
-        return found
+            sections.append(section)
+        return sections
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

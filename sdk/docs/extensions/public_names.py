@@ -58,8 +58,8 @@ def documented_as(target: str, documented: typing.Mapping[str, Any]) -> str | No
     first, _, last = target.rpartition(".")
     if first.partition(".")[0] not in ("", "scriptmode", "scriptmode_runtime"):
         return None
-    found = [name for name in documented if name == last or name.endswith(f".{last}")]
-    return found[0] if len(found) == 1 else None
+    names = [name for name in documented if name == last or name.endswith(f".{last}")]
+    return names[0] if len(names) == 1 else None
 
 
 def is_foreign(target: str) -> bool:

@@ -44,11 +44,11 @@ def render_description(
     """
     rows: list[tuple[str, str]] = []
     warnings = "\n".join(map(str, events))
-    found = {**_labelled(description, activity or {}, failure, progress), "warning": warnings}
-    for label, value in found.items():
+    values = {**_labelled(description, activity or {}, failure, progress), "warning": warnings}
+    for label, value in values.items():
         if value:
             first, *others = value.splitlines() or [""]
-            rows += [(label, first), *(("", each) for each in others)]
+            rows += [(label, first), *(("", line) for line in others)]
     width = max(len(label) for label, _ in rows)
     lines = [
         escape_unprintable(contract.without_userinfo(f"{label:<{width}}  {value}".rstrip())) for label, value in rows
@@ -68,8 +68,8 @@ def _labelled(
 ) -> dict[str, str | None]:
     """Return what a job may have by its label."""
     job = description.job
-    parameters = {key: _value(key, each) for key, each in job.hyperparameters.items()}
-    given = {key: each for key, each in parameters.items() if not key.startswith(contract.RESERVED_PREFIX)}
+    parameters = {key: _value(key, value) for key, value in job.hyperparameters.items()}
+    given = {key: value for key, value in parameters.items() if not key.startswith(contract.RESERVED_PREFIX)}
     source = parameters.get(contract.SUBMIT_DIRECTORY, "the image")
     return {
         "job": job.name,
@@ -78,12 +78,12 @@ def _labelled(
         "retries": _retries(description),
         "created": format_time(description.created) if description.created else "",
         **(_failure(description, failure) if failure else {"failed": description.failure_reason}),
-        "hosts": "\n".join(filter(None, (_hosts(job), *(_doing(host, each) for host, each in activity.items())))),
+        "hosts": "\n".join(filter(None, (_hosts(job), *(_doing(host, usage) for host, usage in activity.items())))),
         "script": f"{parameters[contract.PROGRAM]} from {source}" if job.program else "",
         "image": job.algorithm.image_uri,
         "inputs": "\n".join(map(_channel, job.channels)),
-        "data": "\n".join(f"{each.channel}: {each.verified}" for each in progress if each.verified),
-        "hyperparameters": "\n".join(escape_unprintable(f"{key} = {each}") for key, each in given.items()),
+        "data": "\n".join(f"{channel.channel}: {channel.verified}" for channel in progress if channel.verified),
+        "hyperparameters": "\n".join(escape_unprintable(f"{key} = {value}") for key, value in given.items()),
         # Only the names: the values may be secrets.
         "environment": ", ".join(sorted(job.environment)),
         "checkpoints": _checkpoints(description),
@@ -119,7 +119,7 @@ def _retries(description: JobDescription) -> str:
     if most is None or description.has_ended:
         return ""
     # The service enters Starting for each retry (RetryStrategy).
-    starts = sum(each.status == "Starting" for each in description.transitions)
+    starts = sum(transition.status == "Starting" for transition in description.transitions)
     return f"{max(0, most - max(0, starts - 1))} of {most} left"
 
 
@@ -137,11 +137,11 @@ def _failure(description: JobDescription, failure: Failure) -> dict[str, str]:
 def _hosts(job: JobRequest) -> str:
     resources = job.resources
     if resources.instance_groups:
-        each = (
+        groups = (
             f"{one.instance_group_name}: {one.instance_count} x {one.instance_type}"
             for one in resources.instance_groups
         )
-        hosts = ", ".join(each)
+        hosts = ", ".join(groups)
     else:
         hosts = f"{resources.count} x {resources.instance_type or 'instances of a plan'}"
     for switch, name in _DISTRIBUTIONS.items():
@@ -182,7 +182,7 @@ def _without_secrets(name: str, value: object) -> object:
     if value not in ("", None) and contract.is_secret(name, value):
         return contract.MASK
     if isinstance(value, dict):
-        return {key: _without_secrets(key, each) for key, each in value.items()}
+        return {key: _without_secrets(key, member) for key, member in value.items()}
     if isinstance(value, list):
-        return [_without_secrets("", each) for each in value]
+        return [_without_secrets("", member) for member in value]
     return value

@@ -116,5 +116,5 @@ def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "Platform that --instance-type must belong to. [default: that of --instance-type]"
     )
     others = (*_DISTRIBUTION_OPTIONS, *_REPEATED_OPTIONS, platform, options.account_options)
-    found = (*first, *SINGLE_OPTIONS.values(), *others, options.force_option, options.json_option)
-    return options.add_options(found)(command)
+    decorators = (*first, *SINGLE_OPTIONS.values(), *others, options.force_option, options.json_option)
+    return options.add_options(decorators)(command)

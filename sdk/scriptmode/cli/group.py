@@ -55,8 +55,8 @@ class Group(click.Group):
 
     def sections(self, ctx: click.Context) -> Mapping[str, Mapping[str, str]]:
         """Return the first sentence of each verb's help by verb, by the titles of the help's sections."""
-        found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        return {"Commands": {name: verb.get_short_help_str(sys.maxsize) for name, verb in found.items() if verb}}
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        return {"Commands": {name: verb.get_short_help_str(sys.maxsize) for name, verb in commands.items() if verb}}
 
 
 class MainGroup(Group):
@@ -80,8 +80,8 @@ class MainGroup(Group):
         if cmd_name not in self.verbs:
             return None
         module = _MODULES.get(cmd_name, f"scriptmode.cli.commands.{cmd_name}")
-        found: click.Command = getattr(import_module(module), module.rpartition(".")[2])
-        return found
+        command: click.Command = getattr(import_module(module), module.rpartition(".")[2])
+        return command
 
     def main(
         self,

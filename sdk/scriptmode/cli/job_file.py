@@ -124,13 +124,13 @@ def _parse_channel(path: Path, where: str, value: object, *, is_local: bool) -> 
         raise SpecError(f"{where} is {value!r}", argument="inputs", advice="write a location, or a table of its fields")
     if "file_system_id" in value:
         return _construct(where, FileSystemInput, value)
-    found = dict(value)
-    if isinstance(found.get("s3_data"), str):
-        uri = locations.existing_location_uri(f"{where}.s3_data", found["s3_data"], is_local=is_local, base=path.parent)
-        found["s3_data"] = uri
-    if "shuffle_config" in found:
-        found["shuffle_config"] = _construct(f"{where}.shuffle_config", ShuffleConfig, found["shuffle_config"])
-    return _construct(where, TrainingInput, found)
+    table = dict(value)
+    if isinstance(table.get("s3_data"), str):
+        uri = locations.existing_location_uri(f"{where}.s3_data", table["s3_data"], is_local=is_local, base=path.parent)
+        table["s3_data"] = uri
+    if "shuffle_config" in table:
+        table["shuffle_config"] = _construct(f"{where}.shuffle_config", ShuffleConfig, table["shuffle_config"])
+    return _construct(where, TrainingInput, table)
 
 
 def _construct(where: str, kind: Any, table: object) -> Any:

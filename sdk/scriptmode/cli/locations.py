@@ -28,8 +28,8 @@ def resolve_location(what: str, text: str, *, is_local: bool, base: Path | None 
 
 def location_uri(what: str, text: str, *, is_local: bool, base: Path | None = None) -> str:
     """Return the result of `resolve_location` as a URI."""
-    found = resolve_location(what, text, is_local=is_local, base=base)
-    return found if "://" in found else f"{_FILE}{found}"
+    location = resolve_location(what, text, is_local=is_local, base=base)
+    return location if "://" in location else f"{_FILE}{location}"
 
 
 def existing_location_uri(what: str, text: str, *, is_local: bool, base: Path | None = None) -> str:

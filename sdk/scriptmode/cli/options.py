@@ -141,16 +141,16 @@ def selected_name(name: str | None, *, last: bool, platform: str | None) -> str:
 
 def _newest_job_name(platform: str | None) -> str:
     """Return the name of the newest readable job of a platform, by default of this machine."""
-    found = list(TrainingJob.list(platform, limit=1))
-    if found and not completers.is_readable(found[0]):
-        skipped = found[0]["TrainingJobName"]
+    jobs = list(TrainingJob.list(platform, limit=1))
+    if jobs and not completers.is_readable(jobs[0]):
+        skipped = jobs[0]["TrainingJobName"]
         output.echo(
             f"--last: skipping {skipped}, whose files cannot be read; for the reason run scriptmode list", err=True
         )
-        found = list(filter(completers.is_readable, TrainingJob.list(platform)))
-    if not found:
+        jobs = list(filter(completers.is_readable, TrainingJob.list(platform)))
+    if not jobs:
         raise click.ClickException(f"--last: there are {no_jobs_text(platform)}; start one with scriptmode run")
-    return str(found[0]["TrainingJobName"])
+    return str(jobs[0]["TrainingJobName"])
 
 
 def no_jobs_text(platform: str | None, which: str = "training jobs") -> str:

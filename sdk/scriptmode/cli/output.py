@@ -23,9 +23,9 @@ _PAGE = 118
 def to_json_value(value: Any) -> Any:
     """Return a value that JSON can represent: times as ISO 8601, NaN and infinity as ``"NaN"`` and ``"Infinity"``."""
     if isinstance(value, dict):
-        return {str(key): to_json_value(each) for key, each in value.items()}
+        return {str(key): to_json_value(member) for key, member in value.items()}
     if isinstance(value, (list, tuple)):
-        return [to_json_value(each) for each in value]
+        return [to_json_value(member) for member in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, datetime):

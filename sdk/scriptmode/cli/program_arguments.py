@@ -49,8 +49,8 @@ class ProgramCommand(click.Command):
 
 def arguments_after_dashes() -> tuple[str, ...]:
     """Return the words after ``--`` on the command line of the running command."""
-    found: Any = click.get_current_context().meta.get(_AFTER_DASHES, ())
-    return tuple(found)
+    words: Any = click.get_current_context().meta.get(_AFTER_DASHES, ())
+    return tuple(words)
 
 
 def parse_hyperparameters(words: Sequence[str]) -> dict[str, str] | None:
@@ -59,7 +59,7 @@ def parse_hyperparameters(words: Sequence[str]) -> dict[str, str] | None:
     Returns None for words that would not reach the script as they are: a flag without a value, a value without an
     option, an option that occurs twice, one dash before a long name. They are the job's ``arguments``.
     """
-    found: dict[str, str] = {}
+    hyperparameters: dict[str, str] = {}
     rest = list(words)
     while rest:
         option = re.fullmatch(r"(?s)(?P<dashes>--?)(?P<name>[^-=][^=]*)(?P<given>=(?P<value>.*))?", rest[0])
@@ -70,7 +70,7 @@ def parse_hyperparameters(words: Sequence[str]) -> dict[str, str] | None:
             if not rest or (rest[0].startswith("-") and not _NUMBER.match(rest[0])):
                 return None
             value = rest.pop(0)
-        if name in found or len(option["dashes"]) != min(len(name), 2):
+        if name in hyperparameters or len(option["dashes"]) != min(len(name), 2):
             return None
-        found[name] = value
-    return found
+        hyperparameters[name] = value
+    return hyperparameters

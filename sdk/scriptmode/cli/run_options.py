@@ -126,40 +126,40 @@ def _read_file(path: Path, *, has_source_dir: bool) -> dict[str, Any]:
 
     A script within a source directory stays relative to that directory.
     """
-    found, base = job_file.read_job_file(path), path.parent
-    if isinstance(found.get("distribution"), str):
-        found["distribution"] = _parse_distribution(f"{path}: distribution", found["distribution"])
-    if "instance_groups" in found:
-        found["instance_groups"] = job_file.parse_instance_groups(f"{path}:", found["instance_groups"])
-    if "git_config" in found or "://" in str(found.get("source_dir", "")):
-        return found
-    if "source_dir" in found:
-        found["source_dir"] = str(base / found["source_dir"])
-    elif "entry_point" in found and not has_source_dir:
-        found["entry_point"] = str(base / found["entry_point"])
-    if "dependencies" in found:
-        found["dependencies"] = [str(base / str(path)) for path in found["dependencies"]]
-    return found
+    arguments, base = job_file.read_job_file(path), path.parent
+    if isinstance(arguments.get("distribution"), str):
+        arguments["distribution"] = _parse_distribution(f"{path}: distribution", arguments["distribution"])
+    if "instance_groups" in arguments:
+        arguments["instance_groups"] = job_file.parse_instance_groups(f"{path}:", arguments["instance_groups"])
+    if "git_config" in arguments or "://" in str(arguments.get("source_dir", "")):
+        return arguments
+    if "source_dir" in arguments:
+        arguments["source_dir"] = str(base / arguments["source_dir"])
+    elif "entry_point" in arguments and not has_source_dir:
+        arguments["entry_point"] = str(base / arguments["entry_point"])
+    if "dependencies" in arguments:
+        arguments["dependencies"] = [str(base / str(path)) for path in arguments["dependencies"]]
+    return arguments
 
 
 def _parse_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that options replace as a whole; raise `SpecError` for an argument that is given twice."""
-    found = {argument: given[argument] for argument in SINGLE_OPTIONS if given[argument] is not None}
+    arguments = {argument: given[argument] for argument in SINGLE_OPTIONS if given[argument] is not None}
     if given["program"] is not None:
-        found["entry_point"] = given["program"]
+        arguments["entry_point"] = given["program"]
     if given["dependencies"]:
-        found["dependencies"] = list(given["dependencies"])
+        arguments["dependencies"] = list(given["dependencies"])
     if given["distribution"] is not None:
-        found["distribution"] = _parse_distribution("--distribution", given["distribution"])
+        arguments["distribution"] = _parse_distribution("--distribution", given["distribution"])
     others: dict[str, Any] = {}
     for text in given["others"]:
         name, value = _parse_setting(text)
-        if name in found:
+        if name in arguments:
             raise SpecError(f"--set {name} and {_option(name)} both set {name}", advice="remove one of them")
         if name in others:
             raise SpecError(f"--set {name} is given twice", advice="remove one of them")
         others[name] = value
-    return {**found, **others}
+    return {**arguments, **others}
 
 
 def _distribution_update(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,11 +169,11 @@ def _distribution_update(arguments: Mapping[str, Any], given: Mapping[str, Any])
     if not options or not isinstance(distributions, dict):
         # The estimator rejects a value that is not a distribution.
         return {}
-    enabled = {kind: each for kind, each in distributions.items() if isinstance(each, dict) and each.get("enabled")}
+    enabled = {kind: entry for kind, entry in distributions.items() if isinstance(entry, dict) and entry.get("enabled")}
     if not enabled:
         option = f"--{next(iter(options)).replace('_', '-')}"
         raise SpecError(f"{option} configures a distribution, but none is enabled", advice="add --distribution")
-    return {"distribution": {**distributions, **{kind: {**each, **options} for kind, each in enabled.items()}}}
+    return {"distribution": {**distributions, **{kind: {**entry, **options} for kind, entry in enabled.items()}}}
 
 
 def _parse_setting(text: str) -> tuple[str, Any]:
@@ -202,18 +202,18 @@ def _mapping_updates(arguments: Mapping[str, Any], given: Mapping[str, Any], wor
     Words after ``--`` that hyperparameters cannot represent are the script's ``arguments``.
     """
     after_dashes = parse_hyperparameters(words)
-    found: dict[str, Any] = {"arguments": list(words)} if after_dashes is None else {}
+    updates: dict[str, Any] = {"arguments": list(words)} if after_dashes is None else {}
     for argument, entries in (
         ("hyperparameters", _hyperparameters(given, after_dashes or {})),
         ("environment", parse_pairs("--env", given["environment"], "NAME=value")),
         ("tags", parse_pairs("--tag", given["tags"], "team=vision")),
     ):
         if entries:
-            found[argument] = {**_to_mapping(argument, arguments.get(argument) or {}, "Key", "Value"), **entries}
-    presets = [each for each in given["metrics"] if each in PRESETS]
-    others = [each for each in given["metrics"] if each not in PRESETS]
+            updates[argument] = {**_to_mapping(argument, arguments.get(argument) or {}, "Key", "Value"), **entries}
+    presets = [text for text in given["metrics"] if text in PRESETS]
+    others = [text for text in given["metrics"] if text not in PRESETS]
     metrics = {
-        **dict(pair for each in presets for pair in PRESETS[each]),
+        **dict(pair for preset in presets for pair in PRESETS[preset]),
         **parse_pairs("--metric", others, "'loss=loss=([0-9.]+)', or --metric keras"),
     }
     if metrics:
@@ -222,8 +222,8 @@ def _mapping_updates(arguments: Mapping[str, Any], given: Mapping[str, Any], wor
         if isinstance(before, str) and before in PRESETS:
             before = dict(PRESETS[before])
         merged = {**_to_mapping(argument, before, "Name", "Regex"), **metrics}
-        found[argument] = [{"Name": name, "Regex": regex} for name, regex in merged.items()]
-    return found
+        updates[argument] = [{"Name": name, "Regex": regex} for name, regex in merged.items()]
+    return updates
 
 
 def _to_mapping(argument: str, value: Any, key: str, content: str) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def _to_mapping(argument: str, value: Any, key: str, content: str) -> dict[str, 
     if isinstance(value, dict):
         return value
     try:
-        return {each[key]: each[content] for each in value}
+        return {pair[key]: pair[content] for pair in value}
     except (TypeError, KeyError) as error:
         form = f"list of {{{key!r}: ..., {content!r}: ...}}"
         raise SpecError(
@@ -258,7 +258,7 @@ def _is_local(arguments: Mapping[str, Any], platform: str | None) -> bool:
     """Return whether the instance type runs on this machine; raise `SpecError` if --platform contradicts it."""
     groups = arguments.get("instance_groups") or ()
     types = [str(group.instance_type) for group in groups] or [str(arguments.get("instance_type"))]
-    is_local = not any(each.startswith("ml.") for each in types)
+    is_local = not any(instance_type.startswith("ml.") for instance_type in types)
     if platform is not None and is_local != (platform == "local"):
         actual = "runs on this machine" if is_local else "belongs to Amazon SageMaker"
         raise SpecError(

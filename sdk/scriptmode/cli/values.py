@@ -18,8 +18,8 @@ _MOST_SECONDS = 1000 * 365 * 86400
 
 def _parse_age(text: str) -> float | None:
     """Return the seconds of a duration such as ``12h`` or ``7d``; ``None`` for another form."""
-    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?(s|m|min|h|d|w)", text)
-    return float(found[1]) * _UNITS[found[2]] if found else None
+    match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?(s|m|min|h|d|w)", text)
+    return float(match[1]) * _UNITS[match[2]] if match else None
 
 
 def convert_age(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:  # noqa: ARG001 - click's
@@ -70,15 +70,15 @@ def parse_pair(option: str, text: str, example: str) -> tuple[str, str]:
 
 def parse_pairs(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
     """Parse the values of a repeated option; raise `click.UsageError` for a name that occurs twice."""
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for text in texts:
         name, value = parse_pair(option, text, example)
-        if name in found:
+        if name in pairs:
             # The value of an environment variable may be a secret.
-            both = "" if option == "--env" else f": {found[name]!r} and {value!r}"
+            both = "" if option == "--env" else f": {pairs[name]!r} and {value!r}"
             raise _usage_error(f"{option} {name} is given twice{both}; remove one of them")
-        found[name] = value
-    return found
+        pairs[name] = value
+    return pairs
 
 
 def _usage_error(message: str) -> click.UsageError:

@@ -126,20 +126,20 @@ def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any)
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     following.require_view_to_follow(wait=stream_logs, is_plain=given["is_plain"], as_json=False)
     is_local = given["platform"] == "local"
-    found = settings.parse_settings(config, {**given, "args": list(arguments_after_dashes()) or None})
-    if "pythonModule" not in found:
+    training_input = settings.parse_settings(config, {**given, "args": list(arguments_after_dashes()) or None})
+    if "pythonModule" not in training_input:
         raise SpecError("--module-name is missing", advice="name the module to run, such as trainer.task")
-    machines = settings.count_machines(found)
+    machines = settings.count_machines(training_input)
     with tempfile.TemporaryDirectory() as directory, translate_errors_to_options(_OPTION_NAMES):
         estimator = Estimator(
-            **settings.instance_arguments(machines, found, is_local=is_local),
+            **settings.instance_arguments(machines, training_input, is_local=is_local),
             **platform_arguments(given, is_local=is_local),
-            **package.source_arguments(given["package_path"], found["pythonModule"], Path(directory)),
+            **package.source_arguments(given["package_path"], training_input["pythonModule"], Path(directory)),
             **_output_locations(given["staging"], is_local=is_local),
-            **_script_arguments(found, is_local=is_local),
+            **_script_arguments(training_input, is_local=is_local),
             role=given["role"],
             image_uri=given["image_uri"],
-            framework_version=found.get("runtimeVersion"),
+            framework_version=training_input.get("runtimeVersion"),
         )
         job = estimator.fit(_inputs(given["inputs"], machines, is_local=is_local), wait=False, job_name=name)
     with following.hint_on_write_error(job):
@@ -182,8 +182,8 @@ def _script_arguments(found: Mapping[str, Any], *, is_local: bool) -> dict[str, 
 def _output_locations(staging: str | None, *, is_local: bool) -> dict[str, Any]:
     if staging is None:
         return {}
-    found = location_uri("--staging-bucket", staging, is_local=is_local).rstrip("/")
-    return {"output_path": found, "code_location": f"{found}/packages"}
+    uri = location_uri("--staging-bucket", staging, is_local=is_local).rstrip("/")
+    return {"output_path": uri, "code_location": f"{uri}/packages"}
 
 
 def _inputs(words: tuple[str, ...], machines: Mapping[str, int], *, is_local: bool) -> dict[str, TrainingInput] | None:

@@ -31,12 +31,12 @@ def source_arguments(package_path: Path, module: str, directory: Path) -> dict[s
         raise SourceError(what, advice="name the directory that contains the modules, or create that file")
     path = package.parent.joinpath(*module.split("."))
     files = (path.with_suffix(".py"), path / "__main__.py")
-    found = [file for file in files if package in file.parents and file.is_file()]
-    if not found:
+    modules = [file for file in files if package in file.parents and file.is_file()]
+    if not modules:
         what = f"--module-name {module!r} is not a module of the package {package.name!r}"
         raise SourceError(what, advice=f"write the package and the module, such as {package.name}.task")
     if (package.parent / "setup.py").is_file():
-        return {"source_dir": str(package.parent), "entry_point": found[0].relative_to(package.parent).as_posix()}
+        return {"source_dir": str(package.parent), "entry_point": modules[0].relative_to(package.parent).as_posix()}
     launcher = directory / LAUNCHER
     launcher.write_text(_LAUNCHER_TEXT.format(module=module), encoding="utf-8")
     return {"entry_point": str(launcher), "dependencies": [str(package)]}

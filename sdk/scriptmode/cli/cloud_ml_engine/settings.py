@@ -47,11 +47,11 @@ def _read_training_input(path: Path) -> dict[str, Any]:
     if not isinstance(document, Mapping):
         raise SpecError(f"{path} is {document!r}", advice=example)
     validate_keys(str(path), document, (_TRAINING_INPUT,))
-    found = document.get(_TRAINING_INPUT) or {}
-    if not isinstance(found, Mapping):
-        raise SpecError(f"{path}: {_TRAINING_INPUT} is {found!r}", advice=example)
-    validate_keys(f"{path}: {_TRAINING_INPUT}", found, tuple(_KEYS))
-    return {key: _parse(f"{path}: {key}", key, value) for key, value in found.items()}
+    training_input = document.get(_TRAINING_INPUT) or {}
+    if not isinstance(training_input, Mapping):
+        raise SpecError(f"{path}: {_TRAINING_INPUT} is {training_input!r}", advice=example)
+    validate_keys(f"{path}: {_TRAINING_INPUT}", training_input, tuple(_KEYS))
+    return {key: _parse(f"{path}: {key}", key, value) for key, value in training_input.items()}
 
 
 def _parse(where: str, key: str, value: Any) -> Any:
@@ -107,8 +107,8 @@ def instance_arguments(machines: Mapping[str, int], settings: Mapping[str, Any],
 def _type(key: str, settings: Mapping[str, Any], *, is_local: bool) -> str:
     if is_local:
         return "local_process"
-    found = str(settings.get(key, ""))
-    if not found.startswith("ml."):
+    instance_type = str(settings.get(key, ""))
+    if not instance_type.startswith("ml."):
         step = f"write scaleTier: {_CUSTOM} and {key}: ml.m5.xlarge or another one below {_TRAINING_INPUT} in --config"
-        raise SpecError(f"{key} is {found!r}, which is no instance type of Amazon SageMaker", advice=step)
-    return found
+        raise SpecError(f"{key} is {instance_type!r}, which is no instance type of Amazon SageMaker", advice=step)
+    return instance_type

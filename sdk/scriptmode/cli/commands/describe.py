@@ -41,11 +41,11 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
     if as_json:
         more: dict[str, object] = {"Failure": asdict(failure)} if failure else {}
         if activity:
-            more["Activity"] = {host: asdict(each) for host, each in activity.items()}
+            more["Activity"] = {host: asdict(usage) for host, usage in activity.items()}
         if progress:
-            more["Channels"] = [asdict(each) for each in progress]
+            more["Channels"] = [asdict(channel) for channel in progress]
         if job.events:
-            more["Events"] = [{**asdict(each), "is_loss": each.is_loss} for each in job.events]
+            more["Events"] = [{**asdict(event), "is_loss": event.is_loss} for event in job.events]
         output.print_json({**description.response, **more})
     else:
         shown = description.queued(job.platform.queue_position(job.name))

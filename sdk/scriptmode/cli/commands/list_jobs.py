@@ -20,10 +20,10 @@ from scriptmode.core.text.terminal_text import escape_unprintable
 
 def _parse_status(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001 - click's
     """Return the status in its own case; raise `click.BadParameter` for another word."""
-    found = next((each for each in STATUSES if value is not None and each.lower() == value.lower()), None)
-    if found is None and value is not None:
+    status = next((name for name in STATUSES if value is not None and name.lower() == value.lower()), None)
+    if status is None and value is not None:
         raise click.BadParameter(f"{value!r} is not a status; {did_you_mean(value, STATUSES)}")
-    return found
+    return status
 
 
 @click.command("list")

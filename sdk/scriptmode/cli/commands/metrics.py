@@ -28,10 +28,10 @@ def metrics(job: TrainingJob, names: tuple[str, ...], *, as_json: bool) -> None:
       scriptmode metrics mnist-1 loss accuracy
       scriptmode metrics --last --json
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
-    found = job.metrics()
+    rows = job.metrics()
     if names:
-        found = found.of(*names)
+        rows = rows.of(*names)
     if as_json:
-        output.print_json(found)
+        output.print_json(rows)
     else:
-        output.echo(found.table())
+        output.echo(rows.table())

@@ -47,5 +47,5 @@ def download(job: TrainingJob, folder: Path | str | None, *, no_extract: bool, a
     path = job.download_model(Path(job.name) if folder is None else folder, extract=not no_extract)
     if not no_extract and not any(path.iterdir()):
         output.echo(f"the model of {job.name} is empty: its script wrote no files to SM_MODEL_DIR", err=True)
-    files = sorted(each.relative_to(path).as_posix() for each in path.rglob("*") if each.is_file())
+    files = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
     output.print_result({"job": job.name, "folder": str(path), "files": files}, str(path), as_json=as_json)

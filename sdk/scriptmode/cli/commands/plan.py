@@ -30,10 +30,10 @@ def plan(*, against: str | None, as_json: bool, **given: Any) -> None:
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     options = RunOptions.parse(given, arguments_after_dashes())
     with translate_errors_to_options(options.options_by_argument):
-        found = options.estimator().plan(options.inputs, job_name=options.job_name, against=against)
+        job_plan = options.estimator().plan(options.inputs, job_name=options.job_name, against=against)
     if as_json:
-        output.print_json(found.to_dict())
+        output.print_json(job_plan.to_dict())
         return
-    output.echo(found.text(width=output.terminal_width()))
+    output.echo(job_plan.text(width=output.terminal_width()))
     if not against:
         output.echo("\nAll of it, with the request and each host's files: --json")

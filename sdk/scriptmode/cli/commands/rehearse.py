@@ -43,7 +43,7 @@ def rehearse(*, faults: tuple[str, ...], step_metric: str, as_json: bool, **give
     options.require_no_name("rehearse")
     names = {**options.options_by_argument, "faults": "--fault", "step_metric": "--step-metric"}
     with translate_errors_to_options(names):
-        found = options.estimator().rehearse(options.inputs, faults or None, step_metric=step_metric)
-    output.print_result(found.to_dict() if as_json else None, str(found), as_json=as_json)
-    if not found.ok:
+        rehearsal = options.estimator().rehearse(options.inputs, faults or None, step_metric=step_metric)
+    output.print_result(rehearsal.to_dict() if as_json else None, str(rehearsal), as_json=as_json)
+    if not rehearsal.ok:
         raise click.exceptions.Exit(FAILED)

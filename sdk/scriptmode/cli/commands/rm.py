@@ -82,7 +82,7 @@ def _delete_jobs(names: dict[str, None], *, force: bool, as_json: bool) -> None:
 
 def _delete_old(older_than: float, *, dry_run: bool, as_json: bool) -> None:
     report = local_platform().prune(older_than, dry_run=dry_run)
-    found = {
+    removed = {
         key: [{"name": item.name, "bytes": item.bytes} for item in report.removed if item.kind == kind]
         for kind, key in _KEYS.items()
     }
@@ -91,7 +91,7 @@ def _delete_old(older_than: float, *, dry_run: bool, as_json: bool) -> None:
     verb, sum_verb = ("would delete", "would free") if dry_run else ("deleted", "freed")
     lines = [f"{verb} {item.kind} {item.name} ({format_bytes(item.bytes)})" for item in report.removed]
     lines.append(f"{sum_verb} {format_bytes(report.bytes)}: {parts}" if report.removed else "nothing to delete")
-    document = {**found, "bytes": report.bytes, "dry_run": dry_run}
+    document = {**removed, "bytes": report.bytes, "dry_run": dry_run}
     output.print_result(document, "\n".join(lines), as_json=as_json)
     for problem in report.problems[:-1]:
         output.echo(f"scriptmode: {problem}", err=True)

@@ -54,18 +54,18 @@ def scale(sizes: str, layouts: str, *, as_json: bool, **given: Any) -> None:
     own = {name: given.pop(name) for name in ("steps", "batch_size")}
     options = RunOptions.parse(given, arguments_after_dashes())
     options.require_no_name("scale")
-    hosts: list[Any] = [int(each) if each.isdecimal() else each for each in _split(sizes)]
+    hosts: list[Any] = [int(size) if size.isdecimal() else size for size in _split(sizes)]
     with translate_errors_to_options({**options.options_by_argument, **_OPTIONS}):
-        found = options.estimator().scale(
+        scaling = options.estimator().scale(
             options.inputs,
             hosts=hosts,
             layouts=_split(layouts),
             **own,
         )
-    output.print_result(found.to_dict() if as_json else None, str(found), as_json=as_json)
-    if any(row.problem for row in found.rows):
+    output.print_result(scaling.to_dict() if as_json else None, str(scaling), as_json=as_json)
+    if any(row.problem for row in scaling.rows):
         raise click.exceptions.Exit(FAILED)
 
 
 def _split(text: str) -> list[str]:
-    return [each.strip() for each in text.split(",") if each.strip()]
+    return [part.strip() for part in text.split(",") if part.strip()]

@@ -37,8 +37,8 @@ class _ServeGroup(Group):
         """Return a verb; that of Kubernetes is of another package."""
         if cmd_name != "manifests":
             return super().get_command(ctx, cmd_name)
-        found: click.Command = import_module("scriptmode_kubernetes.manifests_command").manifests
-        return found
+        command: click.Command = import_module("scriptmode_kubernetes.manifests_command").manifests
+        return command
 
 
 @click.group(cls=_ServeGroup, invoke_without_command=True)
@@ -141,5 +141,5 @@ def key(delete: str | None, *, as_json: bool) -> None:
         output.print_result({"deleted": delete}, f"access key {delete} is deleted", as_json=as_json)
         return
     created = keys.create()
-    found = {"AWS_ACCESS_KEY_ID": created.identifier, "AWS_SECRET_ACCESS_KEY": created.secret}
-    output.print_result(found, "\n".join(f"export {name}={value}" for name, value in found.items()), as_json=as_json)
+    values = {"AWS_ACCESS_KEY_ID": created.identifier, "AWS_SECRET_ACCESS_KEY": created.secret}
+    output.print_result(values, "\n".join(f"export {name}={value}" for name, value in values.items()), as_json=as_json)

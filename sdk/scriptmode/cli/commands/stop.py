@@ -35,15 +35,15 @@ def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool,
       scriptmode stop mnist-1 mnist-2 --wait
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     # Each job, and whether it was running.
-    found: list[tuple[TrainingJob, bool]] = []
+    stopped: list[tuple[TrainingJob, bool]] = []
     failures: list[ScriptmodeError] = []
     for name in jobs or (None,):
         try:
-            found.append(_stop_unless_ended(name, last=last, platform=platform))
+            stopped.append(_stop_unless_ended(name, last=last, platform=platform))
         except ScriptmodeError as error:  # noqa: PERF203 - the other jobs must be stopped too
             failures.append(error)
     statuses = []
-    for job, was_running in found:
+    for job, was_running in stopped:
         try:
             statuses.append((job, was_running, _status(job, wait=wait)))
         except ScriptmodeError as error:  # noqa: PERF203 - the other jobs must be reported too
