@@ -16,8 +16,6 @@ from tests.house.effects import used_of_os
 from tests.house.offenders import expect_none
 
 import scriptmode
-import scriptmode.containers
-import scriptmode.doctor
 
 EVERYWHERE = ("sdk/scriptmode/",)
 #: What the SDK uses of the runtime, and where.
@@ -136,48 +134,6 @@ STARTERS = (
     "sdk/scriptmode/testing/engine_suite.py",  # another process that reads a job
     "sdk/scriptmode/testing/local_server.py",  # a server for tests
 )
-#: What the command line uses beside the names that `scriptmode`, its containers and its doctor export.
-COMMAND_LINE_USES = {
-    "core.text.messages": "did_you_mean did_you_mean_path format_bytes pluralize format_duration validate_keys "
-    "still_running",
-    # One decision whether an output has colours, and one table of them.
-    "core.text.colours": "RUNNING STATUS_COLOURS colours_enabled",
-    "core.text.terminal_text": "sanitize wrap_words escape_unprintable",  # one filter of what a terminal would obey
-    "display.job_list": "JobList",  # what `TrainingJob.list` returns
-    "core.text.progress_line": "ProgressLine",  # one line that is replaced while something takes long
-    "core.machine.yaml_files": "parse_yaml",  # one way to read YAML, in which no key occurs twice
-    "core.spec.job_failure": "summarize_error",
-    # The option that stands for the argument of an error; values that are too long, also in errors of click.
-    "errors": "with_suffix shorten_values",
-    "display": "choose_view",  # the views, validated before a job is started
-    # The resources of hosts as the live view shows them.
-    "display.formatting": "format_usage",
-    # The types of the arguments that a job file may have.
-    "core.spec.estimator_arguments": "EstimatorArguments INSTEAD_IN_TEXT",
-    # A description as a value, which `TrainingJob.describe` returns as the service's JSON.
-    "core.request.parse": "parse_description",
-    "core.spec.distribution": "NAMES",  # one table of names
-    "core.spec.inputs": "Channel",
-    "core.spec.job_description": "JobDescription JobStatus",
-    "core.spec.job_request": "JobRequest",
-    # A job that cannot be read can still be deleted.
-    "core.platforms.registry": "local_platform queue_position",
-    "platforms.local": "LocalPlatform",  # public, as a submodule
-    "core.spec.metric_definitions": "PRESETS",
-    "core.spec.service_values": "ChannelProgress STATUSES UNREADABLE",
-    "data.file_uris": "file_path is_file",
-    "v2.migrated_file": "MigratedFile find_files migrate_file",
-    # A server is a program, not a library.
-    "serve.access_keys": "AccessKeys",
-    "serve.configuration": "parse_configuration",
-    "serve.request_mapping": "HOSTS HostTable require_hosts",
-    "serve.server": "DEFAULT_HOST DEFAULT_PORT Server Settings parse_address",
-}
-USED_NAMES = {
-    f"scriptmode.{module}.{name}".replace("..", ".")
-    for module, names in COMMAND_LINE_USES.items()
-    for name in names.split()
-}
 #: Commands print by output.echo, which filters what a terminal would obey; click's own help and completion do not.
 PRINTERS = ("sdk/scriptmode/cli/group.py", "sdk/scriptmode/cli/output.py")
 TABLES = (*RUNTIME_NAMES.values(), *DISTRIBUTIONS.values(), STARTERS, PRINTERS)
@@ -208,7 +164,7 @@ def is_standard(name):
 
 def test_every_path_and_name_in_a_table_exists():
     unknown = {path for table in TABLES for path in table if not (sources.ROOT / path).exists()}
-    unknown |= {name for name in (*RUNTIME_NAMES, *USED_NAMES) if not exists(name)}
+    unknown |= {name for name in RUNTIME_NAMES if not exists(name)}
     expect_none(unknown, "a module or name was moved or removed: correct the table")
 
 
@@ -284,20 +240,6 @@ def test_processes_are_started_in_few_modules():
         )
     ]
     expect_none(found, "start processes in a module of STARTERS")
-
-
-def test_the_command_line_uses_public_names():
-    public = {f"{package.__name__}.{name}" for package in PUBLIC for name in package.__all__}
-
-    def check(path, item):
-        is_ours = item.module.partition(".")[0] == "scriptmode" and path.startswith("sdk/scriptmode/cli/")
-        known = item.dotted in public | USED_NAMES or item.dotted.startswith("scriptmode.cli.")
-        return is_ours and not known
-
-    expect_none(offending(check), "users' programs need it too: make it public, or add it to COMMAND_LINE_USES")
-
-
-PUBLIC = (scriptmode, scriptmode.containers, scriptmode.doctor)
 
 
 def test_the_command_line_prints_in_one_module():

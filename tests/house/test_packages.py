@@ -81,7 +81,7 @@ SDK = {
     "doctor": ("core.aws", "core.spec", "containers", "data", "platforms.local.hosts", "platforms.local.store",
                "platforms.local.system", "platforms.slurm"),
     "serve": (
-        "core.aws", "data", "core.platforms.base", "platforms.local", "platforms.local.tuning",
+        "core.aws", "data", "core.platforms.base", "platforms.local", "platforms.local.system", "platforms.local.tuning",
         "platforms.slurm.slurm_platform", "core.request", "core.spec",
     ),
     "testing": (
@@ -91,7 +91,7 @@ SDK = {
     "v2": ("__init__", "core.aws", "core.spec"),  # its adapters use the public names, and look images up
     "__init__": ("*",),
     "__main__": ("cli",),
-    "cli": ("*",),  # its names are those of COMMAND_LINE_USES in test_layers.py
+    "cli": ("*",),
 }  # fmt: skip
 #: The same for the runtime: values and their types first, then what acts on files, processes and hosts, then the launcher.
 VALUES = ("contract", "errors", "failure", "plan", "cluster", "settings", "terminal_line", "variables")
