@@ -13,7 +13,7 @@ demo: setup
 
 ## Run lint, type checks and every test that needs neither root, Docker nor Slurm, and does not take long.
 test: packages setup lint
-	$(PYTEST) -n 4 --tier test
+	$(PYTEST) -n 6 --tier test
 
 ## The tests that `make test` leaves out, the cheapest first; start a Docker daemon for them if none answers.
 test-rest: setup

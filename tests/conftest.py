@@ -7,10 +7,12 @@ import socket
 import sys
 import tempfile
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.loaders import JSONFileLoader
 from fakes import seaweedfs
 from fakes.promptness import TooLateError
 from hung_tests import HungTests
@@ -38,7 +40,12 @@ settings.load_profile("any machine")
 # installers such as uv compile nothing. Images for containers often set this variable.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-sys.modules["rfc3987_syntax"] = None  # else nbformat imports it, which takes each process 4 seconds
+
+# nbformat imports it where it is installed: 4 seconds of each process, for a format that no notebook has.
+sys.modules["rfc3987_syntax"] = None
+# boto3 parses a megabyte of models for each session, of which tests make thousands.
+_parse_model = cache(JSONFileLoader().load_file)
+JSONFileLoader.load_file = lambda _, path: _parse_model(path)
 
 # On a machine of a cloud the metadata service would answer with the machine's own role.
 os.environ["AWS_EC2_METADATA_DISABLED"] = "true"

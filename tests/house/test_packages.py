@@ -81,7 +81,7 @@ SDK = {
     "doctor": ("core.aws", "core.spec", "containers", "data", "platforms.local.hosts", "platforms.local.store",
                "platforms.local.system", "platforms.slurm"),
     "serve": (
-        "core.aws", "data", "core.platforms.base", "platforms.local", "platforms.local.tuning",
+        "core.aws", "data", "core.platforms.base", "platforms.local", "platforms.local.system", "platforms.local.tuning",
         "platforms.slurm.slurm_platform", "core.request", "core.spec",
     ),
     "testing": (

@@ -42,9 +42,7 @@ def hyperparameters(monkeypatch):
     return module
 
 
-@pytest.mark.tf
-@pytest.mark.mpi
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_each_rank_of_a_host_reads_a_pipe_of_its_own(records):
     inputs = {f"train_{rank}": TrainingInput((records / str(rank)).as_uri(), input_mode="Pipe") for rank in (0, 1)}

@@ -171,6 +171,8 @@ def test_an_s3_server_that_was_killed_comes_back_and_a_server_that_ends_leaves_n
         s3.put_object(Bucket="data", Key="x", Body=b"content")
         (process,) = processes_naming(f"{tmp_path}/data/objects")
         ports, _, sockets = listening([process])
+        # A connection of another program must not get one meanwhile.
+        assert max(ports) < int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
         os.kill(process, signal.SIGKILL)
 
         def read():

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, make_private
 from scriptmode.data import regular_files
 from scriptmode.data.durable import replace_file
 from scriptmode.errors import PlatformError, invalid
+from scriptmode.platforms.local.system.ports import free_ports
 from scriptmode.serve.store_access import StoreAccess
 from scriptmode_runtime import contract
 from scriptmode_runtime.processes import process_tree
@@ -91,7 +92,7 @@ class ObjectStore:
             self.access = StoreAccess(self._folder)
             if not self._find_running():
                 # The ports that jobs in progress know, unless another program has one of them by now.
-                self._launch(self._ports if self._ports and _are_free(self._ports) else _free_ports())
+                self._launch(self._ports if self._ports and _are_free(self._ports) else free_ports(2 * len(_SERVICES)))
             self.url = f"http://{_HOST}:{self._ports[6]}"
         except OSError as error:
             raise PlatformError(
@@ -247,11 +248,3 @@ def _are_free(ports: list[int]) -> bool:
             except OSError:
                 return False
     return True
-
-
-def _free_ports() -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(2 * len(_SERVICES))]
-        for probe in sockets:
-            probe.bind((_HOST, 0))
-        return [probe.getsockname()[1] for probe in sockets]

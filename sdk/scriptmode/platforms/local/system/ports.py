@@ -6,6 +6,7 @@ import os
 import random
 import socket
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from scriptmode.core.machine.data_dir import make_private
@@ -63,6 +64,12 @@ class Ports:
             return True
         os.close(lock)
         return False
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports for a program that keeps them while it is started again: no connection gets one in between."""
+    ports = (first + offset for first in _blocks(_ephemeral_start()) for offset in range(len(ROLES)))
+    return list(islice(filter(_free, ports), count))
 
 
 def _blocks(end: int) -> Iterator[int]:
