@@ -6,11 +6,11 @@ Its model for botocore is beside `scriptmode.core.aws`; values are JSON objects 
 from __future__ import annotations
 
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from scriptmode.core import aws
+from scriptmode.core.aws.direct_endpoints import add_models
 from scriptmode.errors import JobNotFoundError, PlatformError, TransientError
 
 if TYPE_CHECKING:
@@ -49,9 +49,7 @@ class JobDetails:
 
     def _describe(self, url: str, name: str, detail: str) -> Mapping[str, Any]:
         if self._client is None:
-            # boto3 finds the models of services by this loader.
-            paths = self._connection.boto_session._session.get_component("data_loader").search_paths  # noqa: SLF001
-            paths.append(str(Path(aws.__path__[0], "models")))
+            add_models(self._connection.boto_session, f"{aws.__path__[0]}/models")
             self._client = self._connection.brief_client("scriptmode", endpoint_url=url)
         answer: Mapping[str, Any] = self._client.describe_training_job_details(TrainingJobName=name, Details=[detail])
         return answer
