@@ -68,11 +68,27 @@ class RecordingPlatform:
     def metrics(self, description):
         return [Metric("loss", 0.5)]
 
-    def progress(self, name):
+    def events(self, name):
         return ()
 
-    def log_locations(self, name):
+    progress = events
+
+    def activity(self, name):
         return {}
+
+    log_locations = activity
+
+    def failure(self, description):
+        return None
+
+    def queue_position(self, name):
+        return 0
+
+    def with_settings_of(self, name):
+        return self
+
+    def planned_script(self, request):
+        return ""
 
     def fetch(self, uri, folder):
         raise NotImplementedError

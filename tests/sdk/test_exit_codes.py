@@ -50,7 +50,7 @@ RUN = {
     "a type with a typo": (["--instance-type", "local_proces"], "did you mean 'local_process'?"),
     "no host": (["--instance-count", "0"], "0 is not in the range x>=1"),
     "5,000 hosts": (["--instance-count", "5000"], "5,000 processes at once (5,000 hosts with 1 each) are too many"),
-    "a type of EC2": (["--instance-type", "m5.large"], "did you mean 'ml.m5.large'?"),
+    "a type of EC2": (["--instance-type", "m5.large"], "nor, as 'ml.p3.2xlarge', Amazon's"),
     "SageMaker without an image": (["--instance-type", "ml.m5.large"], "image_uri is missing"),
     "SageMaker without a Region": ([*CLOUD], "no AWS region is set; set AWS_DEFAULT_REGION or run 'aws configure' (--region)"),
     "a role's name without a Region": (["--instance-type", "ml.m5.large", "--role", "r", "--image-uri", "i"], "set AWS_DEFAULT_REGION or run 'aws configure' (--region)"),

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 from dataclasses import asdict, replace
-from types import SimpleNamespace
 
 import pytest
 from fakes.host_folders import write_files
@@ -77,13 +76,9 @@ class Platform:
         (Platform(KILLED), KILLED),
         (Platform(None), parse_failure_reason(DESCRIPTION["FailureReason"])),
         (Platform(JobNotFoundError("no")), parse_failure_reason(DESCRIPTION["FailureReason"])),
-        (
-            SimpleNamespace(describe=lambda _: parse_description(DESCRIPTION)),
-            parse_failure_reason(DESCRIPTION["FailureReason"]),
-        ),
         (Platform(KILLED, "Stopped"), None),
     ],
-    ids=["recorded", "not recorded", "unreadable", "a platform without records", "not failed"],
+    ids=["recorded", "not recorded", "unreadable", "not failed"],
 )
 def test_a_jobs_failure_is_the_recorded_one_or_what_the_reason_says(platform, expected):
     assert TrainingJob("job-1", platform).failure == expected

@@ -1,7 +1,6 @@
 """Arguments and requests of a `Tuner`."""
 
 import re
-import types
 import warnings
 from types import SimpleNamespace
 
@@ -26,7 +25,6 @@ from scriptmode import (
     WarmStartConfig,
     WarmStartTypes,
 )
-from scriptmode.core.platforms.registry import tuning_service
 from scriptmode.core.request import tuning
 from scriptmode.testing import FakeSageMaker
 
@@ -357,7 +355,7 @@ def test_this_machine_refuses_malformed_requests_with_the_field(code, path, valu
     else:
         parent[field] = value
     with pytest.raises(RequestError, match=field):
-        tuning_service(made.platform).validate(request)
+        made.platform.tuning.validate(request)
 
 
 def test_what_a_tuning_job_cannot_run_is_refused(code):
@@ -397,9 +395,3 @@ def test_the_request_of_a_training_job_is_the_one_that_the_service_makes(code):
     assert (parameters["lr"], parameters["layers"], parameters["epochs"]) == ("0.01", "2", "3")
     assert parameters["_tuning_objective_metric"] == "accuracy"
     made.platform.validate(job)
-
-
-def test_a_platform_of_another_library_has_no_tuning_jobs():
-    other = types.SimpleNamespace(region="us-east-1", arguments={"url": "https://other"}, describe=None)
-    with pytest.raises(SpecError, match="which has no tuning jobs; use this machine or Amazon SageMaker"):
-        tuning_service(other)

@@ -120,7 +120,7 @@ class Follower:
         """Query what the log does not have: progress of the channels, and activity of the hosts."""
         with suppress(ScriptmodeError):
             self._collector.add_progress(self._platform.progress(self._name), time.monotonic())
-            if self._description is not None:
+            if self._description is not None and not self._description.has_ended:
                 self._activity = self._platform.activity(self._name)
 
     def _draw(self) -> None:

@@ -33,7 +33,7 @@ class JobDetails:
     def read(self, name: str, detail: str) -> Any:
         """Return a detail of a training job; None where the service does not know it, and is asked no more.
 
-        Raises `JobNotFoundError` and `TransientError`.
+        Raises `JobNotFoundError`.
         """
         url = str(getattr(getattr(self._connection.client("sagemaker"), "meta", None), "endpoint_url", ""))
         host = urlsplit(url).hostname
@@ -41,10 +41,11 @@ class JobDetails:
             return None
         try:
             return self._connection.call(f"training job {name}", lambda: self._describe(url, name, detail)).get(detail)
-        except (JobNotFoundError, TransientError):
+        except JobNotFoundError:
             raise
-        except PlatformError:
-            self._is_unknown = True
+        except PlatformError as error:
+            # A server that does not answer once may answer later.
+            self._is_unknown = not isinstance(error, TransientError)
             return None
 
     def _describe(self, url: str, name: str, detail: str) -> Mapping[str, Any]:
