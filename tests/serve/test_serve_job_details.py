@@ -41,10 +41,12 @@ def test_the_activity_and_the_channels_of_a_running_job_are_told(api, of_a_job, 
     served, here = of_a_job(
         api.start(BUSY, InputDataConfig=[{"ChannelName": "train", "DataSource": {"S3DataSource": where}}])
     )
-    activity = until(lambda: (found := served.activity()) and found["algo-1"].cpu_percent and found)["algo-1"]
-    assert activity.line == here.activity()["algo-1"].line == "50%"
-    assert served.platform.progress(served.name) == here.platform.progress(here.name)
-    assert served.platform.progress(served.name)[0].done == 3000
+    activity = until(
+        lambda: (told := served.activity().get("algo-1")) and told.cpu_percent and told.memory_bytes and told
+    )
+    assert activity.line == "50%"
+    (channel,) = until(lambda: served.platform.progress(served.name))
+    assert (channel, channel.done) == (*here.platform.progress(here.name), 3000)
     assert served.platform.queue_position(served.name) == 0
 
 

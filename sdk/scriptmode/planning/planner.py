@@ -56,8 +56,9 @@ def _unknown_gpus(job: JobRequest, hosts: Mapping[str, PlannedHost]) -> Iterator
     """Yield a sentence for each instance type whose number of GPUs, which is that of a host's ranks, is unknown."""
     counts_gpus = contract.enabled(job.parameter(contract.MPI_ENABLED))
     if counts_gpus and contract.MPI_PROCESSES_PER_HOST not in job.hyperparameters:
-        for name in dict.fromkeys(host.instance_type for host in hosts.values() if not host.python):
-            if gpu_count(name) is None and all(host.gpus is None for host in hosts.values()):
+        types = {host.instance_type for host in hosts.values() if not host.python and host.gpus is None}
+        for name in sorted(types):
+            if gpu_count(name) is None:
                 yield f"the number of GPUs of {name} is unknown: planned as 0"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -69,7 +70,7 @@ def to_seconds(moment: datetime) -> float:
     return round(moment.timestamp(), 3)
 
 
-def _encode(value: object) -> float:
+def _encode(value: Any) -> Any:
     if isinstance(value, datetime):
         return to_seconds(value)
-    raise TypeError(f"{value!r} is not a value of an answer")
+    return asdict(value)

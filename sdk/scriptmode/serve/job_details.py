@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.serve.aws_json import validation_error
@@ -34,12 +33,4 @@ class JobDetails:
             raise validation_error(f"TrainingJobName and Details, a list of {', '.join(known)}, are required.")
         with translated_errors():
             values = {detail: self._details[detail](name) for detail in details}
-        return {detail: _render(value) for detail, value in values.items() if value is not None}
-
-
-def _render(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: asdict(member) for key, member in value.items()}
-    if isinstance(value, tuple):
-        return [asdict(member) for member in value]
-    return value if isinstance(value, int) else asdict(value)
+        return {detail: value for detail, value in values.items() if value is not None}

@@ -83,7 +83,7 @@ def _find_platform(session: object, describe: Callable[[Platform], object]) -> P
 
 
 def _local_platform_or(other: Platform, describe: Callable[[Platform], object]) -> Platform:
-    here = local_platform() if _runs_local_jobs() else other
+    here = local_platform() if sys.platform.startswith("linux") else other
     if isinstance(other, type(here)):
         describe(other)
         return other
@@ -131,7 +131,7 @@ def explicit_platform(platform: Platform | str | None, session: object) -> Platf
 
 def require_local_jobs() -> None:
     """Raise `SpecError` on an operating system where jobs of this machine cannot run."""
-    if not _runs_local_jobs():
+    if not sys.platform.startswith("linux"):
         raise SpecError(
             "jobs on this machine need Linux, because their processes are supervised through /proc; this machine runs "
             f"{sys.platform!r}",
@@ -160,10 +160,6 @@ def _service_name() -> str:
     """Return what boto3's settings select: Amazon SageMaker, or the endpoint in its place."""
     url = os.environ.get("AWS_ENDPOINT_URL_SAGEMAKER") or os.environ.get("AWS_ENDPOINT_URL")
     return f"the service at {url}" if url else "Amazon SageMaker"
-
-
-def _runs_local_jobs() -> bool:
-    return sys.platform.startswith("linux")
 
 
 def _kind(instance_type: str) -> HostKind:
