@@ -27,65 +27,37 @@ RUNTIME_NAMES = {
     "scriptmode_runtime.terminal_line": ("sdk/scriptmode/core/text/terminal_text.py",),
     # Jobs wait for the processors that their hosts are told of.
     "scriptmode_runtime.host.machine": (
-        "sdk/scriptmode/platforms/local/system/capacity.py",
-        "sdk/scriptmode/doctor/machine_checks.py",
-        "sdk/scriptmode/results/scaling.py",  # processors that hosts of this machine share
+        "sdk/scriptmode/platforms/local/system/",
+        "sdk/scriptmode/doctor/",
+        "sdk/scriptmode/results/",
     ),
     # A request that launchers would refuse is refused before there is a job.
     "scriptmode_runtime.settings": ("sdk/scriptmode/core/request/render.py",),
     # A model is unpacked by the same rules as a source, and packed no deeper than it can be unpacked.
-    "scriptmode_runtime.files.archive.DEEPEST": ("sdk/scriptmode/platforms/local/outputs/packed_artifacts.py",),
-    "scriptmode_runtime.files.archive.MOST_MEMBERS": ("sdk/scriptmode/platforms/local/outputs/packed_artifacts.py",),
-    "scriptmode_runtime.files.archive.MODEL_LIMITS": ("sdk/scriptmode/results/artifacts.py",),
-    "scriptmode_runtime.files.archive.unpack": ("sdk/scriptmode/results/artifacts.py",),
-    "scriptmode_runtime.errors.UserCodeError": ("sdk/scriptmode/results/artifacts.py",),
+    "scriptmode_runtime.files.archive": ("sdk/scriptmode/platforms/local/outputs/", "sdk/scriptmode/results/"),
+    "scriptmode_runtime.errors": EVERYWHERE,
     # A plan is the runtime's own.
     "scriptmode_runtime.preview": ("sdk/scriptmode/planning/",),
-    "scriptmode_runtime.environment.TrainingEnvironment": ("sdk/scriptmode/planning/host_plans.py",),
+    "scriptmode_runtime.environment": ("sdk/scriptmode/planning/",),
     "scriptmode_runtime.report.redaction.Redaction": ("sdk/scriptmode/planning/",),
-    "scriptmode_runtime.plan.LaunchPlan": ("sdk/scriptmode/planning/",),
-    "scriptmode_runtime.plan.as_document": ("sdk/scriptmode/planning/",),
+    "scriptmode_runtime.plan": ("sdk/scriptmode/planning/", "sdk/scriptmode/platforms/foreign_failure.py"),
     # A script under test gets what the launcher gives it.
-    "scriptmode_runtime.script_process": (
-        "sdk/scriptmode/platforms/local/one_host.py",
-        "sdk/scriptmode/testing/script_run.py",
-    ),
-    "scriptmode_runtime.errors.RuntimeFailure": (
-        "sdk/scriptmode/planning/host_plans.py",
-        "sdk/scriptmode/platforms/local/one_host.py",
-    ),
-    # One way to find the error in a traceback.
-    "scriptmode_runtime.failure.exception_type": ("sdk/scriptmode/core/spec/job_failure.py",),
-    "scriptmode_runtime.failure.last_error": ("sdk/scriptmode/core/spec/job_failure.py",),
-    "scriptmode_runtime.failure.remote_traceback": ("sdk/scriptmode/core/spec/job_failure.py",),
-    "scriptmode_runtime.failure.signal_name": ("sdk/scriptmode/core/spec/job_failure.py",),
+    "scriptmode_runtime.script_process": ("sdk/scriptmode/platforms/local/", "sdk/scriptmode/testing/"),
+    # One way to find the error in a traceback, and one rule of what is removed from the text of a failure.
+    "scriptmode_runtime.failure": EVERYWHERE,
     # The log of an image without the runtime is read as the runtime reads its programs' output.
-    "scriptmode_runtime.failure": ("sdk/scriptmode/platforms/foreign_failure.py",),
     "scriptmode_runtime.report.hints.hint": ("sdk/scriptmode/platforms/foreign_failure.py",),
-    "scriptmode_runtime.plan.ProcessSpec": ("sdk/scriptmode/platforms/foreign_failure.py",),
     # One writer of logs on full disks.
-    "scriptmode_runtime.processes.streams.Sink": (
-        "sdk/scriptmode/platforms/local/hosts/container_host.py",
-        "sdk/scriptmode/platforms/local/agent/log_stream.py",
-    ),
+    "scriptmode_runtime.processes.streams.Sink": ("sdk/scriptmode/platforms/local/",),
     # One way to identify, find and end processes of this machine.
     "scriptmode_runtime.processes.process_tree": EVERYWHERE,
     # One place that forks.
     "scriptmode_runtime.processes.forks": ("sdk/scriptmode/platforms/local/",),
     "scriptmode_runtime.processes.system": ("sdk/scriptmode/platforms/local/", "sdk/scriptmode/rehearsal/injection.py"),
     # A rank of another host enters its namespace as the host itself does.
-    "scriptmode_runtime.processes.namespace": (
-        "sdk/scriptmode/platforms/local/hosts/host_identity.py",  # what a refusal means, and the doctor's trial
-        "sdk/scriptmode/platforms/local/hosts/process_host.py",
-    ),
+    "scriptmode_runtime.processes.namespace": ("sdk/scriptmode/platforms/local/hosts/",),
     # Files that a killed launcher left are found by the launcher's own rule.
-    "scriptmode_runtime.files.scratch": (
-        "sdk/scriptmode/platforms/local/hosts/process_fleet.py",
-        "sdk/scriptmode/platforms/slurm/",  # a host has a directory of the same kind on its node
-    ),
-    # One rule of what is removed from the text of a failure.
-    "scriptmode_runtime.failure.readable": ("sdk/scriptmode/platforms/local/",),
-    "scriptmode_runtime.errors.ClusterError": ("sdk/scriptmode/platforms/slurm/slurm_fleet.py",),
+    "scriptmode_runtime.files.scratch": ("sdk/scriptmode/platforms/local/hosts/", "sdk/scriptmode/platforms/slurm/"),
 }
 #: Distributions, and the modules that import them.
 DISTRIBUTIONS = {
