@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from scriptmode.core import aws
 from scriptmode.core.aws.direct_endpoints import add_models
+from scriptmode.core.spec.job_failure import Failure
+from scriptmode.core.spec.service_values import ChannelProgress, HostActivity, JobEvent
 from scriptmode.errors import JobNotFoundError, PlatformError, TransientError
 
 if TYPE_CHECKING:
@@ -48,6 +50,24 @@ class JobDetails:
             self._is_unknown = not isinstance(error, TransientError)
             return None
 
+    def failure(self, name: str) -> Failure | None:
+        """Return the recorded failure of a job."""
+        fields_of_failure = self.read(name, "Failure")
+        return _from_fields(Failure, fields_of_failure) if fields_of_failure else None
+
+    def channels(self, name: str) -> tuple[ChannelProgress, ...]:
+        """Return the progress of the data of a job's channels."""
+        return tuple(_from_fields(ChannelProgress, channel) for channel in self.read(name, "Channels") or ())
+
+    def activity(self, name: str) -> dict[str, HostActivity]:
+        """Return what each host of a job does now."""
+        hosts = self.read(name, "Activity") or {}
+        return {host: _from_fields(HostActivity, values) for host, values in hosts.items()}
+
+    def events(self, name: str) -> tuple[JobEvent, ...]:
+        """Return what a job lost and did again."""
+        return tuple(_from_fields(JobEvent, event) for event in self.read(name, "Events") or ())
+
     def _describe(self, url: str, name: str, detail: str) -> Mapping[str, Any]:
         if self._client is None:
             add_models(self._connection.boto_session, f"{aws.__path__[0]}/models")
@@ -56,6 +76,6 @@ class JobDetails:
         return answer
 
 
-def from_fields(kind: type[_T], values: Mapping[str, Any]) -> _T:
+def _from_fields(kind: type[_T], values: Mapping[str, Any]) -> _T:
     """Return a dataclass with the fields that a service sent; one of another release may have others."""
     return kind(**{field.name: values[field.name] for field in fields(kind) if field.name in values})  # type: ignore[arg-type]

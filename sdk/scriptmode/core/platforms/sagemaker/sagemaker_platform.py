@@ -10,11 +10,8 @@ from scriptmode.core.aws.s3_uris import SCHEME, parse_s3_uri
 from scriptmode.core.aws.session import Connection
 from scriptmode.core.platforms.sagemaker import job_defaults
 from scriptmode.core.platforms.sagemaker.host_secret import with_host_secret
-from scriptmode.core.platforms.sagemaker.job_details import JobDetails, from_fields
 from scriptmode.core.request.render import as_fields, render_request
-from scriptmode.core.spec.job_failure import Failure, split_failure_reason
 from scriptmode.core.spec.names import account_of_role
-from scriptmode.core.spec.service_values import ChannelProgress, HostActivity, JobEvent
 from scriptmode.errors import (
     CredentialsError,
     DataAccessError,
@@ -32,10 +29,20 @@ if TYPE_CHECKING:
 
     from scriptmode.core.aws.sagemaker_config import SageMakerConfig
     from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
+    from scriptmode.core.platforms.sagemaker.job_details import JobDetails
     from scriptmode.core.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
     from scriptmode.core.spec.job_description import JobDescription
+    from scriptmode.core.spec.job_failure import Failure
     from scriptmode.core.spec.job_request import JobRequest
-    from scriptmode.core.spec.service_values import JobFilter, LogEvent, Metric, PlannedHost
+    from scriptmode.core.spec.service_values import (
+        ChannelProgress,
+        HostActivity,
+        JobEvent,
+        JobFilter,
+        LogEvent,
+        Metric,
+        PlannedHost,
+    )
     from scriptmode.core.spec.training_job import TrainingJobSpec
 
 _T = TypeVar("_T")
@@ -69,7 +76,6 @@ class SageMakerPlatform:
         self.connection = Connection(session)
         #: The clock of the session if it has one, else this machine's.
         self.clock = self.connection.clock
-        self._details = JobDetails(self.connection)
         #: A default bucket that is known to exist.
         self._ready_bucket: str | None = None
 
@@ -157,10 +163,11 @@ class SageMakerPlatform:
         SageMaker keeps only the text of the failure file, which other images than this project's may leave empty.
         Return None if FailureReason says why, or if no log does.
         """
+        from scriptmode.core.spec.job_failure import split_failure_reason
         from scriptmode.platforms import foreign_failure
 
-        if recorded := self._details.read(description.name, "Failure"):
-            return from_fields(Failure, recorded)
+        if recorded := self._details.failure(description.name):
+            return recorded
         text, code = split_failure_reason(description.failure_reason)
         if not description.failure_reason.startswith("AlgorithmError") or not foreign_failure.lacks_reason(text):
             return None
@@ -209,22 +216,27 @@ class SageMakerPlatform:
 
     def progress(self, name: str) -> tuple[ChannelProgress, ...]:
         """Return what `scriptmode serve` tells; nothing for Amazon SageMaker."""
-        return tuple(from_fields(ChannelProgress, channel) for channel in self._details.read(name, "Channels") or ())
+        return self._details.channels(name)
 
     def activity(self, name: str) -> dict[str, HostActivity]:
         """Return what `scriptmode serve` tells; nothing for Amazon SageMaker."""
-        hosts = self._details.read(name, "Activity") or {}
-        return {host: from_fields(HostActivity, values) for host, values in hosts.items()}
+        return self._details.activity(name)
 
     def events(self, name: str) -> tuple[JobEvent, ...]:
         """Return what `scriptmode serve` tells; nothing for Amazon SageMaker."""
-        return tuple(from_fields(JobEvent, event) for event in self._details.read(name, "Events") or ())
+        return self._details.events(name)
 
     def queue_position(self, name: str) -> int:
         """Return the position that `scriptmode serve` tells; 0 for Amazon SageMaker."""
         with suppress(PlatformError):
             return int(self._details.read(name, "QueuePosition") or 0)
         return 0
+
+    @cached_property
+    def _details(self) -> JobDetails:
+        from scriptmode.core.platforms.sagemaker.job_details import JobDetails
+
+        return JobDetails(self.connection)
 
     def with_settings_of(self, name: str) -> SageMakerPlatform:  # noqa: ARG002 - whichever job it is
         """Return this platform: a description has all settings of a job."""
