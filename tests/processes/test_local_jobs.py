@@ -16,7 +16,7 @@ from fakes.local_jobs import LocalJobs, channel
 from fakes.processes import until
 from fakes.promptness import soon
 
-from scriptmode import TrainingJob
+from scriptmode import Estimator, TrainingJob
 from scriptmode.core.machine.installation import install_command
 from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.errors import JobExistsError, PlatformError
@@ -65,12 +65,13 @@ def test_secrets_are_readable_by_their_owner_alone(jobs):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
-def test_a_folder_of_sources_that_others_can_read_is_closed(jobs):
-    sources = jobs.data_dir / "sources"
-    sources.mkdir(parents=True)
-    sources.chmod(0o755)
-    jobs.platform.put_source(b"source", f"file://{sources}/sourcedir.tar.gz")
-    assert stat.S_IMODE(sources.stat().st_mode) == 0o700
+def test_a_data_directory_in_the_source_directory_is_not_packed(here, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(here / "data"))
+    (here / "train.py").touch()
+    estimator = Estimator(entry_point="train.py", source_dir=".", instance_type="local_process", instance_count=1)
+    first, second = (estimator.fit(logs=False).describe() for _ in range(2))
+    submitted = "sagemaker_submit_directory"
+    assert first["HyperParameters"][submitted] == second["HyperParameters"][submitted]
 
 
 @pytest.mark.prompt

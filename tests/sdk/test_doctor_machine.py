@@ -208,6 +208,7 @@ def stubs(tmp_path, monkeypatch):
     def write(**other):
         write_stubs(tmp_path, **other)
         monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        monkeypatch.syspath_prepend(str(tmp_path))
 
     return write
 

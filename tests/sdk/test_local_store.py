@@ -126,14 +126,6 @@ class Interrupted(dict):
         raise KeyboardInterrupt
 
 
-def test_the_limits_of_a_record_of_an_earlier_version_are_the_engines_settings(store):
-    folder = made(store)
-    content = json.loads((folder.path / "job.json").read_text())
-    del content["engine"]
-    (folder.path / "job.json").write_text(json.dumps({**content, "limits": {"memory": 5}}))
-    assert folder.read_job().engine == {"memory": 5}
-
-
 @pytest.mark.parametrize(
     ("content", "raised"),
     [(Interrupted(x=1), KeyboardInterrupt), ({"x": object()}, RequestError), ({"x": "\ud800"}, RequestError)],

@@ -105,7 +105,7 @@ def test_dependencies_lie_beside_the_script(code, tmp_path):
         pytest.param("{code}/..later/train.py", "code", "name it within source_dir: '..later/train.py'", id="dots"),
         pytest.param("../secret.py", "code", "is outside source_dir", id="outside"),
         pytest.param("nowhere.py", None, "entry_point 'nowhere.py' does not exist", id="no such file"),
-        pytest.param("code", None, "is a directory", id="a folder as script"),
+        pytest.param("code", None, "is not a regular file", id="a folder as script"),
     ],
 )
 def test_missing_files_are_named(code, monkeypatch, entry, folder, message):

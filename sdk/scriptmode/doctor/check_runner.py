@@ -80,7 +80,7 @@ def _table() -> list[_Row]:
         _Row("scriptmode", program_checks.runtime, reinstall, (LOCAL, SAGEMAKER, CLUSTER)),
         _Row("ssh", program_checks.ssh, "apt install openssh-client openssh-server"),
         _Row("MPI", program_checks.mpi, openmpi),
-        _Row("disk", machine_checks.disk, f"free space, or set {DATA_DIR_VARIABLE}", _DATA_DIR_JOBS),
+        _Row("disk", machine_checks.disk, f"free space, or set another {DATA_DIR_VARIABLE}", _DATA_DIR_JOBS),
         _Row("jobs", machine_checks.jobs, "remove it: scriptmode rm", _DATA_DIR_JOBS),
         _Row("agents", machine_checks.agents, "end them: scriptmode stop"),
         _Row("ports", machine_checks.ports, "see that the loopback interface is up: ip link set lo up", (LOCAL,)),

@@ -9,6 +9,8 @@ from pathlib import Path
 from scriptmode.errors import DataError
 
 DATA_DIR_VARIABLE = "SCRIPTMODE_DATA_DIR"
+#: The file that marks a directory as a data directory, which is never part of a program.
+MARK = ".scriptmode-data"
 #: The directory of cached artifacts in the data directory.
 FETCHED = "fetched"
 #: The directory of the records of tuning jobs in the data directory.
@@ -16,7 +18,6 @@ TUNING = "tuning"
 #: The file of the directory's only server, which holds a lock of it: its process, and the command that sets the
 #: variables with which its clients reach the objects of its jobs.
 SERVER_FILE = "serve/server.lock"
-_PRIVATE = 0o700
 
 
 def default_data_dir() -> Path:
@@ -59,20 +60,12 @@ def make_private(folder: Path, data_dir: Path) -> None:
     """
     data_dir.parent.mkdir(parents=True, exist_ok=True)
     for path in path_within(folder, data_dir):
-        path.mkdir(mode=_PRIVATE, exist_ok=True)
-    close_to_others(folder)
+        path.mkdir(mode=0o700, exist_ok=True)
 
 
 def path_within(folder: Path, data_dir: Path) -> list[Path]:
     """Return the directories from a data directory to one in it, both included; none for a directory elsewhere."""
     return [path for path in (*reversed(folder.parents), folder) if data_dir in (path, *path.parents)]
-
-
-def close_to_others(folder: Path) -> None:
-    """Remove other users' access to a directory that an earlier version created, where this user may."""
-    with suppress(OSError):
-        if folder.stat().st_mode & ~_PRIVATE & 0o777:
-            folder.chmod(_PRIVATE)
 
 
 def unwritable_error(data_dir: Path, error: OSError | ValueError) -> DataError:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Callable, NamedTuple, Optional
 
+from scriptmode.core.machine import data_dir
 from scriptmode.core.text.messages import did_you_mean_path, format_bytes
 from scriptmode.errors import SourceError
 from scriptmode_runtime.files import beneath
@@ -30,7 +31,7 @@ Progress = Callable[[int], None]
 
 IGNORE_FILE = ".scriptmodeignore"
 ARCHIVE_NAME = "sourcedir.tar.gz"
-#: Never part of a program: version control, caches, editors' files.
+#: Never part of a program: version control, caches, editors' files, virtual environments, jobs.
 _LEFT_OUT_FOLDERS = frozenset(
     {".git", ".hg", ".svn", "__pycache__", ".ipynb_checkpoints", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox",
      "node_modules"}
@@ -42,7 +43,7 @@ _PACKED_AT_ONCE = 8 * 10**6
 _LARGE, _LARGEST = 50 * 10**6, 3
 #: The runtime unpacks no deeper directories.
 _DEEPEST = 200
-_VIRTUAL_ENVIRONMENT_MARK = "pyvenv.cfg"
+_LEFT_OUT_MARKS = ("pyvenv.cfg", data_dir.MARK)
 #: Names that files with secrets go by.
 _SECRETS = (".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx", "id_rsa*", "id_ed25519*",
             "id_ecdsa*", ".netrc", ".pypirc", ".npmrc", ".git-credentials", "credentials", "credentials.json",
@@ -187,9 +188,6 @@ def _members(script: Script) -> dict[str, _Member]:
     members: dict[str, _Member] = {}
     if script.source_dir is None:
         path = _existing(Path(script.entry_point), "entry_point", script.entry_point)
-        if path.is_dir():
-            what = f"entry_point {script.entry_point!r} is a directory"
-            raise SourceError(what, "name the file that is to be run", argument="entry_point")
         _require_file(path, "entry_point", script.entry_point)
         members[path.name] = _Member(path)
     else:
@@ -225,9 +223,8 @@ def read_tree(folder: Path) -> dict[str, bytes]:
 
 def script_name(script: Script) -> str:
     """Return the entry point's name in the archive."""
-    if script.source_dir is None:
-        return Path(script.entry_point).name
-    return Path(script.entry_point).as_posix()
+    path = Path(script.entry_point)
+    return path.name if script.source_dir is None else path.as_posix()
 
 
 def _existing(path: Path, argument: str, value: str) -> Path:
@@ -322,14 +319,13 @@ def _walk(root: Path, below: str, rule: _Rule) -> Iterator[str]:
 
 def _left_out(path: Path) -> bool:
     if path.is_dir():
-        return path.name in _LEFT_OUT_FOLDERS or (path / _VIRTUAL_ENVIRONMENT_MARK).exists()
+        return path.name in _LEFT_OUT_FOLDERS or any((path / mark).exists() for mark in _LEFT_OUT_MARKS)
     return path.name in _LEFT_OUT_FILES or path.name.endswith(".pyc")
 
 
 def _looks_secret(name: str) -> bool:
-    if name.endswith((".example", ".sample", ".template")):
-        return False
-    return _SECRET.match(name.rpartition("/")[2]) is not None
+    is_sample = name.endswith((".example", ".sample", ".template"))
+    return not is_sample and _SECRET.match(name.rpartition("/")[2]) is not None
 
 
 def _check_link(root: Path, path: Path) -> None:

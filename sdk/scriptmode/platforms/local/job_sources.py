@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from scriptmode.core.machine import drafts
-from scriptmode.core.machine.data_dir import close_to_others, mark_used, path_within, unwritable_error
+from scriptmode.core.machine.data_dir import mark_used, path_within, unwritable_error
 from scriptmode.data import file_uris
 from scriptmode.data.durable import ChangedDirectories, replace_file
 from scriptmode.errors import DataError
@@ -67,7 +67,6 @@ def _reserve(store: JobStore, source: Path, entries: ChangedDirectories) -> bool
         for folder in path_within(source.parent, store.data_dir) or [source.parent]:
             entries.make_directory(folder, mode=0o700)
             if folder == sources:
-                close_to_others(sources)
                 lock.enter_context(locked_directory(sources, shared=True))
         if sources in source.parents:
             mark_used(sources / source.relative_to(sources).parts[0])

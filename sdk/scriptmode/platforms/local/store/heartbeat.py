@@ -87,8 +87,7 @@ def is_of_this_boot(lock_file: Path) -> bool:
 def silent_since(lock_file: Path, agent: ProcessIdentity | None = None) -> float | None:
     """Return since when the agent has been silent, in seconds since the epoch; ``None`` while it is not silent.
 
-    A stopped process of this machine is silent at once. Also ``None`` for an agent that never wrote a heartbeat, one of
-    an earlier version.
+    A stopped process of this machine is silent at once. Also ``None`` for an agent that never wrote a heartbeat.
     """
     from scriptmode_runtime.processes.process_tree import is_stopped
     from scriptmode_runtime.processes.system import boot_id

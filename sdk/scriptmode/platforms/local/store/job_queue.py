@@ -116,7 +116,7 @@ class JobQueue:
             name = path.name.partition("-")[2]
             if self._store.exists(name) and self._store.folder(name).has_agent():
                 word, _, processes = path.read_text("ascii", "replace").partition(" ")
-                # Agents of an earlier version wrote the word alone, and a damaged file has anything.
+                # A damaged file has anything.
                 entries.append(_Entry(name, word == _RUNS, int(processes) if processes.isdecimal() else 1))
             elif remove:
                 path.unlink(missing_ok=True)

@@ -80,8 +80,6 @@ _JOB: dict[str, Any] = {
     "python!": str,
     "file_systems": _TEXTS,
     "engine": dict,
-    #: "engine" of earlier versions, when only containers had settings.
-    "limits": dict,
     "queue": int,
 }
 _FIELDS = {"stop_grace", *(key.rstrip("!") for key in _JOB)}
@@ -120,9 +118,7 @@ def parse_job(content: Any, name: str) -> Job:
     validate_job_record(content, name)
     from scriptmode.core.request.parse import parse_request
 
-    content = {**content, "request": parse_request(content["request"])}
-    former = content.pop("limits", {})
-    return Job(**{"engine": former, **content})
+    return Job(**{**content, "request": parse_request(content["request"])})
 
 
 class JobFacts(NamedTuple):

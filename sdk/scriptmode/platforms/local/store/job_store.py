@@ -40,7 +40,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode.core.machine import drafts
-from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, TUNING, unwritable_error
+from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, MARK, TUNING, unwritable_error
 from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.core.text.messages import did_you_mean
 from scriptmode.data import regular_files
@@ -374,6 +374,7 @@ class JobStore:
                 entries = ChangedDirectories()
                 for directory in (self.data_dir, self.jobs):
                     entries.make_directory(directory, mode=0o700)
+                (self.data_dir / MARK).touch()
                 with drafts.new_directory(self.jobs) as path:
                     lock = stack.enter_context(new_lock(JobFolder(path).lock_file))
                     heartbeat.write_heartbeat(lock)
