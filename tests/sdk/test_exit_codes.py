@@ -86,7 +86,7 @@ OTHERS = {
     "no program": (["run"], 2, "there is no PROGRAM; name one"),
     "a program that is missing": (["run", "wrds.py"], 2, "correct it (PROGRAM)"),
     "a program with a typo": (["run", "trian.py"], 2, "did you mean 'train.py'?"),
-    "a directory as the program": (["run", "full"], 2, "name the file that is to be run"),
+    "a directory as the program": (["run", "full"], 2, "name the file itself"),
     "a notebook as the program": (["run", "notebook.ipynb"], 2, "jupyter nbconvert --to script notebook.ipynb"),
     "a file of another kind": (["run", "--file", "train.py"], 2, "rename it to end in .toml"),
     "a directory as the file": (["run", "--file", "full"], 2, "Is a directory"),
