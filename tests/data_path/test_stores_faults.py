@@ -205,14 +205,12 @@ def test_a_key_is_requested_as_it_is_written(server, key):
 
 
 #: Which of its two limits a stalled answer meets first depends on the load of the machine.
-STALLED = (
-    r"(broke: no byte came before the time-out; retry|is too slow: the answer was not complete after [0-9]+ s; check)"
-)
+STALLED = r"(broke: .*Read timed? ?out.*; retry|is too slow: the answer was not complete after [0-9]+ s; check)"
 #: What happens to every request for the object's bytes, and what is said of it.
 DEATHS = {
-    "closed before an answer": (Fault(cut=True), "broke: it was closed before an answer came; retry"),
+    "closed before an answer": (Fault(cut=True), "broke: Connection was closed before .*; retry"),
     "stalled before an answer": (Fault(stall=True), STALLED),
-    "closed before the body": (Fault(cut=True, at=0), "broke: it was closed after 0 of 300000 bytes; retry"),
+    "closed before the body": (Fault(cut=True, at=0), r"broke: .*\b0 (bytes )?read, .*300000.*; retry"),
     "stalled in the body": (Fault(stall=True, at=0), STALLED),
 }
 

@@ -108,10 +108,8 @@ def _translation(uri: str, error: Exception, endpoint: str) -> PlatformError:
         what, advice = f"{where} cannot be reached: {what}", _UNREACHABLE
     elif isinstance(error, exceptions.FlexibleChecksumError):
         what, advice = f"the bytes that came are not the object's: {what}", _RETRY
-    elif unreadable := _unreadable(error):
-        what, advice = f"the answer of {where} cannot be read: {unreadable}", NOT_S3
     elif isinstance(error, _broken_errors()):
-        what, advice = f"the connection to {where} broke: {_how(error)}", _RETRY
+        what, advice = f"the connection to {where} broke: {what}", _RETRY
     elif isinstance(error, exceptions.ParamValidationError):
         advice = "correct the URI"
     return DataError(f"{uri}: {what}", advice)
@@ -122,39 +120,6 @@ def _named(error: Exception, endpoint: str) -> str:
     url = str(getattr(error, "kwargs", {}).get("endpoint_url") or endpoint)
     parts = urlsplit(url)
     return f" {parts.scheme}://{parts.netloc}" if parts.netloc else ""
-
-
-def _unreadable(error: Exception) -> str:
-    """Return why http.client could not read an answer, which botocore raises as a closed connection; else ""."""
-    from http.client import HTTPException, IncompleteRead, RemoteDisconnected
-
-    hidden = list(getattr(getattr(error, "kwargs", {}).get("error"), "args", ()))
-    if not hidden or isinstance(hidden[-1], (IncompleteRead, RemoteDisconnected)):
-        return ""
-    return foreign_text(hidden[-1]) if isinstance(hidden[-1], HTTPException) else ""
-
-
-def _how(error: Exception) -> str:
-    """Return what broke a connection."""
-    from http.client import IncompleteRead
-
-    from botocore import exceptions
-
-    if isinstance(error, exceptions.ReadTimeoutError):
-        return "no byte came before the time-out"
-    if isinstance(error, exceptions.ConnectionClosedError):
-        return "it was closed before an answer came"
-    if isinstance(error, exceptions.IncompleteReadError):
-        come, expected = error.kwargs.get("actual_bytes"), error.kwargs.get("expected_bytes")
-        return f"it was closed after {come} of {expected} bytes"
-    # botocore passes on what urllib3 raised, which keeps the numbers.
-    hidden = getattr(getattr(error, "kwargs", {}).get("error"), "args", ())
-    if hidden and isinstance(hidden[-1], IncompleteRead):
-        partial = hidden[-1].partial
-        # urllib3's class counts, the standard library's keeps the bytes.
-        come = partial if isinstance(partial, int) else len(partial)
-        return f"it was closed after {come} of {come + (hidden[-1].expected or 0)} bytes"
-    return foreign_text(error)
 
 
 def _service_translation(uri: str, error: Any) -> PlatformError:
