@@ -175,21 +175,14 @@ class Estimator:
             value = given[name]
             # Where an argument was left out, the latest job's value.
             return self._latest.get(name, value) if value is None or value is True else value
-        from scriptmode.core.spec import older_names
+        from scriptmode.core.spec.older_names import MISSING_METHODS
 
-        if given and name in older_names.ATTRIBUTES:
-            return getattr(self, older_names.take(name, older_names.ATTRIBUTES[name], stacklevel=3))
-        advice = f"; {older_names.MISSING_METHODS[name]}" if name in older_names.MISSING_METHODS else ""
+        advice = f"; {MISSING_METHODS[name]}" if name in MISSING_METHODS else ""
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{advice}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an argument, checked as by the constructor, or an attribute of the user's own."""
         given = self.__dict__.get("_arguments", {})
-        if given and name not in given and not name.startswith("_"):
-            from scriptmode.core.spec import older_names
-
-            if name in older_names.RENAMED:
-                name = older_names.take(name, older_names.RENAMED[name], stacklevel=3)
         if name in given:
             self._construct({**given, name: value})
         else:

@@ -253,22 +253,6 @@ def test_a_value_that_cannot_be_is_refused_when_it_is_set_and_changes_nothing(co
         made.set_hyperparameters(sagemaker_program="x")
 
 
-def test_an_attribute_of_v1_is_that_of_v2(code):
-    made = estimator(code, image_uri=None, framework_version="2.13", py_version="py310")
-    with pytest.warns(
-        DeprecationWarning, match="train_instance_count is SageMaker SDK v1's name; use instance_count"
-    ) as said:
-        made.train_instance_count = 4
-    assert said[0].filename == __file__
-    assert made.request()["ResourceConfig"]["InstanceCount"] == 4
-    for old, new in {"train_instance_type": made.instance_type, "train_image": made.training_image_uri}.items():
-        with pytest.warns(DeprecationWarning, match=f"{old} is SageMaker SDK v1's name") as said:
-            assert getattr(made, old) == new
-        assert said[0].filename == __file__
-    with pytest.raises(SpecError, match="^instance_count is 0"), pytest.warns(DeprecationWarning):
-        made.train_instance_count = 0
-
-
 IN_GROUPS = {"instance_count": None, "instance_type": None}
 NO_IMAGE = {"instance_type": "local", "image_uri": None}
 

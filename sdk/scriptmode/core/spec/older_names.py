@@ -1,4 +1,4 @@
-"""What older SageMaker SDKs call the arguments, attributes and methods of estimators. Pure, except for warnings."""
+"""What older SageMaker SDKs call the arguments and methods of estimators. Pure, except for warnings."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ RENAMED = {
     "image_name": "image_uri",
     "distributions": "distribution",
 }
-#: Attributes of SageMaker SDK v1's estimators, and their names since v2.
-ATTRIBUTES = {**RENAMED, "train_image": "training_image_uri"}
 #: Arguments of SageMaker SDK v1 that its v2 takes and ignores, and what to do instead.
 IGNORED = {
     "script_mode": "script mode is the only mode",
@@ -78,14 +76,9 @@ def take_all(given: Mapping[str, Any], arguments: Mapping[str, Any], known: Sequ
         # By identity: 0 equals False, and a comparison of an array is an array.
         if current is not None and current is not False:
             raise TypeError(f"the estimator got both {name!r} and {new!r}, which are the same; keep {new!r}")
-        merged[take(name, new, stacklevel=5)] = value
+        warnings.warn(f"{name} is SageMaker SDK v1's name; use {new}", DeprecationWarning, stacklevel=4)
+        merged[new] = value
     return merged
-
-
-def take(name: str, new: str, *, stacklevel: int) -> str:
-    """Return the new name; warn of the old one."""
-    warnings.warn(f"{name} is SageMaker SDK v1's name; use {new}", DeprecationWarning, stacklevel=stacklevel)
-    return new
 
 
 def _warn_of_ignored(name: str, value: object) -> None:
