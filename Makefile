@@ -80,6 +80,7 @@ release: light
 lint: light
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 	$(BIN)/mypy
 
 setup:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from tests.house.sources import Source
 
@@ -29,11 +29,6 @@ class Import:
     def dotted(self) -> str:
         """The module's name, with the name taken from it."""
         return f"{self.module}.{self.name}" if self.name else self.module
-
-
-def module_name(path: str) -> str:
-    """Return the name a file of the SDK or of the runtime is imported by."""
-    return path.partition("/")[2].removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 @cache
@@ -59,50 +54,3 @@ def _imports(node: ast.AST, when: str) -> Iterator[Import]:
                 yield from _imports(ast.Module([statement], []), when)
         else:
             yield from _imports(child, when)
-
-
-def graph(files: Iterable[Source], *, when: tuple[str, ...] = (AT_ONCE, LAZY)) -> dict[str, set[str]]:
-    """Return the modules that each module imports, of these files alone, at the times ``when``.
-
-    An import of a module is not an arrow to its package, though Python runs its ``__init__`` then.
-    """
-    files = tuple(files)
-    names = {module_name(file.path) for file in files}
-    arrows: dict[str, set[str]] = {}
-    for file in files:
-        ends = arrows.setdefault(module_name(file.path), set())
-        for item in imported(file):
-            if item.when in when:
-                ends.update(name for name in (item.dotted, item.module) if name in names)
-                if item.dotted in names:
-                    ends.discard(item.module)
-        ends.discard(module_name(file.path))
-    return arrows
-
-
-def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
-    """Return the strongly connected components of more than one module, each sorted (Tarjan's algorithm)."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    found: list[list[str]] = []
-
-    def visit(node: str) -> None:
-        index[node] = low[node] = len(index)
-        stack.append(node)
-        for end in sorted(arrows.get(node, ())):
-            if end not in index:
-                visit(end)
-                low[node] = min(low[node], low[end])
-            elif end in stack:
-                low[node] = min(low[node], index[end])
-        if low[node] == index[node]:
-            members = stack[stack.index(node) :]
-            del stack[len(stack) - len(members) :]
-            if len(members) > 1:
-                found.append(sorted(members))
-
-    for node in sorted(arrows):
-        if node not in index:
-            visit(node)
-    return sorted(found)

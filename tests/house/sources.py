@@ -11,8 +11,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SDK = "sdk/scriptmode"
 RUNTIME = "entrypoints/scriptmode_runtime"
-#: Engines that are packages of their own.
-ENGINES = ("sdk/scriptmode_kubernetes",)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,76 +17,8 @@ from tests.house.offenders import expect_none
 
 import scriptmode
 
-EVERYWHERE = ("sdk/scriptmode/",)
-#: What the SDK uses of the runtime, and where.
-RUNTIME_NAMES = {
-    "scriptmode_runtime.contract": EVERYWHERE,
-    # One way to open what others wrote, beneath a directory descriptor.
-    "scriptmode_runtime.files.beneath": EVERYWHERE,
-    # One rule of what a terminal shows of a line, in views and in the reasons of failures.
-    "scriptmode_runtime.terminal_line": ("sdk/scriptmode/core/text/terminal_text.py",),
-    # Jobs wait for the processors that their hosts are told of.
-    "scriptmode_runtime.host.machine": (
-        "sdk/scriptmode/platforms/local/system/",
-        "sdk/scriptmode/doctor/",
-        "sdk/scriptmode/results/",
-    ),
-    # A request that launchers would refuse is refused before there is a job.
-    "scriptmode_runtime.settings": ("sdk/scriptmode/core/request/render.py",),
-    # A model is unpacked by the same rules as a source, and packed no deeper than it can be unpacked.
-    "scriptmode_runtime.files.archive": ("sdk/scriptmode/platforms/local/outputs/", "sdk/scriptmode/results/"),
-    "scriptmode_runtime.errors": EVERYWHERE,
-    # A plan is the runtime's own.
-    "scriptmode_runtime.preview": ("sdk/scriptmode/planning/",),
-    "scriptmode_runtime.environment": ("sdk/scriptmode/planning/",),
-    "scriptmode_runtime.report.redaction.Redaction": ("sdk/scriptmode/planning/",),
-    "scriptmode_runtime.plan": ("sdk/scriptmode/planning/", "sdk/scriptmode/platforms/foreign_failure.py"),
-    # A script under test gets what the launcher gives it.
-    "scriptmode_runtime.script_process": ("sdk/scriptmode/platforms/local/", "sdk/scriptmode/testing/"),
-    # One way to find the error in a traceback, and one rule of what is removed from the text of a failure.
-    "scriptmode_runtime.failure": EVERYWHERE,
-    # The log of an image without the runtime is read as the runtime reads its programs' output.
-    "scriptmode_runtime.report.hints.hint": ("sdk/scriptmode/platforms/foreign_failure.py",),
-    # One writer of logs on full disks.
-    "scriptmode_runtime.processes.streams.Sink": ("sdk/scriptmode/platforms/local/",),
-    # One way to identify, find and end processes of this machine.
-    "scriptmode_runtime.processes.process_tree": EVERYWHERE,
-    # One place that forks.
-    "scriptmode_runtime.processes.forks": ("sdk/scriptmode/platforms/local/",),
-    "scriptmode_runtime.processes.system": ("sdk/scriptmode/platforms/local/", "sdk/scriptmode/rehearsal/injection.py"),
-    # A rank of another host enters its namespace as the host itself does.
-    "scriptmode_runtime.processes.namespace": ("sdk/scriptmode/platforms/local/hosts/",),
-    # Files that a killed launcher left are found by the launcher's own rule.
-    "scriptmode_runtime.files.scratch": ("sdk/scriptmode/platforms/local/hosts/", "sdk/scriptmode/platforms/slurm/"),
-}
-#: Distributions, and the modules that import them.
-DISTRIBUTIONS = {
-    "tensorflow": ("entrypoints/scriptmode_runtime/tensorflow/", "entrypoints/scriptmode_runtime/fallback/"),
-    "horovod": ("entrypoints/scriptmode_runtime/tensorflow/horovod.py",),  # its stand-in where it meets Keras
-    "boto3": (
-        "sdk/scriptmode/core/aws/s3.py",
-        "sdk/scriptmode/core/aws/session.py",
-        "entrypoints/scriptmode_runtime/user_code.py",
-    ),
-    "botocore": (
-        "sdk/scriptmode/core/aws/s3.py",
-        "sdk/scriptmode/core/aws/s3_errors.py",
-        "sdk/scriptmode/core/aws/direct_endpoints.py",
-        "sdk/scriptmode/core/aws/error_translation.py",
-        "sdk/scriptmode/testing/",  # the fake raises its errors
-        "sdk/scriptmode/serve/signatures.py",
-        "entrypoints/scriptmode_runtime/user_code.py",
-    ),
-    "obstore": ("sdk/scriptmode/core/aws/s3_reader.py",),
-    "optuna": ("sdk/scriptmode/platforms/local/tuning/search.py",),
-    "cbor2": ("sdk/scriptmode/serve/cloudwatch.py", "sdk/scriptmode/serve/error_answers.py"),
-    "waitress": (
-        "sdk/scriptmode/serve/http_server.py",
-        "sdk/scriptmode/serve/checked_request.py",
-        "sdk/scriptmode/serve/connections.py",
-    ),
-    "moto": ("sdk/scriptmode/serve/other_services.py",),
-}
+#: Distributions that the runtime imports where they are installed.
+OPTIONAL = ("tensorflow", "horovod", "boto3", "botocore")
 #: Modules that start processes.
 STARTERS = (
     "entrypoints/scriptmode_runtime/processes/children.py",
@@ -108,7 +40,6 @@ STARTERS = (
 )
 #: Commands print by output.echo, which filters what a terminal would obey; click's own help and completion do not.
 PRINTERS = ("sdk/scriptmode/cli/group.py", "sdk/scriptmode/cli/output.py")
-TABLES = (*RUNTIME_NAMES.values(), *DISTRIBUTIONS.values(), STARTERS, PRINTERS)
 
 
 def is_in(path, table):
@@ -134,44 +65,18 @@ def is_standard(name):
     return origin == "frozen" or (folder in Path(origin).parents and "site-packages" not in origin)
 
 
-def test_every_path_and_name_in_a_table_exists():
-    unknown = {path for table in TABLES for path in table if not (sources.ROOT / path).exists()}
-    unknown |= {name for name in RUNTIME_NAMES if not exists(name)}
-    expect_none(unknown, "a module or name was moved or removed: correct the table")
-
-
-def exists(dotted):
-    """Whether this is a module, or a name that a module's text has."""
-    files = {imports.module_name(source.path): source for source in sources.product()}
-    module, _, name = dotted.rpartition(".")
-    return dotted in files or (module in files and name in files[module].text)
+def test_every_path_in_a_table_exists():
+    unknown = {path for path in (*STARTERS, *PRINTERS) if not (sources.ROOT / path).exists()}
+    expect_none(unknown, "a module was moved or removed: correct the table")
 
 
 def test_the_runtime_imports_the_standard_library_alone():
     def check(path, item):
         root = item.module.partition(".")[0]
-        is_known = root == "scriptmode_runtime" or root in DISTRIBUTIONS or is_standard(root)
+        is_known = root == "scriptmode_runtime" or root in OPTIONAL or is_standard(root)
         return path.startswith(sources.RUNTIME) and not is_known
 
     expect_none(offending(check), "the runtime is started in images that have nothing else")
-
-
-def test_tensorflow_boto3_botocore_and_obstore_are_imported_in_few_modules():
-    def check(path, item):
-        table = DISTRIBUTIONS.get(item.module.partition(".")[0])
-        return table is not None and not is_in(path, table)
-
-    expect_none(offending(check), "use the module of DISTRIBUTIONS that wraps it")
-
-
-def test_the_sdk_uses_values_and_primitives_of_the_runtime():
-    def check(path, item):
-        if not path.startswith(sources.SDK) or item.module.partition(".")[0] != "scriptmode_runtime":
-            return False
-        allowed = [table for name, table in RUNTIME_NAMES.items() if f"{item.dotted}.".startswith(f"{name}.")]
-        return not any(is_in(path, table) for table in allowed)
-
-    expect_none(offending(check), "share values by the contract")
 
 
 def test_one_module_forks():
