@@ -222,7 +222,7 @@ class KubernetesEngine(KubernetesAgent, Engine):
 def remove_left_objects(folder: JobFolder) -> None:
     """Delete the objects of a job that has no agent, unless they are; raise `PlatformError`."""
     if (folder.path / OBJECTS_FILE).exists():
-        settings = settings_from_json(folder.read_job().engine)
+        settings = settings_from_json(folder.read_hosts().settings)
         try:
             remove_objects(open_api(settings), folder)
         except PlatformError as error:

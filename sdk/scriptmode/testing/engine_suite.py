@@ -222,9 +222,18 @@ class EngineSuite:
 
     def test_a_deleted_job_ends_and_its_directory_does_not_return(self, tmp_path: Path) -> None:
         """Check that a running job, whose hosts create their files again, is deleted."""
+        self._check_deletion(tmp_path)
+
+    def test_a_job_whose_record_is_damaged_is_deleted_as_any(self, tmp_path: Path) -> None:
+        """Check that hosts are found without the request; what is left of them elsewhere, the suite's user knows."""
+        self._check_deletion(tmp_path, record="{")
+
+    def _check_deletion(self, tmp_path: Path, record: str = "") -> None:
         with self._job(tmp_path, _IGNORES_SIGTERM) as job:
             _wait_until_ready(job)
             platform = self.create_platform(tmp_path / "data", _GRACE)
+            if record:
+                (tmp_path / "data" / "jobs" / job.name / "job.json").write_text(record)
             platform.delete(job.name)
             assert platform.list() == []
             time.sleep(1)  # ten times as long as a host waits between two writes

@@ -426,7 +426,9 @@ def end_orphans(folder: JobFolder) -> Problem | None:
         mounts.detach(folder.hosts)
     problems = [] if process_tree.kill_until_gone(orphaned_processes) else ["some of them could not be killed"]
     try:
-        find_engine(find_kind(folder)).remove_outside_folder(folder, os.environ)
+        # What is found by the request alone stays where its record is damaged.
+        with suppress(UnreadableJobError):
+            find_engine(find_kind(folder)).remove_outside_folder(folder, os.environ)
     except PlatformError as error:
         problems.append(str(error))
     with suppress(OSError, PlatformError):

@@ -56,8 +56,7 @@ def delete_job(folder: JobFolder) -> None:
                 held.enter_context(folder.try_lock())
             with suppress(DataError):
                 problem = recovery.end_orphans(folder)
-                # What a job has elsewhere is found by its request; without a readable one nothing is.
-                left = problem if folder.read_job() and not absent_engine(folder) else None
+                left = None if absent_engine(folder) else problem
         with _jobs_locked(folder):
             moved = _rename(folder)
     if not process_tree.wait_until(lambda: not moved.has_agent(), _ENDING_SECONDS):

@@ -103,9 +103,10 @@ class ContainerEngine(LocalAgent, Engine):
         inherited: Mapping[str, str],  # noqa: ARG002 - containers have directories of their own
     ) -> None:
         """Remove containers and network, and make the owner of the job's folder own what containers wrote."""
-        job = folder.read_job()
         job_containers.remove_job_containers(
-            folder.label, lambda: container_fleet.restore_ownership(folder, job), retry_seconds=_GUARD_SECONDS
+            folder.label,
+            lambda: container_fleet.restore_ownership(folder, folder.read_job()),
+            retry_seconds=_GUARD_SECONDS,
         )
 
 

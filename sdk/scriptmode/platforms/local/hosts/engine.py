@@ -5,10 +5,9 @@ from __future__ import annotations
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Protocol
 
-from scriptmode.core.spec.hosts import HostKind
+from scriptmode.core.spec.hosts import HostKind, host_kind
 from scriptmode.errors import UnreadableJobError
 from scriptmode.platforms.local.hosts.agent_control import AgentControl
-from scriptmode.platforms.local.store.engine_record import has_engine_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -84,16 +83,15 @@ def find_kind(folder: JobFolder) -> HostKind:
     try:
         return folder.read_facts().kind
     except UnreadableJobError:
-        # Every engine of this machine locates agents by the lock, which needs no request, and only Slurm has a record.
-        return HostKind.SLURM if has_engine_record(folder) else HostKind.PROCESS
+        return host_kind(folder.read_hosts().types)
 
 
 def absent_engine(folder: JobFolder) -> str:
     """Return which engine a job needs that is not installed, as text; "" for a job whose engine is there."""
     if find_kind(folder).is_local:
         return ""
-    types = {group.instance_type for group in folder.read_job().request.resources.host_groups}
-    return f"the engine of {', '.join(map(repr, sorted(types)))} is not installed: install its package"
+    types = sorted(set(folder.read_hosts().types))
+    return f"the engine of {', '.join(map(repr, types))} is not installed: install its package"
 
 
 def find_engine(kind: HostKind) -> Engine:

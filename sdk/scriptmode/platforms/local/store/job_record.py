@@ -121,6 +121,19 @@ def parse_job(content: Any, name: str) -> Job:
     return Job(**{**content, "request": parse_request(content["request"])})
 
 
+class RecordedHosts(NamedTuple):
+    """The instance types of a job's hosts, and the settings of their engine: by them is found what it has elsewhere."""
+
+    types: tuple[str, ...]
+    settings: Mapping[str, Any]
+
+
+def parse_hosts(content: Any, _name: str) -> RecordedHosts:
+    """Return the hosts of a record; raise ``TypeError`` or ``ValueError``."""
+    shapes.validate_shape(content, {"types!": [str], "engine!": dict}, "")
+    return RecordedHosts(tuple(content["types"]), content["engine"])
+
+
 class JobFacts(NamedTuple):
     """What the list of jobs needs of a request."""
 

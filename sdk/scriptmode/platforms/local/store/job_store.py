@@ -1,6 +1,7 @@
 """The durable job store: one folder for each job. This module alone knows the layout of that folder.
 
 ``<data dir>/jobs/<job>/``
+  ``hosts.json``      what the hosts are, and their engine's settings; written first, and once
   ``job.json``        the request and how it is run; written once
   ``state.json``      its state; small, replaced as a whole
   ``agent.lock``      held (flock) by the job's agent while it lives; contains the agent's heartbeat
@@ -145,6 +146,10 @@ class JobFolder:
     def read_facts(self) -> JobFacts:
         """Return what the list of jobs shows, sooner than `read_job`; raise what that raises."""
         return self._read("job.json", job_record.summarize_job_record)
+
+    def read_hosts(self) -> job_record.RecordedHosts:
+        """Return what the hosts are, also where `read_job` raises; raise `UnreadableJobError` or `JobNotFoundError`."""
+        return self._read("hosts.json", job_record.parse_hosts)
 
     def read_state(self) -> JobState:
         """Return the job's state; raise `UnreadableJobError` or `JobNotFoundError`."""
@@ -476,6 +481,8 @@ def translated_errors(data_dir: Path, name: str) -> Iterator[None]:
 
 def _write_draft(draft: JobFolder, job: Job, state: JobState) -> None:
     draft.log("host").parent.mkdir()
+    hosts = {"types": [group.instance_type for group in job.request.resources.host_groups], "engine": job.engine}
+    replace_file(draft.path / "hosts.json", regular_files.render_json(hosts, job_record.parse_hosts, state.name))
     # The request itself was parsed from what it is here.
     content = regular_files.render_json(job.to_json(), job_record.validate_job_record, state.name)
     replace_file(draft.path / "job.json", content)
