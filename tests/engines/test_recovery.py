@@ -215,6 +215,7 @@ def test_a_job_without_retries_left_fails_and_says_how_often_it_was_started(agen
 def test_a_job_that_is_found_without_agent_long_after_goes_on(agent_here, jobs):
     name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
     folder = kill_agent(jobs, name)
+    until(lambda: not jobs.processes(name))
     # As if the machine was off for longer than max_run.
     hour = 3600
     state = folder.read_state()

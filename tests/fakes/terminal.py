@@ -5,7 +5,7 @@ import os
 import struct
 import subprocess
 import termios
-from contextlib import closing, suppress
+from contextlib import closing
 
 from fakes.processes import until
 from pyte import ByteStream, HistoryScreen
@@ -37,18 +37,20 @@ class Terminal:
         os.write(self._ours, text.encode())
 
     def read(self):
-        """Read what was written; return whether there may be more."""
-        with suppress(BlockingIOError):
-            try:
-                while chunk := os.read(self._ours, 65536):
-                    self.raw += chunk
-                    self._stream.feed(chunk)
-            except OSError as error:
-                # EIO: no process has the other end open any more.
-                if isinstance(error, BlockingIOError):
-                    raise
-                return False
-        return True
+        """Read some of what was written; return whether there may be more.
+
+        Not all of it: a program may write sooner than the emulator reads.
+        """
+        try:
+            chunk = os.read(self._ours, 65536)
+        except BlockingIOError:
+            return True
+        except OSError:
+            # EIO: no process has the other end open any more.
+            return False
+        self.raw += chunk
+        self._stream.feed(chunk)
+        return bool(chunk)
 
     def wait(self):
         """Read until the command has ended; return its exit code."""
