@@ -234,8 +234,6 @@ def test_a_distribution_names_the_groups_that_train_together_if_there_are_severa
 
 
 SERVERS = {"sagemaker_parameter_server_enabled": "true"}
-COORDINATOR = {**SERVERS, "sagemaker_parameter_server_coordinator": "true"}
-MIRRORED = {"sagemaker_multi_worker_mirrored_strategy_enabled": "true"}
 RANKS = {"sagemaker_mpi_enabled": "true", "sagemaker_mpi_num_of_processes_per_host": "4"}
 
 
@@ -248,21 +246,6 @@ def description(parameters, count=2, kind="ml.c5.xlarge", **fields):
         "HyperParameters": {"sagemaker_program": '"train.py"', **parameters},
         **fields,
     }
-
-
-@pytest.mark.parametrize("kind", ["ml.c5.xlarge", "local", "local_process"])
-@pytest.mark.parametrize(
-    ("parameters", "roles"),
-    [
-        ({}, ["script", "script"]),
-        (COORDINATOR, ["chief, worker, ps", "worker, ps"]),
-        (MIRRORED, ["worker 0", "worker 1"]),
-        (RANKS, ["mpirun, ranks 0-3", "ranks 4-7"]),
-    ],
-    ids=str,
-)
-def test_hosts_of_every_platform_have_roles(kind, parameters, roles):
-    assert host_roles(description(parameters, kind=kind)) == dict(zip(["algo-1", "algo-2"], roles))
 
 
 def test_two_hundred_hosts_have_roles():

@@ -5,14 +5,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from fakes.processes import until
 
 from scriptmode.core.machine import drafts
 from scriptmode.data import durable
-from scriptmode.results.artifacts import download
 
 #: Creates drafts of every kind in a directory, and keeps them.
 OWNER = """
@@ -97,14 +95,3 @@ def test_a_download_that_gets_sigterm_leaves_nothing(tmp_path, downloading):
     downloading.terminate()
     assert downloading.wait() == -signal.SIGTERM
     assert (downloading.stderr.read(), list(tmp_path.iterdir())) == (b"", [])
-
-
-def test_what_a_killed_download_left_is_removed_by_the_next_one(tmp_path, downloading):
-    platform = SimpleNamespace(fetch=lambda _uri, target: target.mkdir() or [])
-    (left,) = tmp_path.iterdir()
-    download(platform, "s3://bucket/model/", tmp_path / "other", extract=True)
-    assert left.exists()
-    downloading.kill()
-    downloading.wait()
-    download(platform, "s3://bucket/model/", tmp_path / "another", extract=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["another", "other"]

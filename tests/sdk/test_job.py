@@ -337,29 +337,6 @@ def test_a_log_is_filtered_by_hosts_and_their_last_lines(capsys):
     assert capsys.readouterr().out == "algo-1 | two\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "coloured"), [("NO_COLOR", "1", False), ("NO_COLOR", "", True), ("TERM", "dumb", False)]
-)
-def test_a_terminal_shows_no_colours_where_none_are_wanted(monkeypatch, name, value, coloured):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv(name, value)
-    stream = Terminal()
-    show([LogEvent("algo-1", "done")], stream)
-    assert ("\x1b" in stream.getvalue()) == coloured
-
-
-def test_a_pipe_gets_tabs_and_colours_as_they_are_also_before_a_carriage_return():
-    stream = io.StringIO()
-    lines = ("a\t1\r", "\x1b[31mred\x1b[0m\r", "1/9\r9/9 done")
-    show([LogEvent("algo-1", line) for line in lines], stream)
-    assert stream.getvalue() == "algo-1 | a\t1\r\nalgo-1 | \x1b[31mred\x1b[0m\r\nalgo-1 | 9/9 done\n"
-
-
 def summary(name, status="Completed", **fields):
     created = datetime.now(timezone.utc) - timedelta(hours=3, seconds=30)
     return {"TrainingJobName": name, "TrainingJobStatus": status, "CreationTime": created, **fields}

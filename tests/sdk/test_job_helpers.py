@@ -2,7 +2,6 @@
 
 import io
 import re
-import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
 
@@ -196,17 +195,6 @@ def test_metrics_are_drawn_one_below_the_other(trained):
         trained.plot("los")
 
 
-@pytest.mark.parametrize(("package", "call"), [("matplotlib", "plot()"), ("pandas", "to_pandas()")])
-def test_what_is_not_installed_is_named_with_how_to_have_it(package, call):
-    program = (
-        f"import sys; sys.modules[{package!r}] = None\nfrom scriptmode.results.metrics import Metrics\n"
-        f"Metrics([{{'metric_name': 'a', 'value': 1.0, 'timestamp': None}}]).{call}"
-    )
-    done = subprocess.run([sys.executable, "-c", program], check=False, stderr=subprocess.PIPE, text=True)
-    assert "MissingPackageError: " in done.stderr
-    assert f"pip install {package}" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("package", "kind", "call", "owners"),
     [
@@ -224,17 +212,6 @@ def test_what_needs_no_package_is_there(monkeypatch, package, kind, call, owners
     named = re.findall(r"(\w+)\(\)", str(caught.value.advice))
     assert named
     assert [name for name in named if not any(hasattr(owner, name) for owner in owners)] == []
-
-
-def test_metrics_become_a_frame_only_when_asked(monkeypatch):
-    class Frames:
-        @staticmethod
-        def DataFrame(rows, columns):  # noqa: N802 - pandas' own name
-            return rows, columns
-
-    monkeypatch.setitem(sys.modules, "pandas", Frames)
-    row = {"metric_name": "a", "value": 1.0, "timestamp": None}
-    assert Metrics([row]).to_pandas() == ([row], ["metric_name", "value", "timestamp", "host"])
 
 
 def test_the_model_is_a_folder_that_is_fetched_once(trained):

@@ -38,22 +38,6 @@ def prepared(folder, request, host="algo-1"):
     return {file.stem: json.loads(file.read_text()) for file in (folder / host / "input" / "config").iterdir()}
 
 
-def test_the_folders_of_the_contract_are_there(tmp_path):
-    prepared(tmp_path, request_for("job"))
-    found = {str(path.relative_to(tmp_path / "algo-1")) for path in (tmp_path / "algo-1").rglob("*") if path.is_dir()}
-    assert found == {
-        "input",
-        "input/config",
-        "input/data",
-        "code",
-        "model",
-        "checkpoints",
-        "output",
-        "output/data",
-        "output/intermediate",
-    }
-
-
 def test_resourceconfig_of_a_homogeneous_cluster(tmp_path):
     config = prepared(tmp_path, request_for("job", hosts=2), "algo-2")["resourceconfig"]
     assert config == {
@@ -82,20 +66,6 @@ def test_instance_groups_number_the_hosts_through_them_and_have_channels_of_thei
     resources = config["resourceconfig"]
     assert (resources["current_group_name"], resources["hosts"]) == ("cpus", ["algo-1", "algo-2", "algo-3"])
     assert [group["hosts"] for group in resources["instance_groups"]] == [["algo-1", "algo-2"], ["algo-3"]]
-
-
-def test_inputdataconfig_has_the_services_keys(tmp_path):
-    channels = [channel("train", "file:///a", "ShardedByS3Key", ContentType="text/csv"), channel("eval", "file:///b")]
-    config = prepared(tmp_path, request_for("job", channels=channels))["inputdataconfig"]
-    assert config == {
-        "train": {
-            "ContentType": "text/csv",
-            "TrainingInputMode": "File",
-            "S3DistributionType": "ShardedByS3Key",
-            "RecordWrapperType": "None",
-        },
-        "eval": {"TrainingInputMode": "File", "S3DistributionType": "FullyReplicated", "RecordWrapperType": "None"},
-    }
 
 
 @pytest.mark.parametrize(
@@ -133,13 +103,6 @@ def test_the_environment_of_a_container_is_the_requests_and_the_callers_credenti
 def test_a_job_may_ask_for_less_time_to_stop_than_the_platform_grants(requested, granted):
     job = SimpleNamespace(request=parse_request(request_for("job")), region="us-east-1", arn="arn", stop_grace=20.0)
     assert job_variables.with_job_variables(requested, job)[GRACE] == granted
-
-
-def test_a_checkpoint_folder_of_ones_own_is_made(tmp_path):
-    request = request_for("job")
-    request["CheckpointConfig"] = {"S3Uri": "file:///kept", "LocalPath": "/opt/ml/deep/checkpoints"}
-    prepared(tmp_path, request)
-    assert (tmp_path / "algo-1" / "deep" / "checkpoints").is_dir()
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from scriptmode import Estimator, SpecError
 from scriptmode.core.request.parse import parse_description
 from scriptmode.core.spec.metric_definitions import PRESETS, Definition, may_be_slow
 from scriptmode.core.spec.service_values import LogEvent, Metric
-from scriptmode.display.collector import Collector
 from scriptmode.platforms.local.outputs.log_metrics import last_value, parse_metrics
 from scriptmode.platforms.local.store.host_logs import LogReader, last_lines
 from scriptmode.results.metrics import Metrics
@@ -257,16 +256,6 @@ def test_a_metric_that_takes_too_long_is_switched_off_and_the_others_are_found(e
     assert warned[0].startswith("metric 'bad' is switched off: a line of ")
     assert "correct it" in warned[0]
     assert time.process_time() - began < 30
-
-
-@pytest.mark.slow
-def test_the_live_view_has_the_warning_once(events):
-    collector = Collector("j")
-    collector.set_description(parse_description(DESCRIPTION))
-    for event in events:
-        collector.add_event(event)
-    (problem,) = collector.snapshot(None).notes
-    assert problem.startswith("metric 'bad' is switched off")
 
 
 @pytest.mark.parametrize("regex", [r"loss=([0-9.]+)", r"(?:x)?acc: ([0-9]*)", r"(a+)+b", r"l(?=o)"])

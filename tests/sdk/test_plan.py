@@ -142,11 +142,6 @@ def test_what_a_host_would_refuse_is_an_error_of_the_plan(ours):
         made.plan()
 
 
-def test_an_input_of_this_machine_that_is_missing_is_an_error_of_the_plan(ours):
-    with pytest.raises(DataError, match="/no/such/folder"):
-        ours("local_process").plan("file:///no/such/folder")
-
-
 def test_an_input_in_s3_needs_no_credentials_to_be_planned(ours, no_credentials):
     plan = ours("local_process").plan("s3://bucket/train")
     assert plan.hosts["algo-1"].files["input/config/inputdataconfig.json"].keys() == {"training"}
@@ -288,18 +283,6 @@ def test_the_processes_that_ran_are_the_ones_that_were_planned(plan_and_run):
     ran = sorted((each["host"], tuple(each["argv"]), each["cwd"], without_ports(each["TF_CONFIG"])) for each in seen)
     assert ran == planned
     assert [host.roles for host in plan.hosts.values()] == ["worker 0", "worker 1, evaluator"]
-
-
-@pytest.mark.mpi
-def test_the_mpirun_and_the_ranks_that_ran_are_the_ones_that_were_planned(plan_and_run):
-    plan, seen = plan_and_run(MPI(2, "-x NCCL_PROTO=simple"))
-    first, second = plan.hosts.values()
-    # Open MPI 5's mpirun becomes prterun.
-    assert {tuple(each["mpirun"][1:]) for each in seen} == {first.launch.main.argv[1:]}
-    assert second.launch.main is None
-    ranks = {host: sorted(int(each["rank"]) for each in seen if each["host"] == host) for host in plan.hosts}
-    assert ranks == {"algo-1": [0, 1], "algo-2": [2, 3]}
-    assert (first.roles, second.roles) == ("mpirun, ranks 0-1", "ranks 2-3")
 
 
 def test_the_work_for_a_plan_grows_with_the_number_of_hosts_and_not_with_its_square(ours):

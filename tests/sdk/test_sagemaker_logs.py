@@ -139,20 +139,6 @@ def test_two_hundred_streams_far_away_do_not_hide_the_jobs_end():
     assert fake.clock.now() - 390 <= 3.5 + last_reading
 
 
-@pytest.mark.parametrize("ended", [False, True], ids=["followed from the start", "followed after the end"])
-def test_the_statuses_before_the_log_are_written_before_it(ended, capsys):
-    fake, job = started(Life.completed(training=30, logs={"algo-1": lines_of("algo-1", 2)}))
-    fake.clock.advance(1000 if ended else 0)
-    job.print_logs(follow=True)
-    words = [
-        line.split()[1 if line.startswith("--") else -1].rstrip(":") for line in capsys.readouterr().out.splitlines()
-    ]
-    before, log, after = words[: words.index("0")], words[words.index("0") : -1], words[-1]
-    assert (before[-1], after) == ("Training", "Completed")
-    assert [word for word in log if word != "Uploading"] == ["0", "1"]
-    assert len(before) == len(set(before))
-
-
 def test_following_ends_within_one_poll_of_the_jobs_end():
     for training in (300, 301.3, 302.7, 304.9):
         fake, job = started(Life.completed(training=training))
@@ -188,13 +174,6 @@ def test_what_is_refused_for_good_is_not_tried_again(operation):
     with pytest.raises(CredentialsError, match=f"{operation}.*their permissions"):
         list(job.logs(follow=True))
     assert sum(call.operation == operation for call in fake.calls) == 1
-
-
-def test_a_job_without_logs_yet_has_no_lines():
-    fake, job = started(Life.completed(logs={"algo-1": lines_of("algo-1", 3)}))
-    assert list(job.logs()) == []
-    fake.clock.advance(101)
-    assert by_host(job.logs()) == {"algo-1": ["algo-1 line 0", "algo-1 line 1"]}
 
 
 BEGIN = datetime(2026, 1, 5, 9, 0, tzinfo=timezone.utc)

@@ -10,7 +10,7 @@ from scriptmode.core.spec.training_job import InstanceGroup, Limits, Resources
 from scriptmode.errors import ConfigError
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.slurm.batch_script import components, render_batch_script, submission_environment, time_limit
-from scriptmode.platforms.slurm.slurm_settings import SlurmSettings, parse_settings, settings_from_json
+from scriptmode.platforms.slurm.slurm_settings import SlurmSettings, parse_settings
 
 LOG = "/shared/jobs/mnist 1%j/agent.log"
 AGENT = ("/env/bin/python", "-m", "agent", "/shared/jobs/mnist 1%j")
@@ -184,13 +184,6 @@ def test_an_argument_precedes_the_variable_and_that_the_files(config_file, tmp_p
     found = parse_settings({"partition": "argument", "account": None, "exclusive": False}, variable)
     expected = {"partition": "argument", "account": "variable", "qos": "user", "wckey": "site"}
     assert found == SlurmSettings(expected, ("module load site",))
-
-
-def test_settings_are_the_same_after_a_jobs_record():
-    given = {"exclusive": True, "setup": "a\nb", "interface": "ib0", "container_runtime": "singularity"}
-    found = parse_settings(given, {"SCRIPTMODE_SLURM": "min_nodes=2"})
-    assert (found.setup, found.min_nodes) == (("a", "b"), 2)
-    assert settings_from_json(found.to_json()) == found
 
 
 @pytest.mark.parametrize(

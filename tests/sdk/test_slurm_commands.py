@@ -77,12 +77,6 @@ def programs(monkeypatch, tmp_path):
     return slurm_programs.Programs(tmp_path)
 
 
-def test_a_job_is_submitted_with_the_environment_that_it_gets(programs, tmp_path):
-    programs.add("sbatch", 'echo "$X $@" >"$0.args"; echo "17;cluster"')
-    assert commands.submit(tmp_path / "job.sh", environ={"X": "5", "PATH": str(tmp_path)}) == 17
-    assert (tmp_path / "sbatch.args").read_text().split() == ["5", "--parsable", str(tmp_path / "job.sh")]
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
