@@ -117,10 +117,6 @@ def test_nothing_is_left_afterwards(repository, tmp_path, monkeypatch):
     assert list(place.iterdir()) == []
 
 
-def test_a_repository_lies_where_it_wants(tmp_path, hostile_name):
-    assert fetched(repo=Repository(tmp_path / hostile_name).url) == ("second", 1)
-
-
 def test_submodules_are_not_followed(repository, tmp_path, settings):
     settings.write_text("[submodule]\n\trecurse = true\n\tstickyRecursiveClone = true\n")
     inner = Repository(tmp_path / "inner")
@@ -165,12 +161,6 @@ def test_inside_a_hook_of_another_repository_that_one_is_left_alone(repository, 
 )
 def test_what_the_repository_does_not_have_is_named(repository, config, message):
     assert re.search(f"^git could not fetch 'file:///.*' at {message}", error_of(repo=repository.url, **config))
-
-
-def test_the_error_for_a_missing_repository_contains_gits_message(tmp_path):
-    message = error_of(repo=tmp_path.as_uri())
-    assert "does not appear to be a git repository" in message
-    assert message.endswith(f"; check whether 'git ls-remote {tmp_path.as_uri()}' works in a terminal")
 
 
 def test_the_error_for_a_missing_git_says_how_to_install_it(repository, monkeypatch, tmp_path):
@@ -285,14 +275,6 @@ def test_git_does_not_prompt_and_secrets_in_its_output_are_masked(program):
     assert "'https://h/r': *** *** *** GIT_TERMINAL_PROMPT=0; check whether" in message
 
 
-def test_settings_that_are_in_the_environment_already_count_too(serve, monkeypatch):
-    server = serve(f"{TOKEN}:")
-    for name, value in {"COUNT": "1", "KEY_0": f"url.{server.url}/.insteadOf", "VALUE_0": "short:"}.items():
-        monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
-    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "nothing")
-    assert fetched(repo=f"{server.url}/r.git", token=TOKEN) == ("second", 3)
-
-
 @pytest.mark.prompt
 def test_a_server_that_never_answers_is_not_waited_for_longer_than_said(serve):
     server = serve()
@@ -304,15 +286,6 @@ def test_a_server_that_never_answers_is_not_waited_for_longer_than_said(serve):
         pass
     soon(time.monotonic() - begin, 10)
     until(lambda: not any(b"/stuck/r.git" in arguments for arguments in _arguments_of_all()))
-
-
-@pytest.mark.prompt
-def test_a_child_that_git_leaves_in_the_background_is_not_waited_for(program, tmp_path):
-    program("git", "sleep 20 &\necho fatal: no >&2\nexit 1")
-    begin = time.monotonic()
-    with pytest.raises(SourceError, match="fatal: no|: no"), checkout(GitSource(tmp_path.as_uri())):
-        pass
-    soon(time.monotonic() - begin, 15)
 
 
 def test_a_git_that_ignores_its_end_is_killed_with_its_children(program, tmp_path):
