@@ -228,8 +228,6 @@ def test_what_an_agent_told_before_its_end_counts(agent, links):
         b"\xff\xfe\n",
         b'{"event": "no such"}\n',
         b'{"event": ["staged"]}\n',
-        b'{"event": "staged", "more": 1}\n',
-        b'{"event": "ended", "host": "algo-1", "code": "0", "machine_failure": ""}\n',
         b'{"event": "ended", "host": "algo-9", "code": 0, "machine_failure": ""}\n',
         b'{"event": "log", "host": "../agent", "text": "x"}\n',
         b'{"event": "started", "processes": {"agent": {"pid": 1, "started": 2, "boot": "b"}}}\n',

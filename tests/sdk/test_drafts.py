@@ -4,13 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from fakes.processes import until
 
 from scriptmode.core.machine import drafts
-from scriptmode.data import durable
 
 #: Creates drafts of every kind in a directory, and keeps them.
 OWNER = """
@@ -44,21 +42,6 @@ def test_drafts_stay_while_their_process_lives_and_are_removed_after_it(tmp_path
         owner.wait()
     drafts.remove_orphans(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".new-fifo", ".new-link", "kept", "ready"]
-
-
-def test_a_file_is_locked_until_it_has_its_name(tmp_path, monkeypatch):
-    seen = []
-    replace = Path.replace
-
-    def look(draft, target):
-        drafts.remove_orphans(tmp_path)
-        seen.append(draft.exists())
-        return replace(draft, target)
-
-    monkeypatch.setattr(Path, "replace", look)
-    durable.replace_file(tmp_path / "state.json", b"{}")
-    assert seen == [True]
-    assert [path.name for path in tmp_path.iterdir()] == ["state.json"]
 
 
 #: Downloads a model that never arrives; a platform without `fetch` fails at once.

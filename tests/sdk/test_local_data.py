@@ -242,26 +242,6 @@ def test_what_was_written_after_one_that_cannot_be_copied_waits_for_it(tmp_path,
     assert kept(tmp_path) == {"data": "1", "index": "of data"}
 
 
-def test_a_draft_of_a_job_that_was_killed_is_not_a_checkpoint(tmp_path, hosts):
-    made = sync(tmp_path, hosts)
-    (tmp_path / "kept" / ".state.part").write_text("half")
-    made.restore()
-    assert list(hosts[0].checkpoints(Output()).iterdir()) == []
-
-
-def test_a_link_out_of_a_containers_tree_is_left_out(tmp_path):
-    (tmp_path / "secret").write_text("of this machine")
-    host = Sandbox("algo-1", tmp_path / "algo-1", root="/opt/ml")
-    folder = host.checkpoints(Output())
-    folder.mkdir(parents=True)
-    (folder / "out").symlink_to(tmp_path / "secret")
-    (folder / "real").write_text("r")
-    (folder / "inside").symlink_to("/opt/ml/checkpoints/real")
-    (folder / "beside").symlink_to("real")
-    assert finished(sync(tmp_path, [host])) == ["checkpoints: algo-1's 'out' is left out: it is a link out of /opt/ml"]
-    assert kept(tmp_path) == {"real": "r", "inside": "r", "beside": "r"}
-
-
 @pytest.fixture
 def stored(tmp_path):
     (tmp_path / "output").mkdir()

@@ -160,7 +160,7 @@ def test_lines_are_the_same_however_they_arrive(tmp_path, parts, chunk):
     assert all(len(text) <= 2 * chunk + 3 for text, _ in lines)
 
 
-@pytest.mark.parametrize("start", ["", "\r", "start", "start" * 500_000])
+@pytest.mark.parametrize("start", ["", "start" * 500_000])
 def test_of_a_long_line_with_frames_the_last_ones_are_read_in_one_piece(tmp_path, reader, start):
     line = start + "".join(f"\r{number:06} loss={number}.5" for number in range(500_000))
     (tmp_path / "log").write_text(f"one\n{line}\r\r\ntwo")
@@ -195,8 +195,7 @@ def test_an_unfinished_line_is_what_follows_the_last_line_feed(tmp_path, content
     assert unfinished_line(tmp_path / "log") == ""
 
 
-@pytest.mark.parametrize("every", [1, 2, 7, 1000])
-@pytest.mark.parametrize("room", [40_000, 40_010, 40_250, 44_095])
+@pytest.mark.parametrize(("every", "room"), [(1, 40_000), (2, 40_010), (7, 40_250), (1000, 44_095)])
 def test_a_notice_that_replaces_lines_which_were_read_is_read_too(tmp_path, reader, every, room):
     log = tmp_path / "log"
     wanted = [f"line {number:06} of a log that gets long" for number in range(3000)]

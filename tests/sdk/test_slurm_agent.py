@@ -281,14 +281,3 @@ def test_a_job_whose_request_is_damaged_is_deleted_and_cancelled(jobs, fake, sta
     jobs.platform.delete(name)
     assert not jobs.exists(name)
     assert fake.job(1)["state"] == "CANCELLED"
-
-
-def test_a_running_job_is_deleted_and_killed(jobs, fake):
-    jobs.agent_argv = (sys.executable, "-c", AGENT, "FOLDER")
-    name = jobs.begin(script=COUNTS)
-    jobs.until_up(name)
-    # The record of the agent's process is of a machine that this one cannot signal.
-    jobs.job_folder(name).write_processes({})
-    jobs.platform.delete(name)
-    assert not jobs.exists(name)
-    until(lambda: not fake.processes(1))
