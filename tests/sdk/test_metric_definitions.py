@@ -279,9 +279,7 @@ def test_what_cannot_take_long_needs_no_other_package(regex):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "regex", [r"(a|aa)+$", r"(a*)*b", r"a+a+a+a+a+a+a+b", "a?" * 40 + "a" * 40, r"(.*)*=(.*)*=x", "(a|a)" * 39 + "b"]
-)
+@pytest.mark.parametrize("regex", [r"(a|aa)+$", "a?" * 40 + "a" * 40, r"(.*)*=(.*)*=x"])
 def test_what_may_take_long_is_limited(regex):
     definition = Definition("m", regex)
     assert not definition._is_simple

@@ -296,16 +296,8 @@ def test_an_object_appears_when_it_is_complete_and_with_the_rights_of_other_file
     assert not list(data_dir.rglob(".new-*"))
 
 
-def test_estimators_send_jobs_with_the_session(fake, code):
-    session = Session(fake, default_bucket="mine")
-    made = estimator(code, session, kind=TensorFlow)
-    job = made.fit("s3://mine/train", wait=False)
-    assert made.sagemaker_session is session
-    assert job.describe()["OutputDataConfig"]["S3OutputPath"].startswith("s3://mine")
-    assert job.wait(3600)["TrainingJobStatus"] == "Completed"  # on the clock of the fake
-    assert Estimator.attach(job.name, session).latest_training_job.name == job.name
-    assert TrainingJob.attach(job.name, sagemaker_session=session).name == job.name
-    assert [each["TrainingJobName"] for each in TrainingJob.list(sagemaker_session=session)] == [job.name]
+def test_the_execution_role_is_that_of_the_session(fake):
+    session = Session(fake)
     fake.caller_arn = "arn:aws:sts::123456789012:assumed-role/notebook/SageMaker"
     fake.roles["notebook"] = "arn:aws:iam::123456789012:role/service-role/notebook"
     assert get_execution_role(session) == session.get_caller_identity_arn() == fake.roles["notebook"]
