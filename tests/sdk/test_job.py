@@ -99,16 +99,6 @@ def test_how_a_job_ended_is_an_error_of_its_own(life, arguments, error, message)
     assert caught.value.secondary_status == caught.value.description["SecondaryStatus"]
 
 
-def test_a_stopped_job_is_an_outcome_of_its_own():
-    fake, job = started(Life.completed())
-    fake.clock.advance(200)
-    job.stop()
-    assert job.status == "Stopping"
-    with pytest.raises(TrainingJobStopped, match="was stopped"):
-        job.wait()
-    job.stop()
-
-
 def test_each_status_is_shown_once_with_the_log_between(capsys):
     logs = {"algo-1": [(100, "epoch 1"), (200, "epoch 2")]}
     _, job = started(Life.completed(logs=logs))
@@ -242,12 +232,6 @@ def test_a_model_goes_into_no_folder_with_something_in_it(tmp_path):
     (tmp_path / "mine").touch()
     with pytest.raises(DataError, match="is not an empty directory"):
         job.download_model(tmp_path)
-
-
-def test_a_job_without_a_model_says_so(tmp_path):
-    _, job = started(Life.failed("AlgorithmError"))
-    with pytest.raises(DataError, match="job-1 is InProgress and has no model"):
-        job.download_model(tmp_path / "model")
 
 
 def test_jobs_are_listed_by_what_is_asked(capsys):
