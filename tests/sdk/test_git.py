@@ -275,6 +275,14 @@ def test_git_does_not_prompt_and_secrets_in_its_output_are_masked(program):
     assert "'https://h/r': *** *** *** GIT_TERMINAL_PROMPT=0; check whether" in message
 
 
+def test_settings_that_are_in_the_environment_already_count_too(serve, monkeypatch):
+    server = serve(f"{TOKEN}:")
+    for name, value in {"COUNT": "1", "KEY_0": f"url.{server.url}/.insteadOf", "VALUE_0": "short:"}.items():
+        monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
+    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "nothing")
+    assert fetched(repo=f"{server.url}/r.git", token=TOKEN) == ("second", 3)
+
+
 @pytest.mark.prompt
 def test_a_server_that_never_answers_is_not_waited_for_longer_than_said(serve):
     server = serve()
@@ -286,6 +294,15 @@ def test_a_server_that_never_answers_is_not_waited_for_longer_than_said(serve):
         pass
     soon(time.monotonic() - begin, 10)
     until(lambda: not any(b"/stuck/r.git" in arguments for arguments in _arguments_of_all()))
+
+
+@pytest.mark.prompt
+def test_a_child_that_git_leaves_in_the_background_is_not_waited_for(program, tmp_path):
+    program("git", "sleep 20 &\necho fatal: no >&2\nexit 1")
+    begin = time.monotonic()
+    with pytest.raises(SourceError, match="fatal: no|: no"), checkout(GitSource(tmp_path.as_uri())):
+        pass
+    soon(time.monotonic() - begin, 15)
 
 
 def test_a_git_that_ignores_its_end_is_killed_with_its_children(program, tmp_path):

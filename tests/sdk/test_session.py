@@ -118,6 +118,13 @@ def test_data_go_to_a_bucket_and_come_back(session, folder, tmp_path):
     assert session.download_data(str(tmp_path / "one"), bucket, "data/one.txt") == [str(tmp_path / "one/one.txt")]
 
 
+def test_an_upload_calls_back_with_its_bytes_and_has_the_extra_arguments(fake, folder):
+    sizes = []
+    Session(fake).upload_data(folder, None, "counted", sizes.append, extra_args={"ContentType": "text/plain"})
+    assert sum(sizes) == 3
+    assert [call.arguments.get("ContentType") for call in fake.calls if "Body" in call.arguments] == ["text/plain"] * 2
+
+
 JOINED = {
     ("s3://", "//foo/", "/bar///baz"): "s3://foo/bar/baz",
     ("/foo", "bar/"): "foo/bar",
