@@ -63,14 +63,11 @@ def without(request, path):
     del request[last]
 
 
-OPTIONAL = [row.path for row in FIELDS if row.path != "TrainingJobName"]
-
-
-@pytest.mark.parametrize("path", OPTIONAL)
-def test_a_field_that_is_left_out_stays_out(path):
-    request = next(json.loads(text(each)) for each in REQUESTS if path in set(given(each)))
-    without(request, path)
-    assert text(render_request(parse_request(request))) == text(request)
+def test_a_field_that_is_left_out_stays_out():
+    for path in (row.path for row in FIELDS if row.path != "TrainingJobName"):
+        request = next(json.loads(text(each)) for each in REQUESTS if path in set(given(each)))
+        without(request, path)
+        assert text(render_request(parse_request(request))) == text(request)
 
 
 DATASET = {"ChannelName": "a", "DataSource": {"DatasetSource": {"DatasetArn": "arn"}}}

@@ -104,13 +104,6 @@ def test_the_guide_has_the_number_of_public_programs_that_pass():
     assert sentence in (DOCS / "guides/coming_from_sagemaker_v2.md").read_text()
 
 
-def test_links_are_found_in_lists_and_tables(tmp_path):
-    document = tmp_path / "a.md"
-    document.write_text("# A `b` c\n\n## Two\n\n## Two\n\n* [x](y.md)\n\n| a |\n|---|\n| [`z`](z.md#q) ![p](p.png) |\n")
-    assert list(links(document)) == ["y.md", "z.md#q", "p.png"]
-    assert anchors(document) == {"a-b-c", "two", "two-1"}
-
-
 def test_few_blocks_are_not_run_and_each_has_a_reason():
     left_out = [(label(document), block) for document in WITH_CODE for block in blocks(document) if block.not_run]
     # tests/kubernetes/test_guide.py runs those.
@@ -129,12 +122,3 @@ def test_every_block_has_a_known_language_and_known_needs(document):
             assert not list(commands(block.text)), f"line {block.line}: commands belong into a console block"
         if block.language in set(FILES) - set(RUN):
             assert block.file, f"line {block.line}: say the file's name in its first line: # job.{block.language}"
-
-
-def test_a_block_has_what_the_comments_above_it_say(tmp_path):
-    document = tmp_path / "page.md"
-    document.write_text(
-        "<!-- needs: mpi, an oven -->\n<!-- tolerance: 12.5% -->\n```console\n$ bake\n```\n\n```python\n1\n```\n"
-    )
-    found = [(block.needs, block.tolerance) for block in blocks(document)]
-    assert found == [(("mpi", "an oven"), 0.125), ((), 0.0)]

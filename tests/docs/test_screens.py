@@ -83,52 +83,10 @@ def test_the_plan_in_the_guide_has_the_rows_of_the_one_that_the_command_prints(p
     assert rows(program.SCREENS["plan"](terminal)) == rows(SCREENS["plan"].text.splitlines())
 
 
-@pytest.mark.slow
-def test_the_doctor_screen_has_the_checks_that_the_command_prints(program, terminal):
-    def subjects(lines):
-        return [line[9:24].strip() for line in lines if line.startswith(("ok ", "warning ", "problem "))]
-
-    found = program.SCREENS["doctor"](terminal)
-    assert len(found) > 10
-    assert subjects(found) == subjects(SCREENS["doctor"].text.splitlines())
-
-
 def test_a_terminal_has_the_programs_that_the_documents_show(program, terminal):
     files = {block.file: block.text for document in program.WITH_PROGRAMS for block in blocks(document) if block.file}
     assert {name: (terminal.folder / name).read_text() for name in files} == files
     assert {"train.py", "line.py", "words.py", "slow.py"} <= set(files)
-
-
-def test_only_the_text_between_marks_is_rewritten(program):
-    text = "a\n<!-- screen: list -->\n```console\n$ old\n```\n<!-- end -->\nb\n<!-- screen: plan -->\n```text\np\n```\n<!-- end -->\n"
-    again = program.rewritten(text, {"list": "$ new\n\\1\n"})
-    assert again == text.replace("$ old\n", "$ new\n\\1\n")
-
-
-def test_a_terminal_applies_control_sequences(program, tmp_path):
-    environment = {"SCRIPTMODE_DATA_DIR": str(tmp_path / "data"), "PATH": "/usr/bin:/bin", "TERM": "xterm"}
-    terminal = program.Terminal(tmp_path, environment)
-    shown = terminal.read(
-        r"printf 'one\rtwo\n\033[31mred\033[0m '; pwd; stty size; echo $SCRIPTMODE_DATA_DIR/jobs", lines=9
-    )
-    assert shown == ["two", "red ~/scriptmode", "9 110", "~/.local/share/scriptmode/jobs"]
-
-
-def test_an_animation_shows_every_frame_in_turn(program, tmp_path):
-    environment = {"SCRIPTMODE_DATA_DIR": str(tmp_path / "data"), "PATH": "/usr/bin:/bin", "TERM": "xterm"}
-    terminal = program.Terminal(tmp_path, environment)
-    frames = terminal.record(
-        r"printf 'one\r\n'; sleep 0.6; printf '\033[1;32mtwo <&\033[0m'; sleep 0.6; printf '\rtri'"
-    )
-    assert [[run[1] for line in frame.lines for run in line] for frame in frames][-2:] == [
-        ["one", "two <&"],
-        ["one", "tri", " <&"],
-    ]
-    assert frames[-2].lines[1] == ((0, "two <&", "green", True),)
-    drawing = ET.fromstring(program.animate(frames, 100, "a title"))
-    texts = ["".join(text.itertext()) for text in drawing.iter("{http://www.w3.org/2000/svg}text")]
-    assert texts == ["one", "two <&", "tri <&"]
-    assert drawing.findtext("{http://www.w3.org/2000/svg}title") == "a title"
 
 
 def test_the_animation_in_the_readme_is_of_the_command_that_it_shows(program):

@@ -36,30 +36,6 @@ RESOLVED = {
     "entrypoints/scriptmode_runtime/report/__init__.py": {"realpath"},  # the source's directory as tracebacks name it
     "entrypoints/scriptmode_runtime/host/programs.py": {"realpath"},  # the installed mpirun's prefix
 }
-EFFECTS = {
-    "import subprocess": {"subprocess"},
-    "import subprocess as s": {"subprocess"},
-    "from subprocess import run": {"subprocess.run"},
-    "def f():\n from time import sleep": {"time.sleep"},
-    "import os; os.listdir()": {"os.listdir"},
-    "from os import path, listdir": {"os.listdir"},
-    "from os import environ as e": {"os.environ"},
-    "from os import *": {"os.*"},
-    "import os as o; o.listdir()": {"os.*"},
-    "open('x')": {"open"},
-    "import os.path, os; os.path.join()": set(),
-    "from os.path import join; from os import PathLike": set(),
-    "import timeit, osmium, socketserver": set(),
-}
-RESOLUTIONS = {
-    "import os; os.path.realpath(x)": {"realpath"},
-    "from os.path import realpath as r": {"realpath"},
-    "from shutil import rmtree": {"rmtree"},
-    "import shutil as s; s.rmtree(x)": {"rmtree"},
-    "path.resolve()": {"resolve"},
-    "remove = shutil.rmtree": {"rmtree"},
-    "'resolve'; _resolve(x); remove_tree(x)": set(),
-}
 
 
 def test_every_path_in_a_table_exists():
@@ -84,9 +60,3 @@ def test_nothing_is_resolved_or_removed_by_its_path():
         for name in resolved(source) ^ RESOLVED.get(source.path, set())
     ]
     expect_none(found, "open it beneath a directory descriptor (scriptmode_runtime.files.beneath), or correct RESOLVED")
-
-
-def test_what_is_forbidden_is_found_however_it_is_spelled():
-    programs = [(sources.Source("x.py", text), effects, expected) for text, expected in EFFECTS.items()]
-    programs += [(sources.Source("x.py", text), resolved, expected) for text, expected in RESOLUTIONS.items()]
-    expect_none([source.text for source, find, expected in programs if find(source) != expected], "found wrongly")

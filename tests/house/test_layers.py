@@ -15,8 +15,6 @@ from tests.house import imports, sources
 from tests.house.effects import used_of_os
 from tests.house.offenders import expect_none
 
-import scriptmode
-
 #: Distributions that the runtime imports where they are installed.
 OPTIONAL = ("tensorflow", "horovod", "boto3", "botocore")
 #: Modules that start processes.
@@ -146,11 +144,6 @@ def test_neither_boto3_nor_tensorflow_is_imported_before_it_is_needed(tmp_path):
     environment = {"PATH": "/usr/bin:/bin", "AWS_REGION": "us-east-1", "SCRIPTMODE_DATA_DIR": str(tmp_path)}
     (tmp_path / "x.py").touch()
     subprocess.run([sys.executable, "-c", PROGRAM], check=True, env=environment, cwd=tmp_path)
-
-
-def test_every_public_name_is_there_once():
-    assert len(scriptmode.__all__) == len(set(scriptmode.__all__))
-    assert [name for name in scriptmode.__all__ if not hasattr(scriptmode, name)] == []
 
 
 #: The engines, which alone ask for a kind of host.

@@ -13,16 +13,15 @@ from fakes.processes import until
 
 from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.core.spec.training_job import Limits, Output
-from scriptmode.errors import PlatformError, UnreadableJobError
+from scriptmode.errors import PlatformError
 from scriptmode.platforms.local.agent import log_stream
 from scriptmode.platforms.local.agent.host_link import HostLinks
-from scriptmode.platforms.local.agent.host_messages import MessageReader, UnreadableMessageError, send
+from scriptmode.platforms.local.agent.host_messages import MessageReader, send
 from scriptmode.platforms.local.agent.interruption import describe_lost_time, why_not_again
-from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence, StopReason, Termination
+from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence
 from scriptmode.platforms.local.hosts.fleet import StartedAgent
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
-from scriptmode.platforms.local.store.engine_record import read_engine_record, write_engine_record
-from scriptmode.platforms.local.store.heartbeat import Heartbeat, silent_since
+from scriptmode.platforms.local.store.heartbeat import silent_since
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts
@@ -36,11 +35,6 @@ class Scheduler:
 
     def __init__(self):
         self.location = QUEUED
-        self.withdrawn = []
-
-    def withdraw(self, folder):
-        self.withdrawn.append(folder.name)
-        self.location = AgentLocation(Presence.GONE, termination=Termination(StopReason.USER))
 
 
 @pytest.fixture
@@ -49,7 +43,6 @@ def scheduler(monkeypatch):
     monkeypatch.setattr(LocalAgent, "pending_message", "Submitted")
     monkeypatch.setattr(LocalAgent, "launch", lambda *_: None)
     monkeypatch.setattr(LocalAgent, "locate", lambda *_: found.location)
-    monkeypatch.setattr(LocalAgent, "withdraw", lambda _, folder: found.withdraw(folder))
     return found
 
 
@@ -89,15 +82,6 @@ def test_a_trained_job_that_waits_again_is_interrupted(jobs, scheduler):
     )  # until its new agent records something
 
 
-def test_a_waiting_job_is_stopped_at_once(jobs, scheduler):
-    name = jobs.start("pass")
-    jobs.platform.stop(name)
-    assert scheduler.withdrawn == [name]
-    description = jobs.platform.describe(name).response
-    assert statuses(description) == ["Pending", "Stopping", "Stopped"]
-    assert "FailureReason" not in description
-
-
 def test_a_stop_that_the_engine_refuses_is_an_error(jobs, monkeypatch):
     def refuse(*_):
         raise PlatformError("the scheduler does not answer")
@@ -107,16 +91,6 @@ def test_a_stop_that_the_engine_refuses_is_an_error(jobs, monkeypatch):
     with pytest.raises(PlatformError, match="does not answer"):
         jobs.platform.stop(name)
     assert jobs.platform.describe(name).response["SecondaryStatus"] == "Stopping"
-
-
-def test_the_record_of_an_engine(jobs):
-    folder = jobs.job_folder(jobs.start("pass"))
-    assert read_engine_record(folder) == {}
-    write_engine_record(folder, {"job": "17"})
-    assert read_engine_record(folder) == {"job": "17"}
-    (folder.path / "engine.json").write_text('{"job": 17}')
-    with pytest.raises(UnreadableJobError, match="engine.json"):
-        read_engine_record(folder)
 
 
 @pytest.mark.parametrize(
@@ -135,28 +109,6 @@ def test_an_agent_without_heartbeats_is_silent_since_its_last_one(tmp_path, boot
     assert silent_since(lock) == (written if is_silent else None)
 
 
-def test_a_first_heartbeat_is_written_at_once_and_a_second_one_later(tmp_path):
-    with (tmp_path / "agent.lock").open("w") as lock:
-        heart = Heartbeat(lock.fileno())
-        heart.beat()
-        first = (tmp_path / "agent.lock").read_text()
-        heart.beat()
-    assert first.split()[0] == boot_id()
-    assert (tmp_path / "agent.lock").read_text() == first
-
-
-def test_what_the_agent_and_its_forked_children_write_is_in_the_log_at_once(tmp_path):
-    with (tmp_path / "log").open("ab") as file:
-        stream = log_stream.open_log_stream(file.fileno())
-        stream.write("a line 😀\n")
-        child = os.fork()
-        if child == 0:
-            stream.write("child\n")
-            os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0
-        assert (tmp_path / "log").read_text("utf-8") == "a line 😀\nchild\n"
-
-
 @pytest.mark.parametrize("is_closed", [False, True], ids=["full disk", "closed"])
 def test_a_log_that_cannot_be_written_raises_nothing(is_closed):
     descriptor = os.open("/dev/full", os.O_WRONLY)
@@ -166,22 +118,6 @@ def test_a_log_that_cannot_be_written_raises_nothing(is_closed):
     print("a line", file=stream, flush=True)
     if not is_closed:
         os.close(descriptor)
-
-
-@pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_is_raised_at_the_end_of_the_steps(times):
-    done = []
-
-    def interrupt_steps():
-        with deferred_interrupts():
-            for number in range(times):
-                os.kill(os.getpid(), signal.SIGINT)
-                done.append(number)
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupt_steps()
-    assert done == [*range(times)]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_another_thread_and_another_handler_are_left_alone():
@@ -261,31 +197,6 @@ def links(agent):
     return linked(agent)
 
 
-def test_commands_reach_the_agent_of_the_host():
-    first, second = FakeAgent("algo-1", "algo-2"), FakeAgent("algo-3")
-    links = linked(first, second)
-    links.send("train")
-    links.hosts[1].terminate()
-    links.hosts[2].kill()
-    assert first.commands.read() == [{"do": "train"}, {"do": "terminate", "host": "algo-2"}]
-    assert second.commands.read() == [{"do": "train"}, {"do": "kill", "host": "algo-3"}]
-
-
-def test_hosts_end_with_what_their_agents_tell():
-    logged = []
-    first, second = FakeAgent("algo-1"), FakeAgent("algo-2")
-    links = linked(first, second, log=lambda *event: logged.append(event))
-    first.tell({"event": "staged"}, {"event": "log", "host": "algo-1", "text": "copied"})
-    links.poll()
-    assert (links.is_staged, logged) == (False, [("algo-1", "copied")])
-    second.tell({"event": "staged"}, {**ENDED, "host": "algo-2", "code": -9, "machine_failure": "no memory"})
-    links.poll()
-    assert links.is_staged
-    assert [host.poll() for host in links.hosts] == [None, -9]
-    assert links.hosts[1].machine_failure == "no memory"
-    assert links.failure() is None
-
-
 def test_the_progress_of_a_channel_is_that_of_all_machines():
     first, second = FakeAgent("algo-1"), FakeAgent("algo-2")
     links = linked(first, second)
@@ -299,32 +210,6 @@ def test_the_progress_of_a_channel_is_that_of_all_machines():
     second.tell({"event": "progress", "channels": [{**piped, "done": 8, "epoch": 0}]})
     links.poll()
     assert links.progress() == [ChannelProgress("b", "Pipe", 15, None, 1)]
-
-
-def test_a_failure_is_that_of_the_first_agent_that_has_one(agent, links):
-    failure = {"cause": "Data download failed: gone", "host": "algo-1", "exit_code": None}
-    rest = dict.fromkeys(("process", "signal", "exception", "hint", "traceback"), "")
-    agent.tell({"event": "failed", "kind": "ClientError", "failure": {**failure, **rest}})
-    agent.die(0)
-    links.poll()
-    assert links.failure().reason == "ClientError: Data download failed: gone"
-    assert links.failure().failure.host == "algo-1"
-
-
-@pytest.mark.parametrize(
-    ("code", "how"),
-    [(-signal.SIGKILL, "was killed by SIGKILL"), (1, "ended with exit code 1")],
-    ids=["killed", "ended"],
-)
-def test_an_agent_that_is_lost_fails_the_job_and_ends_its_hosts(code, how):
-    agent, other = FakeAgent("algo-1", "algo-2"), FakeAgent("algo-3")
-    links = linked(agent, other)
-    agent.die(code)
-    links.poll()
-    text = f"InternalServerError: the agent of algo-1, algo-2 (process 4711) {how}, and so were its hosts"
-    assert links.failure().reason == text
-    assert [host.poll() for host in links.hosts] == [-9, -9, None]
-    links.hosts[0].kill()
 
 
 def test_what_an_agent_told_before_its_end_counts(agent, links):
@@ -343,8 +228,6 @@ def test_what_an_agent_told_before_its_end_counts(agent, links):
         b"\xff\xfe\n",
         b'{"event": "no such"}\n',
         b'{"event": ["staged"]}\n',
-        b'{"event": "staged", "more": 1}\n',
-        b'{"event": "ended", "host": "algo-1", "code": "0", "machine_failure": ""}\n',
         b'{"event": "ended", "host": "algo-9", "code": 0, "machine_failure": ""}\n',
         b'{"event": "log", "host": "../agent", "text": "x"}\n',
         b'{"event": "started", "processes": {"agent": {"pid": 1, "started": 2, "boot": "b"}}}\n',
@@ -376,20 +259,6 @@ def test_a_line_that_does_not_end_is_not_read_for_ever(agent, links):
     assert "does not end" in until(fails).reason
 
 
-def test_a_message_may_arrive_in_parts_and_has_its_shape():
-    reading, writing = os.pipe()
-    reader = MessageReader(reading, "do")
-    os.write(writing, b'{"do": "tr')
-    assert reader.read() == []
-    os.write(writing, b'ain"}\n{"do": "kill"')
-    assert reader.read() == [{"do": "train"}]
-    os.write(writing, b"}\n")
-    with pytest.raises(UnreadableMessageError, match="it has no 'host'"):
-        reader.read()
-    os.close(writing)
-    assert (reader.read(), reader.is_closed) == ([], True)
-
-
 @pytest.fixture
 def flooded(agent):
     """An agent whose process writes signs of life without pause."""
@@ -401,14 +270,6 @@ def flooded(agent):
         process.kill()
 
 
-@pytest.mark.prompt
-def test_a_poll_ends_though_an_agent_writes_lines_without_pause(flooded, links):
-    for _ in range(5):
-        begun = time.monotonic()
-        links.poll()
-        assert time.monotonic() - begun < 3
-
-
 def test_an_agent_that_writes_without_pause_gives_no_sign_of_life(agent, links, request, monkeypatch):
     monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.SILENT_SECONDS", 0.5)
     agent.tell({"event": "alive"})
@@ -416,13 +277,6 @@ def test_an_agent_that_writes_without_pause_gives_no_sign_of_life(agent, links, 
     request.getfixturevalue("flooded")  # a pipe that is full takes no sign of life
     until(lambda: links.poll() or links.is_lost(), 60)
     assert "algo-1 (process 4711) has written events without pause for 0.5 s, and was killed" in str(links.failure())
-
-
-def test_the_end_of_an_agent_that_writes_without_pause_is_bounded(flooded, links, monkeypatch):
-    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.END_SECONDS", 0.5)
-    (problem,) = links.end(lambda _: links.poll())
-    assert "did not end" in problem
-    assert flooded.process.is_killed
 
 
 def test_an_end_is_bounded(agent, links, monkeypatch):
@@ -443,13 +297,6 @@ def test_an_end_that_takes_long_is_waited_for_while_the_agent_lives(agent, links
 
     assert links.end(wait) == []
     assert not agent.process.is_killed
-
-
-def test_an_end_returns_what_was_found(agent, links):
-    agent.tell({"event": "finished", "problems": ["it stays"], "misplaced": "there is a file"})
-    assert links.end(lambda _: links.poll()) == ["it stays"]
-    assert links.misplaced() == "there is a file"
-    assert agent.commands.read() == [{"do": "end"}]
 
 
 def test_an_agent_that_closes_its_output_and_stays_is_killed(agent, links, monkeypatch):

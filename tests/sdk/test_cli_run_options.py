@@ -154,36 +154,6 @@ def test_a_setting_that_accepts_strings_is_what_was_typed():
     assert (made.arguments["code_location"], made.arguments["model_dir"]) == ("s3://b", False)
 
 
-@pytest.mark.parametrize("text", ["d: 2020-13-45", "[" * 5000], ids=["a date", "deep"])
-@pytest.mark.parametrize(
-    "words",
-    [["run", "--file"], ["jobs", "submit", "training", "j", "--package-path", ".", "--module-name", "p.t", "--config"]],
-    ids=["run", "jobs"],
-)
-def test_the_error_for_invalid_yaml_is_one_line_with_the_name_of_the_file(words, text):
-    done = invoke(*words, file(text, "job.yaml"))
-    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith("scriptmode: jobs/job.yaml ")
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"role: a\nrole: b\n", "jobs/job.yaml is refused: the key 'role' in line 2 is in line 1"),
-        (b"\xff\xfee\0n\0", "--file 'jobs/job.yaml' is not UTF-8: byte 1 is 0xff; save it as UTF-8\n"),
-        (None, "--file 'jobs/job.yaml' cannot be read: No such file or directory; name a TOML or YAML file\n"),
-    ],
-    ids=["a key twice", "UTF-16", "absent"],
-)
-def test_the_error_for_an_unusable_file_names_it_once_with_the_next_step(content, message):
-    path = Path(file("", "job.yaml"))
-    path.unlink() if content is None else path.write_bytes(content)
-    done = invoke("plan", "--file", str(path))
-    assert done.exit_code == 2
-    assert message in done.stderr
-    assert done.stderr.count("job.yaml") == 1
-
-
 def test_the_script_of_a_file_with_a_source_directory_is_within_it():
     made = read("--file", file('entry_point = "train.py"\nsource_dir = "code"\n'))
     assert (made.arguments["entry_point"], made.arguments["source_dir"]) == ("train.py", "jobs/code")
@@ -213,14 +183,9 @@ FILES = {
     "an input of nothing": ("inputs = {train = {input_mode = 'Pipe'}}", "missing 1 required positional argument: 's3_data'; write the fields of TrainingInput"),
     "an input's URI that is not there": ("inputs = {train = {s3_data = 'nodir'}}", "inputs.train.s3_data 'nodir': there is no file or directory"),
     "an input with a capital": ("inputs = {train = 'S3://b/x'}", "inputs['train'] is 'S3://b/x', with the scheme 'S3'; give an s3:// URI or a path (jobs/job.toml)"),
-    "a name with a blank": ("job_name = 'a b'", "write 'a-b' (jobs/job.toml)"),
-    "no seconds": ("max_run = 0", "max_run is 0; give a whole number (int) of at least 1 (jobs/job.toml)"),
-    "an input of Google's": ("inputs = {train = 'gs://b/x'}", "'gs://b/x', with the scheme 'gs'; give an s3:// URI"),
     "a list of inputs": ("inputs = ['x']", "inputs is ['x']; write a table of channels"),
     "half a group": ("instance_groups = [{instance_type = 'local_process'}]", "missing 2 required positional arguments: 'instance_group_name' and"),
     "a folder on SageMaker": ("instance_type = 'ml.m5.large'\ninputs = {train = 'data'}", "'data' is not an s3:// URI, which Amazon SageMaker needs"),
-    "a group of no type": ("instance_groups = [{instance_group_name = 'x', instance_type = 1, instance_count = 1}]", "instance_type"),
-    "a name of a number": ("job_name = 3", "job_name is 3; write a string"),
     "tags of neither form": ("tags = ['x']", "tags is ['x'], which is not a list of {'Key': ..., 'Value': ...}"),
 }  # fmt: skip
 

@@ -4,7 +4,6 @@ import io
 import re
 import sys
 import threading
-from itertools import repeat
 
 import pytest
 from fakes.followed import Job, Last, Screen
@@ -71,16 +70,6 @@ def test_an_error_ends_the_following_after_the_last_lines_and_leaves_no_thread(j
         Follower("job-1", job, TerminalView(screen)).run()
     assert "the last line" in screen.getvalue()
     assert not [thread for thread in threading.enumerate() if "view of job-1" in thread.name]
-
-
-class Gone(Screen):
-    def write(self, text):
-        raise BrokenPipeError
-
-
-def test_a_terminal_that_goes_away_ends_the_following():
-    with pytest.raises(BrokenPipeError):
-        Follower("job-1", Job(repeat("line")), TerminalView(Gone())).run()
 
 
 def test_a_job_whose_platform_answers_only_log_events_is_followed():

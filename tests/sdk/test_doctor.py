@@ -95,14 +95,6 @@ def test_an_unexpected_error_is_a_finding_and_the_next_check_runs(environment):
     assert list(found) == LOCAL
 
 
-def test_jobs_elsewhere_need_no_linux(environment):
-    prelude = "import scriptmode.doctor, sys\nsys.platform = 'darwin'"
-    found = by_name(doctor(environment, "--json", "--platform", "sagemaker", prelude=prelude))
-    assert found["Python"]["outcome"] == "warning"
-    assert "jobs on this machine need Linux" in found["Python"]["found"]
-    assert by_name(doctor(environment, "--json", prelude=prelude))["Python"]["outcome"] == "problem"
-
-
 def test_each_check_is_printed_before_the_next_is_done(environment, tmp_path):
     write_stubs(tmp_path / "stubs", horovod_tensorflow="import time\ntime.sleep(100)\n")
     argv = [str(Path(sys.executable).with_name("scriptmode")), "doctor"]

@@ -141,13 +141,6 @@ def test_a_data_directory_is_examined_before_it_is_made_and_not_made(tmp_path, m
     assert tmp_path.stat().st_mtime_ns == before
 
 
-def test_a_data_directory_that_cannot_be_made_is_a_problem(tmp_path, monkeypatch):
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "not-yet"))
-    outcome, found, _ = inside('mount -t tmpfs -o ro none "$1"', "machine_checks.disk", str(tmp_path))
-    assert outcome == "failed"
-    assert found.endswith(f"it cannot be made, as {tmp_path} cannot be written")
-
-
 def test_a_job_whose_agent_was_killed_is_found_and_left_as_it_is(jobs, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(jobs.data_dir))
     name = jobs.start("import time; time.sleep(100)")

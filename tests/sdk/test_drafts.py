@@ -4,15 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from fakes.processes import until
 
 from scriptmode.core.machine import drafts
-from scriptmode.data import durable
-from scriptmode.results.artifacts import download
 
 #: Creates drafts of every kind in a directory, and keeps them.
 OWNER = """
@@ -46,21 +42,6 @@ def test_drafts_stay_while_their_process_lives_and_are_removed_after_it(tmp_path
         owner.wait()
     drafts.remove_orphans(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".new-fifo", ".new-link", "kept", "ready"]
-
-
-def test_a_file_is_locked_until_it_has_its_name(tmp_path, monkeypatch):
-    seen = []
-    replace = Path.replace
-
-    def look(draft, target):
-        drafts.remove_orphans(tmp_path)
-        seen.append(draft.exists())
-        return replace(draft, target)
-
-    monkeypatch.setattr(Path, "replace", look)
-    durable.replace_file(tmp_path / "state.json", b"{}")
-    assert seen == [True]
-    assert [path.name for path in tmp_path.iterdir()] == ["state.json"]
 
 
 #: Downloads a model that never arrives; a platform without `fetch` fails at once.
@@ -97,14 +78,3 @@ def test_a_download_that_gets_sigterm_leaves_nothing(tmp_path, downloading):
     downloading.terminate()
     assert downloading.wait() == -signal.SIGTERM
     assert (downloading.stderr.read(), list(tmp_path.iterdir())) == (b"", [])
-
-
-def test_what_a_killed_download_left_is_removed_by_the_next_one(tmp_path, downloading):
-    platform = SimpleNamespace(fetch=lambda _uri, target: target.mkdir() or [])
-    (left,) = tmp_path.iterdir()
-    download(platform, "s3://bucket/model/", tmp_path / "other", extract=True)
-    assert left.exists()
-    downloading.kill()
-    downloading.wait()
-    download(platform, "s3://bucket/model/", tmp_path / "another", extract=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["another", "other"]

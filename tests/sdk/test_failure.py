@@ -20,8 +20,6 @@ from scriptmode.core.spec.job_failure import (
     summarize_error,
     traceback_below_error,
 )
-from scriptmode.display import html_card
-from scriptmode.display.snapshot import create_snapshot
 from scriptmode.platforms.foreign_failure import describe_foreign_failure, lacks_reason
 from scriptmode.platforms.local.store.job_response import algorithm_error
 from scriptmode.platforms.local.store.state import failure_from_json, starting_state, state_from_json
@@ -120,14 +118,6 @@ def test_the_command_reports_the_recorded_exit_code_and_every_field(capsys):
     assert exit_code(error) == report_error(error, as_json=True) == 137
     assert exit_code(TrainingJobFailed("it failed", DESCRIPTION, Failure("no"))) == 1
     assert json.loads(capsys.readouterr().err)["failure"] == asdict(KILLED)
-
-
-def test_the_card_shows_the_cause_the_hint_and_the_traceback_and_names_the_host():
-    snapshot = create_snapshot(parse_description(DESCRIPTION), None, failure=KILLED)
-    html = html_card.render_card(snapshot)
-    assert "<b>algo-2, worker: killed by SIGKILL</b>" in html
-    assert "Use &lt;less&gt; memory\nthe end</pre>" in html
-    assert snapshot.commands()[0] == "scriptmode logs job-1 --host algo-2"
 
 
 # --- what the agent reads and stores

@@ -186,15 +186,6 @@ def test_quotas_count_the_instances_that_run(fake, sagemaker):
     sagemaker.create_training_job(**request("second", 2))
 
 
-def test_quotas_count_instance_groups(fake, sagemaker):
-    fake.limit("ml.m5.large", 2)
-    groups = [
-        {"InstanceGroupName": name, "InstanceType": "ml.m5.large", "InstanceCount": 2} for name in ("chief", "worker")
-    ]
-    with pytest.raises(ClientError, match="a request delta of 4 Instances"):
-        sagemaker.create_training_job(**request(ResourceConfig={"InstanceGroups": groups, "VolumeSizeInGB": 30}))
-
-
 def names(answer):
     return [summary["TrainingJobName"] for summary in answer["TrainingJobSummaries"]]
 
@@ -227,20 +218,6 @@ def test_a_call_that_is_disconnected_is_done_only_if_the_answer_alone_is_lost(
     with pytest.raises(error, match="https://api.sagemaker.us-west-2.amazonaws.com/"):
         sagemaker.create_training_job(**request())
     assert names(sagemaker.list_training_jobs()) == created
-
-
-def test_errors_are_of_the_clients_own_classes(fake, sagemaker, started):
-    started()
-    with pytest.raises(sagemaker.exceptions.ResourceInUse):
-        sagemaker.create_training_job(**request())
-    with pytest.raises(fake.client("iam").exceptions.NoSuchEntityException):
-        fake.client("iam").get_role(RoleName="none")
-
-
-def test_roles_have_the_path_of_their_arn(fake):
-    fake.roles["training"] = "arn:aws:iam::123456789012:role/service-role/training"
-    role = fake.client("iam").get_role(RoleName="training")["Role"]
-    assert (role["Arn"], role["Path"]) == (fake.roles["training"], "/service-role/")
 
 
 @pytest.mark.parametrize(
@@ -288,20 +265,6 @@ def test_a_stream_that_is_not_there_is_not_found(fake, started):
             logs.describe_log_streams(logGroupName=LOG_GROUP, **refused)
 
 
-def test_a_stream_is_read_from_its_end_backwards_and_between_two_times(fake, started):
-    started(Life.completed(logs={"algo-1": [(number, str(number)) for number in range(5)]}))
-    fake.clock.advance(10)
-    logs = fake.client("logs")
-    arguments = {"logGroupName": LOG_GROUP, "logStreamName": stream_name(logs), "limit": 3}
-    last = logs.get_log_events(**arguments)
-    before = logs.get_log_events(**arguments, nextToken=last["nextBackwardToken"])
-    assert [[event["message"] for event in page["events"]] for page in (last, before)] == [["2", "3", "4"], ["0", "1"]]
-    assert logs.get_log_events(**arguments, nextToken=before["nextBackwardToken"])["events"] == []
-    epoch = round(fake.clock.start.timestamp() * 1000)
-    (first, _) = logs.get_log_events(**arguments, startTime=epoch + 1000, endTime=epoch + 3000)["events"]
-    assert (first["message"], first["timestamp"]) == ("1", epoch + 1000)
-
-
 def query(metric="loss", period=60, stat="Average", job="job-1"):
     dimensions = [{"Name": "TrainingJobName", "Value": job}]
     asked = {"Namespace": LOG_GROUP, "MetricName": metric, "Dimensions": dimensions}
@@ -313,18 +276,6 @@ def data(fake, *queries, **extra):
     answer = fake.client("cloudwatch").get_metric_data(MetricDataQueries=list(queries), **span, **extra)
     assert "NextToken" not in answer
     return [result["Values"] for result in answer["MetricDataResults"]]
-
-
-def test_metrics_are_grouped_by_period_newest_first_and_kept_by_the_minute_for_long(fake, started):
-    started(Life.completed(metrics={"loss": [(90, 4.0), (100, 2.0), (150, 1.0), (300, 0.5)]}))
-    fake.clock.advance(200)
-    assert data(fake, query(period=60)) == [[1.0, 3.0]]
-    assert data(fake, query(period=1), ScanBy="TimestampAscending") == [[4.0, 2.0, 1.0]]
-    other = {**query(job="other"), "Id": "other"}
-    assert data(fake, query(stat="Maximum"), query("accuracy"), other) == [[1.0, 4.0], [], []]
-    fake.clock.advance(4 * 3600)
-    assert data(fake, query(period=1)) == [[]]
-    assert data(fake, query(period=60)) == [[0.5, 1.0, 3.0]]
 
 
 def test_what_the_operations_do_not_have_is_not_implemented_and_needs_no_package_of_the_server(fake):

@@ -117,10 +117,6 @@ def test_nothing_is_left_afterwards(repository, tmp_path, monkeypatch):
     assert list(place.iterdir()) == []
 
 
-def test_a_repository_lies_where_it_wants(tmp_path, hostile_name):
-    assert fetched(repo=Repository(tmp_path / hostile_name).url) == ("second", 1)
-
-
 def test_submodules_are_not_followed(repository, tmp_path, settings):
     settings.write_text("[submodule]\n\trecurse = true\n\tstickyRecursiveClone = true\n")
     inner = Repository(tmp_path / "inner")
@@ -165,12 +161,6 @@ def test_inside_a_hook_of_another_repository_that_one_is_left_alone(repository, 
 )
 def test_what_the_repository_does_not_have_is_named(repository, config, message):
     assert re.search(f"^git could not fetch 'file:///.*' at {message}", error_of(repo=repository.url, **config))
-
-
-def test_the_error_for_a_missing_repository_contains_gits_message(tmp_path):
-    message = error_of(repo=tmp_path.as_uri())
-    assert "does not appear to be a git repository" in message
-    assert message.endswith(f"; check whether 'git ls-remote {tmp_path.as_uri()}' works in a terminal")
 
 
 def test_the_error_for_a_missing_git_says_how_to_install_it(repository, monkeypatch, tmp_path):

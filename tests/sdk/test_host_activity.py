@@ -1,6 +1,5 @@
 """What hosts do: their CPU, memory and GPUs, sampled, recorded, and read from the record."""
 
-import json
 import os
 import socket
 import subprocess
@@ -12,7 +11,6 @@ from types import SimpleNamespace
 import pytest
 from fakes.local_jobs import request_for
 from fakes.nvml import Gpu, Nvml
-from fakes.processes import until
 
 from scriptmode.core.request.parse import parse_request
 from scriptmode.core.spec.service_values import HostActivity
@@ -193,16 +191,3 @@ def test_an_unfinished_record_is_removed_when_the_job_has_ended_but_not_behind_a
     (other / ".new-1").write_text("of others")
     remove_unneeded_files(folder, failed=False)
     assert (other / ".new-1").exists()
-
-
-def test_the_sampler_records_until_it_is_killed(tmp_path, sleeping):
-    record = tmp_path / "usage.json"
-    pid = os.fork()
-    if pid == 0:
-        UsageSampler([host("algo-1", sleeping.pid)], record, lambda: Gpus.open(Nvml(Gpu(0)))).run()
-    try:
-        until(lambda: record.exists() and json.loads(record.read_text())["algo-1"]["cpu_percent"] is not None)
-        assert json.loads(record.read_text())["algo-1"]["gpu_percent"] == 0
-    finally:
-        os.kill(pid, 9)
-        os.waitpid(pid, 0)

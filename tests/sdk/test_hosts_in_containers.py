@@ -79,17 +79,12 @@ def test_what_is_given_goes_before_the_variable():
         ("8g", "container_limits is '8g'; give a dict: {'memory': '8g', 'cpus': 2, 'shm_size': '4g'}"),
         ({"memroy": "8g"}, "container_limits has no key 'memroy'; did you mean 'memory'?"),
         ({"memory": "8 g"}, "container_limits['memory'] is '8 g'; give a number of bytes, or a size such as '512m'"),
-        ({"memory": "8t"}, "container_limits['memory'] is '8t'"),
         ({"memory": 0}, "container_limits['memory'] is 0"),
-        ({"memory": True}, "container_limits['memory'] is True"),
         ({"shm_size": "1.5g"}, "container_limits['shm_size'] is '1.5g'"),
         ({"memory": "5m"}, "container_limits['memory'] is '5m'; a container needs 6m, TensorFlow about 1g"),
         ({"cpus": 0}, "container_limits['cpus'] is 0; give the number of CPUs that a host may use, such as 2 or 0.5"),
         ({"cpus": "nan"}, "container_limits['cpus'] is 'nan'"),
-        ({"cpus": "inf"}, "container_limits['cpus'] is 'inf'"),
-        ({"cpus": True}, "container_limits['cpus'] is True"),
         ({"pids": 31}, "container_limits['pids'] is 31; give the number of processes and threads that a host may have"),
-        ({"pids": "4k"}, "container_limits['pids'] is '4k'"),
         ({"no_new_privileges": "maybe"}, "container_limits['no_new_privileges'] is 'maybe'; give True or False"),
     ],
 )
@@ -143,7 +138,6 @@ def groups(*types):
     ("algorithm", "message"),
     [
         ({"TrainingImage": None}, "AlgorithmSpecification.TrainingImage is missing; give the image of the hosts"),
-        ({"AlgorithmName": "forest"}, "AlgorithmSpecification.AlgorithmName is not supported by the local platform"),
         (
             {"TrainingImageConfig": {"TrainingRepositoryAccessMode": "Vpc"}},
             "AlgorithmSpecification.TrainingImageConfig is not supported by the local platform yet; leave it out",
@@ -162,11 +156,6 @@ def test_an_algorithm_that_cannot_run_is_refused(algorithm, message):
 def test_processes_do_not_go_with_containers(types):
     made = request() | {"ResourceConfig": groups(*types)}
     assert "'local_process' cannot be combined with others; use one kind" in problem(made)
-
-
-def test_checkpoints_lie_below_opt_ml():
-    made = request() | {"CheckpointConfig": {"S3Uri": "file:///kept", "LocalPath": "/home/kept"}}
-    assert "CheckpointConfig.LocalPath is '/home/kept'; give a path below /opt/ml/" in problem(made)
 
 
 OUT, ERR = 1, 2

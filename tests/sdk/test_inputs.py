@@ -51,10 +51,8 @@ def test_a_wrong_input_is_named(inputs, message):
     ("arguments", "message"),
     [
         ({"distribution": "Sharded"}, "'Sharded'; did you mean 'ShardedByS3Key'?"),
-        ({"record_wrapping": "recordio"}, "'recordio'"),
         ({"attribute_names": "source-ref"}, "lists of names"),
         ({"s3_data_type": "AugmentedManifestFile"}, "needs attribute_names"),
-        ({"attribute_names": ["a"]}, "but s3_data_type is 'S3Prefix'"),
         ({"target_attribute_name": "a"}, "target_attribute_name is for AutoML jobs"),
         ({"shuffle_config": 5}, "give ShuffleConfig(seed)"),
     ],
@@ -134,7 +132,6 @@ VPC = {"subnets": ["subnet-1"], "security_group_ids": ["sg-1"]}
             "channel 'start' is the one of model_uri",
         ),
         ({"keep_alive_period_in_seconds": 60, "use_spot_instances": True, "max_run": 1, "max_wait": 2}, None, "spot"),
-        ({"enable_network_isolation": "yes"}, None, "enable_network_isolation is 'yes'; give True or False"),
     ],
 )
 def test_a_combination_that_the_service_refuses_is_refused_with_the_reason(code, arguments, inputs, message):

@@ -99,16 +99,6 @@ def test_how_a_job_ended_is_an_error_of_its_own(life, arguments, error, message)
     assert caught.value.secondary_status == caught.value.description["SecondaryStatus"]
 
 
-def test_a_stopped_job_is_an_outcome_of_its_own():
-    fake, job = started(Life.completed())
-    fake.clock.advance(200)
-    job.stop()
-    assert job.status == "Stopping"
-    with pytest.raises(TrainingJobStopped, match="was stopped"):
-        job.wait()
-    job.stop()
-
-
 def test_each_status_is_shown_once_with_the_log_between(capsys):
     logs = {"algo-1": [(100, "epoch 1"), (200, "epoch 2")]}
     _, job = started(Life.completed(logs=logs))
@@ -244,12 +234,6 @@ def test_a_model_goes_into_no_folder_with_something_in_it(tmp_path):
         job.download_model(tmp_path)
 
 
-def test_a_job_without_a_model_says_so(tmp_path):
-    _, job = started(Life.failed("AlgorithmError"))
-    with pytest.raises(DataError, match="job-1 is InProgress and has no model"):
-        job.download_model(tmp_path / "model")
-
-
 def test_jobs_are_listed_by_what_is_asked(capsys):
     fake, job = started(Life.completed())
     began = fake.clock.wall_time()
@@ -335,29 +319,6 @@ def test_a_log_is_filtered_by_hosts_and_their_last_lines(capsys):
     ]  # fmt: skip
     job.print_logs(hosts=["algo-1"], tail=1)
     assert capsys.readouterr().out == "algo-1 | two\n"
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "coloured"), [("NO_COLOR", "1", False), ("NO_COLOR", "", True), ("TERM", "dumb", False)]
-)
-def test_a_terminal_shows_no_colours_where_none_are_wanted(monkeypatch, name, value, coloured):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv(name, value)
-    stream = Terminal()
-    show([LogEvent("algo-1", "done")], stream)
-    assert ("\x1b" in stream.getvalue()) == coloured
-
-
-def test_a_pipe_gets_tabs_and_colours_as_they_are_also_before_a_carriage_return():
-    stream = io.StringIO()
-    lines = ("a\t1\r", "\x1b[31mred\x1b[0m\r", "1/9\r9/9 done")
-    show([LogEvent("algo-1", line) for line in lines], stream)
-    assert stream.getvalue() == "algo-1 | a\t1\r\nalgo-1 | \x1b[31mred\x1b[0m\r\nalgo-1 | 9/9 done\n"
 
 
 def summary(name, status="Completed", **fields):

@@ -1,9 +1,6 @@
 """What a job's owner looks at: its metrics as a table and a picture, and its model's folder."""
 
 import io
-import re
-import subprocess
-import sys
 from datetime import datetime, timedelta, timezone
 
 import numpy as np
@@ -12,11 +9,8 @@ from fakes.sagemaker_jobs import started
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
-from scriptmode import DataError, Estimator, MissingPackageError, SpecError, TrainingJob
-from scriptmode.results import metric_plot
-from scriptmode.results.analytics import TrainingJobAnalytics
+from scriptmode import DataError, Estimator, SpecError
 from scriptmode.results.metrics import Metrics
-from scriptmode.results.tuning_results import TuningResults
 from scriptmode.testing import FakeSageMaker, Life
 
 SCRIPT = """
@@ -194,47 +188,6 @@ def test_metrics_are_drawn_one_below_the_other(trained):
     assert len(trained.plot("accuracy").axes) == 1
     with pytest.raises(SpecError, match="no values of a metric 'los'; did you mean 'loss'"):
         trained.plot("los")
-
-
-@pytest.mark.parametrize(("package", "call"), [("matplotlib", "plot()"), ("pandas", "to_pandas()")])
-def test_what_is_not_installed_is_named_with_how_to_have_it(package, call):
-    program = (
-        f"import sys; sys.modules[{package!r}] = None\nfrom scriptmode.results.metrics import Metrics\n"
-        f"Metrics([{{'metric_name': 'a', 'value': 1.0, 'timestamp': None}}]).{call}"
-    )
-    done = subprocess.run([sys.executable, "-c", program], check=False, stderr=subprocess.PIPE, text=True)
-    assert "MissingPackageError: " in done.stderr
-    assert f"pip install {package}" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("package", "kind", "call", "owners"),
-    [
-        ("pandas", Metrics, "to_pandas", [Metrics]),
-        ("pandas", TuningResults, "dataframe", [TuningResults]),
-        ("pandas", TrainingJobAnalytics, "dataframe", [TrainingJob]),
-        ("matplotlib.figure", metric_plot, "create_figure", [TrainingJob]),
-    ],
-)
-def test_what_needs_no_package_is_there(monkeypatch, package, kind, call, owners):
-    monkeypatch.setitem(sys.modules, package, None)
-    arguments = () if kind is metric_plot else (kind.__new__(kind),)
-    with pytest.raises(MissingPackageError) as caught:
-        getattr(kind, call)(*arguments, *((1,) if kind is metric_plot else ()))
-    named = re.findall(r"(\w+)\(\)", str(caught.value.advice))
-    assert named
-    assert [name for name in named if not any(hasattr(owner, name) for owner in owners)] == []
-
-
-def test_metrics_become_a_frame_only_when_asked(monkeypatch):
-    class Frames:
-        @staticmethod
-        def DataFrame(rows, columns):  # noqa: N802 - pandas' own name
-            return rows, columns
-
-    monkeypatch.setitem(sys.modules, "pandas", Frames)
-    row = {"metric_name": "a", "value": 1.0, "timestamp": None}
-    assert Metrics([row]).to_pandas() == ([row], ["metric_name", "value", "timestamp", "host"])
 
 
 def test_the_model_is_a_folder_that_is_fetched_once(trained):

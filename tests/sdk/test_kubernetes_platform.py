@@ -118,11 +118,6 @@ def test_a_patch_mounts_another_volume_and_keeps_those_of_the_pod(objects):
     assert mounts == ["/opt/ml", "/scriptmode-control", "/dev/shm", "/data"]
 
 
-def test_a_job_records_the_namespace_by_which_its_hosts_have_names(objects):
-    (pod,) = objects()
-    assert pod["dnsConfig"]["searches"] == [f"{pod['subdomain']}.ml.svc.cluster.local"]
-
-
 def test_another_process_creates_the_same_platform():
     platform = Kubernetes(image="image:1", namespace="ml", stop_grace=7)
     arguments = json.loads(json.dumps(platform.arguments))
@@ -249,17 +244,6 @@ def test_a_command_of_a_kubeconfig_gives_the_token(tmp_path, monkeypatch):
         api.find_access().find_token()
 
 
-def test_a_pod_has_the_access_of_its_service_account(tmp_path, monkeypatch):
-    for name, text in (("token", "mounted"), ("namespace", "team"), ("ca.crt", "")):
-        (tmp_path / name).write_text(text)
-    monkeypatch.setattr(api, "_POD_FILES", tmp_path)
-    monkeypatch.delenv("KUBECONFIG")
-    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
-    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
-    found = api.find_access()
-    assert (found.server, found.namespace, found.find_token()) == ("https://[fd00::1]:6443", "team", "mounted")
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -376,12 +360,6 @@ def test_what_the_api_refuses_has_a_next_step(answers, code, message, advice):
     )  # fmt: skip
     # A cluster from 1.25 on refuses a field that it does not know.
     assert server.paths == ["/api/v1/namespaces/ml/pods?fieldValidation=Strict"]
-
-
-def test_a_plan_has_the_manifests(tmp_path):
-    platform = Kubernetes(image="image:1")
-    plan = Estimator(entry_point=str(tmp_path / "train.py"), instance_type="kubernetes", platform=platform).plan()
-    assert "\nManifests\n  apiVersion: v1\n  kind: Secret" in str(plan)
 
 
 def test_another_access_key_is_another_pod_of_the_server(tmp_path):

@@ -1,13 +1,12 @@
 """Staging of inputs, collecting and fetching of models, output and checkpoints, on real files."""
 
 import os
-import stat
 import tarfile
 import threading
 import time
 
 import pytest
-from fakes.local_jobs import channel, request_for, unpacked
+from fakes.local_jobs import channel, request_for
 
 from scriptmode.core.request.parse import parse_request
 from scriptmode.core.spec.training_job import Output
@@ -15,7 +14,7 @@ from scriptmode.data import file_copy
 from scriptmode.data.durable import ChangedDirectories
 from scriptmode.data.staging import StagingArea
 from scriptmode.data.stores import Stores
-from scriptmode.errors import DataError, DataNotFoundError
+from scriptmode.errors import DataError
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.inputs import file_mode
 from scriptmode.platforms.local.outputs import checkpoints, packed_artifacts
@@ -88,16 +87,6 @@ def test_files_of_a_shared_file_system_are_linked(tmp_path, data):
     assert (train / "deep" / "a").readlink() == data / "deep" / "a"
 
 
-def test_shared_files_are_read_only_and_folders_are_the_hosts_own(tmp_path, data):
-    hosts = staged(tmp_path, channel("train", f"file://{data}"), hosts=2)
-    mine, others = (hosts / host / "input/data/train" for host in ("algo-1", "algo-2"))
-    assert stat.S_IMODE((mine / "b").stat().st_mode) == 0o444
-    (mine / "b").unlink()
-    (mine / "b").write_text("mine")
-    (mine / "new").write_text("")
-    assert files(others) == files(data) == {"b": "B", "deep/a": "A"}
-
-
 def tree(folder, **content):
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in content.items():
@@ -105,22 +94,6 @@ def tree(folder, **content):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return folder
-
-
-def test_of_files_of_one_name_the_first_hosts_is_kept_and_the_others_are_noted(tmp_path):
-    one = tree(tmp_path / "1", same="1", only1="1", folder__x="1", thing="1")
-    two = tree(tmp_path / "2", same="2", only2="2", folder__x="2", folder__y="2", thing__z="2")
-    collected = packed_artifacts.collect_files("model", [Sandbox("algo-1", one), Sandbox("algo-2", two)], "")
-    packed_artifacts.pack_archive(collected, tmp_path / "model.tar.gz")
-    assert unpacked(tmp_path / "model.tar.gz") == {
-        "same": b"1", "only1": b"1", "only2": b"2", "folder": None, "folder/x": b"1", "folder/y": b"2", "thing": b"1",
-    }  # fmt: skip
-    assert collected.notes == [
-        "model: algo-2's 'folder/x' is left out: algo-1 has 'folder/x' too",
-        "model: algo-2's 'same' is left out: algo-1 has 'same' too",
-        "model: algo-2's 'thing' is left out: algo-1 has 'thing' too",
-        "model: algo-2's 'thing/z' is left out: algo-1 has 'thing' too",
-    ]
 
 
 def test_what_cannot_be_an_artifact_is_left_out_with_a_note(tmp_path):
@@ -269,26 +242,6 @@ def test_what_was_written_after_one_that_cannot_be_copied_waits_for_it(tmp_path,
     assert kept(tmp_path) == {"data": "1", "index": "of data"}
 
 
-def test_a_draft_of_a_job_that_was_killed_is_not_a_checkpoint(tmp_path, hosts):
-    made = sync(tmp_path, hosts)
-    (tmp_path / "kept" / ".state.part").write_text("half")
-    made.restore()
-    assert list(hosts[0].checkpoints(Output()).iterdir()) == []
-
-
-def test_a_link_out_of_a_containers_tree_is_left_out(tmp_path):
-    (tmp_path / "secret").write_text("of this machine")
-    host = Sandbox("algo-1", tmp_path / "algo-1", root="/opt/ml")
-    folder = host.checkpoints(Output())
-    folder.mkdir(parents=True)
-    (folder / "out").symlink_to(tmp_path / "secret")
-    (folder / "real").write_text("r")
-    (folder / "inside").symlink_to("/opt/ml/checkpoints/real")
-    (folder / "beside").symlink_to("real")
-    assert finished(sync(tmp_path, [host])) == ["checkpoints: algo-1's 'out' is left out: it is a link out of /opt/ml"]
-    assert kept(tmp_path) == {"real": "r", "inside": "r", "beside": "r"}
-
-
 @pytest.fixture
 def stored(tmp_path):
     (tmp_path / "output").mkdir()
@@ -317,9 +270,4 @@ def test_a_directory_in_place_of_an_archive_is_refused(stored, tmp_path, names):
     for name in names:
         (stored / name).touch()
     with pytest.raises(DataError, match=r"^the model file://\S+ is a directory, not an archive; put"):
-        fetched(stored, tmp_path / "model")
-
-
-def test_a_model_that_was_removed_is_gone_from_its_place(stored, tmp_path):
-    with pytest.raises(DataNotFoundError, match=r"^nothing is at .*model\.tar\.gz; "):
         fetched(stored, tmp_path / "model")

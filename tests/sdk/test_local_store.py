@@ -1,8 +1,6 @@
 """The job store, whole or not at all; and the state of a job as a value and as the service describes it."""
 
-import json
 import os
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +16,7 @@ from scriptmode.core.machine.data_dir import default_data_dir
 from scriptmode.core.request.parse import parse_request
 from scriptmode.core.spec.service_values import ENDED
 from scriptmode.core.spec.training_job import Resources, Script, TrainingJobSpec
-from scriptmode.errors import JobExistsError, JobNotFoundError, RequestError, UnreadableJobError
+from scriptmode.errors import JobNotFoundError, RequestError, UnreadableJobError
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store.host_logs import last_lines
 from scriptmode.platforms.local.store.job_record import Job
@@ -29,7 +27,6 @@ from scriptmode.platforms.local.store.state import (
     STATUS_OF,
     failure_from_json,
     starting_state,
-    state_from_json,
 )
 
 RESOURCES = {"InstanceType": "local_process", "InstanceCount": 1}
@@ -61,38 +58,11 @@ def made(store, name="job", created=0.0):
         return folder
 
 
-def test_a_second_job_of_one_name_leaves_nothing_behind(store):
-    made(store)
-    with pytest.raises(JobExistsError, match="'job'"):
-        made(store)
-    assert [path.name for path in store.jobs.iterdir()] == ["job"]
-
-
 def test_a_job_has_an_owner_from_its_first_moment(store):
     with store.create(JOB, starting_state("job", "arn", 0.0)) as (folder, _), folder.try_lock() as is_locked:
         assert not is_locked
     with folder.try_lock() as is_locked:
         assert is_locked
-
-
-def test_a_reader_never_sees_half_a_state(store):
-    folder = made(store)
-    long = starting_state("job", "x" * 100_000, 0.0)
-    done = threading.Event()
-
-    def write():
-        while not done.is_set():
-            folder.write_state(long)
-            folder.write_state(starting_state("job", "arn", 0.0))
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        lengths = {len(folder.read_state().arn) for _ in range(500)}
-    finally:
-        done.set()
-        writer.join()
-    assert lengths <= {100_000, 3, 7}
 
 
 @pytest.mark.slow
@@ -264,12 +234,6 @@ def test_training_time_leaves_out_interruptions():
 def test_a_status_entered_twice_is_entered_once():
     state = lived("Downloading", "Training", "Stopping")
     assert state.with_status("Stopping", 2000.0) is state
-
-
-@pytest.mark.parametrize("statuses", LIVES.values(), ids=LIVES.keys())
-def test_a_state_comes_back_from_its_file_as_it_was(statuses):
-    state = lived(*statuses)
-    assert state_from_json(json.loads(json.dumps(state.to_json()))) == state
 
 
 def test_a_long_reason_keeps_its_first_line_and_its_last_lines():

@@ -62,21 +62,6 @@ def ran(
     return supervision.supervise(hosts, max_runtime, stop_grace, hooks, **limits), messages
 
 
-def test_a_job_is_complete_when_its_last_host_is():
-    clock = Clock()
-    hosts = [FakeHost(f"algo-{n}", clock, ends=float(n)) for n in (1, 2, 3)]
-    assert ran(hosts, clock) == (supervision.Outcome("Completed"), [])
-    assert clock.now == pytest.approx(3.0, abs=0.1)
-
-
-def test_the_first_failure_is_the_jobs_and_ends_every_host():
-    clock = Clock()
-    hosts = [FakeHost("algo-1", clock), FakeHost("algo-2", clock, ends=5.0, code=3), FakeHost("algo-3", clock, code=9)]
-    outcome, _ = ran(hosts, clock)
-    assert outcome == supervision.Outcome("Failed", "algo-2 3")
-    assert all(host.poll() is not None for host in hosts)
-
-
 #: What a host says that lost its connection to another, and what is known of that one itself.
 SAID = Failure("algo-2: its launcher was lost", host="algo-2", process="launcher", exit_code=1)
 OWN = Failure("algo-2: the host's launcher was killed by SIGKILL", host="algo-2", process="launcher", exit_code=137)
@@ -102,41 +87,6 @@ def test_a_host_that_ignores_sigterm_after_a_failure_is_killed_soon():
     ran(hosts, clock)
     assert [event for event, _ in hosts[0].events] == ["TERM", "KILL"]
     assert hosts[0].events[1][1] - hosts[0].events[0][1] == pytest.approx(supervision.FAILURE_GRACE_SECONDS, abs=0.1)
-
-
-@pytest.mark.parametrize("obeys", [0.0, 9.9, 1e9], ids=["at once", "just in time", "never"])
-def test_a_stop_gives_every_host_its_grace_and_no_more(obeys):
-    clock = Clock()
-    hosts = [FakeHost(f"algo-{n}", clock, obeys=obeys, code=-15) for n in (1, 2)]
-    outcome, messages = ran(hosts, clock, stop_at=5.0)
-    assert outcome == supervision.Outcome("Stopped")
-    assert len(messages) == 1
-    assert clock.now == pytest.approx(5.0 + min(obeys, 10.0), abs=0.1)
-
-
-def test_the_time_limit_is_that_of_all_runs():
-    clock = Clock()
-    outcome, messages = ran([FakeHost("algo-1", clock)], clock, max_runtime=7.0, passed=5.0)
-    assert outcome == supervision.Outcome("MaxRuntimeExceeded")
-    assert clock.now == pytest.approx(2.0, abs=0.1)
-    assert "MaxRuntimeInSeconds, 7 s" in messages[0]
-
-
-def test_the_limit_that_passes_first_ends_the_job():
-    clock = Clock()
-    outcome, messages = ran([FakeHost("algo-1", clock)], clock, max_runtime=7.0, wait_left=3.0)
-    assert outcome == supervision.Outcome("MaxWaitTimeExceeded")
-    assert clock.now == pytest.approx(3.0, abs=0.1)
-    assert "MaxWaitTimeInSeconds" in messages[0]
-
-
-def test_a_job_past_its_time_is_stopped_with_the_same_grace():
-    clock = Clock()
-    host = FakeHost("algo-1", clock, obeys=1e9)
-    outcome, messages = ran([host], clock, max_runtime=7.0)
-    assert outcome == supervision.Outcome("MaxRuntimeExceeded")
-    assert "MaxRuntimeInSeconds, 7 s" in messages[0]
-    assert host.events == [("TERM", pytest.approx(7.0, abs=0.01)), ("KILL", pytest.approx(17.0, abs=0.1))]
 
 
 @pytest.mark.parametrize(("code", "status"), [(2, "Failed"), (0, "Completed")])

@@ -134,24 +134,6 @@ def check_shapes(service):
         assert not report.has_errors(), report.generate_report()
 
 
-def test_no_more_than_max_parallel_jobs_run_at_once(make, jobs):
-    gate = jobs.folder / "gate"
-    tuner = make(max_jobs=3, max_parallel_jobs=2, hyperparameters={"wait": str(gate)})
-    tuner.fit(wait=False)
-    until(lambda: len(jobs.platform.list()) == 2)
-    until(lambda: tuner.describe()["TrainingJobStatusCounters"]["InProgress"] == 2)
-    gate.touch()
-    assert tuner.wait(logs=False)["TrainingJobStatusCounters"]["Completed"] == 3
-    starts = sorted((each["CreationTime"], 1) for each in jobs.platform.list())
-    ends = [
-        (jobs.platform.describe(each["TrainingJobName"]).response["TrainingEndTime"], -1) for each in tuner.analytics()
-    ]
-    running = 0
-    for _, change in sorted([*starts, *ends]):
-        running += change
-        assert running <= 2
-
-
 def test_attach_continues_a_tuning_job_whose_agent_was_killed(make, jobs):
     gate = jobs.folder / "gate"
     tuner = make(max_jobs=4, max_parallel_jobs=2, hyperparameters={"wait": str(gate)}, random_seed=2)
@@ -255,18 +237,6 @@ def test_a_tuning_job_without_values_names_the_expression(make):
     assert raised.value.description["TrainingJobStatusCounters"]["Completed"] == 1
 
 
-def test_a_stopped_tuning_job_stops_its_training_jobs(make, jobs):
-    script = "import time\nprint('accuracy=0.9', flush=True)\ntime.sleep(600)"
-    tuner = make(script, max_jobs=3, max_parallel_jobs=2)
-    tuner.fit(wait=False)
-    until(lambda: len(jobs.platform.list()) == 2)
-    tuner.stop_tuning_job()
-    description = tuner.wait(logs=False)
-    assert description["HyperParameterTuningJobStatus"] == "Stopped"
-    assert {each["TrainingJobStatus"] for each in jobs.platform.list()} == {"Stopped"}
-    assert len(jobs.platform.list()) == 2
-
-
 def test_a_stop_is_obeyed_between_two_starts_and_the_counters_are_true_meanwhile(make, jobs):
     tuner = make("print('accuracy=0.9')", max_jobs=60, max_parallel_jobs=60)
     tuner.fit(wait=False)
@@ -362,16 +332,6 @@ def test_early_stopping_stops_a_training_job_that_is_worse_than_the_median(make)
     rows = {row["quality"]: row for row in tuner.analytics()}
     assert [rows[each]["TrainingJobStatus"] for each in (0.8, 0.9, 0.1)] == ["Completed", "Completed", "Stopped"]
     assert tuner.best_training_job() == rows[0.9]["TrainingJobName"]
-
-
-def test_hyperband_stops_a_training_job_with_equal_values_after_the_epochs(make, jobs):
-    script = "import time\nfor step in range(1000):\n    print('accuracy=0.9', flush=True)\n    time.sleep(0.05)"
-    strategy = {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 2}}
-    tuner = make(script=script, max_jobs=1, strategy="Hyperband", strategy_config=strategy)
-    tuner.fit(job_name="search", logs=False)
-    assert [row["TrainingJobStatus"] for row in tuner.analytics()] == ["Stopped"]
-    log = (jobs.data_dir / "tuning" / "search" / "agent.log").read_text()
-    assert "is stopped early: its accuracy is worse than that of others, or has more values than MaxResource" in log
 
 
 def test_names_are_unique_and_attach_finds_them(make, jobs):

@@ -14,7 +14,6 @@ from scriptmode import Estimator, SpecError
 from scriptmode.core.request.parse import parse_description
 from scriptmode.core.spec.metric_definitions import PRESETS, Definition, may_be_slow
 from scriptmode.core.spec.service_values import LogEvent, Metric
-from scriptmode.display.collector import Collector
 from scriptmode.platforms.local.outputs.log_metrics import last_value, parse_metrics
 from scriptmode.platforms.local.store.host_logs import LogReader, last_lines
 from scriptmode.results.metrics import Metrics
@@ -259,16 +258,6 @@ def test_a_metric_that_takes_too_long_is_switched_off_and_the_others_are_found(e
     assert time.process_time() - began < 30
 
 
-@pytest.mark.slow
-def test_the_live_view_has_the_warning_once(events):
-    collector = Collector("j")
-    collector.set_description(parse_description(DESCRIPTION))
-    for event in events:
-        collector.add_event(event)
-    (problem,) = collector.snapshot(None).notes
-    assert problem.startswith("metric 'bad' is switched off")
-
-
 @pytest.mark.parametrize("regex", [r"loss=([0-9.]+)", r"(?:x)?acc: ([0-9]*)", r"(a+)+b", r"l(?=o)"])
 @pytest.mark.parametrize("line", ["loss=0.5; acc: 7 a=3", "", "aaab", "x" * 10_000 + "loss=1.5;", "ünï=1 loss=٣"])
 def test_both_engines_find_the_same(regex, line):
@@ -290,9 +279,7 @@ def test_what_cannot_take_long_needs_no_other_package(regex):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "regex", [r"(a|aa)+$", r"(a*)*b", r"a+a+a+a+a+a+a+b", "a?" * 40 + "a" * 40, r"(.*)*=(.*)*=x", "(a|a)" * 39 + "b"]
-)
+@pytest.mark.parametrize("regex", [r"(a|aa)+$", "a?" * 40 + "a" * 40, r"(.*)*=(.*)*=x"])
 def test_what_may_take_long_is_limited(regex):
     definition = Definition("m", regex)
     assert not definition._is_simple

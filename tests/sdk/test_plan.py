@@ -2,12 +2,10 @@
 
 import bz2
 import gzip
-import io
 import json
 import lzma
 import re
 import sys
-import tarfile
 import textwrap
 from importlib.resources import files
 
@@ -16,7 +14,6 @@ from fakes.estimators import ROLE
 
 from scriptmode import (
     MPI,
-    DataError,
     Estimator,
     JobExistsError,
     MultiWorkerMirrored,
@@ -26,7 +23,6 @@ from scriptmode import (
 )
 from scriptmode.core.aws.instance_gpus import gpu_count
 from scriptmode.core.request.render import render_request
-from scriptmode.planning import archive_contents
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.testing import FakeSageMaker
 
@@ -142,11 +138,6 @@ def test_what_a_host_would_refuse_is_an_error_of_the_plan(ours):
         made.plan()
 
 
-def test_an_input_of_this_machine_that_is_missing_is_an_error_of_the_plan(ours):
-    with pytest.raises(DataError, match="/no/such/folder"):
-        ours("local_process").plan("file:///no/such/folder")
-
-
 def test_an_input_in_s3_needs_no_credentials_to_be_planned(ours, no_credentials):
     plan = ours("local_process").plan("s3://bucket/train")
     assert plan.hosts["algo-1"].files["input/config/inputdataconfig.json"].keys() == {"training"}
@@ -172,33 +163,10 @@ def test_nothing_is_left_and_nothing_is_called(ours, code, tmp_path, monkeypatch
     assert list(scratch.iterdir()) == []
 
 
-def packed():
-    """An archive that no compression makes smaller."""
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w") as tar:
-        member = tarfile.TarInfo("train.py")
-        member.size = 100_000
-        tar.addfile(member, io.BytesIO(bytes(number * number % 251 for number in range(100_000))))
-    return file.getvalue()
-
-
-@pytest.mark.parametrize(
-    "compress", [gzip.compress, bz2.compress, lzma.compress, bytes], ids=lambda each: each.__module__
-)
-def test_an_archive_that_is_whole_is_read_and_one_that_is_not_is_an_error(compress):
-    whole = compress(packed())
-    assert archive_contents.read_archive(whole).sizes == {"train.py": 100_000}
-    for start in (12, len(whole) // 2):
-        broken = whole[:start] + b"\xff" * 64 + whole[start + 64 :]
-        for part in (broken, whole[: len(whole) // 2], whole[:20], b""):
-            if compress is not bytes or part is not broken:
-                with pytest.raises(DataError, match="it is not a source archive: "):
-                    archive_contents.read_archive(part)
-
-
-def test_a_broken_archive_is_a_note_of_the_plan(tmp_path):
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress], ids=lambda each: each.__module__)
+def test_a_broken_archive_is_a_note_of_the_plan(tmp_path, compress):
     archive = tmp_path / "sourcedir.tar.gz"
-    archive.write_bytes(gzip.compress(packed())[:10] + b"\xff" * 500)
+    archive.write_bytes(compress(b"train.py" * 1000)[:20] + b"\xff" * 500)
     platform = LocalPlatform(data_dir=tmp_path / "data")
     uri = archive.as_uri()
     made = Estimator(entry_point="train.py", source_dir=uri, instance_type="local_process", platform=platform)
@@ -288,18 +256,6 @@ def test_the_processes_that_ran_are_the_ones_that_were_planned(plan_and_run):
     ran = sorted((each["host"], tuple(each["argv"]), each["cwd"], without_ports(each["TF_CONFIG"])) for each in seen)
     assert ran == planned
     assert [host.roles for host in plan.hosts.values()] == ["worker 0", "worker 1, evaluator"]
-
-
-@pytest.mark.mpi
-def test_the_mpirun_and_the_ranks_that_ran_are_the_ones_that_were_planned(plan_and_run):
-    plan, seen = plan_and_run(MPI(2, "-x NCCL_PROTO=simple"))
-    first, second = plan.hosts.values()
-    # Open MPI 5's mpirun becomes prterun.
-    assert {tuple(each["mpirun"][1:]) for each in seen} == {first.launch.main.argv[1:]}
-    assert second.launch.main is None
-    ranks = {host: sorted(int(each["rank"]) for each in seen if each["host"] == host) for host in plan.hosts}
-    assert ranks == {"algo-1": [0, 1], "algo-2": [2, 3]}
-    assert (first.roles, second.roles) == ("mpirun, ranks 0-1", "ranks 2-3")
 
 
 def test_the_work_for_a_plan_grows_with_the_number_of_hosts_and_not_with_its_square(ours):

@@ -98,12 +98,6 @@ def test_everything_is_there_for_programs(two, many):
     assert len(many.to_dict()["hosts"]) == 200
 
 
-def test_a_notebook_shows_the_text_escaped(folder):
-    shown = made(folder, 1, None, base_job_name="a").plan(job_name="job-1")
-    assert repr(shown) == "Plan('job-1': 1 x ml.c5.xlarge)"
-    assert shown._repr_html_().startswith("<pre>Training job job-1: 1 x ml.c5.xlarge")
-
-
 def test_what_a_terminal_would_obey_is_spelled_out(tmp_path):
     name = "line\nbreak \x1b[31m \udc80.py"
     Path(tmp_path, "train.py").write_text("")

@@ -17,19 +17,6 @@ def loaded(statement):
     return done.stdout.split()
 
 
-def test_a_name_loads_what_it_needs_and_the_package_nothing():
-    assert loaded("import scriptmode") == ["scriptmode"]
-    of_mpi = loaded("from scriptmode import MPI")
-    assert set(of_mpi) > {
-        "scriptmode",
-        "scriptmode.errors",
-        "scriptmode.core.spec",
-        "scriptmode.core.spec.distribution",
-    }
-    assert "scriptmode.estimator" not in of_mpi
-    assert "scriptmode.estimator" in loaded("from scriptmode import Estimator")
-
-
 def test_every_name_is_the_one_of_its_home():
     for name in scriptmode.__all__:
         assert getattr(scriptmode, name).__name__ == name

@@ -64,9 +64,8 @@ def test_a_test_run_that_does_not_use_it_imports_one_module(user):
     assert "Return ``scriptmode.testing.entry_point``" in done.stdout
 
 
-@pytest.mark.parametrize("options", [[], ["-s"]], ids=["captured", "not captured"])
-def test_a_debugger_stops_in_the_script(options, user):
-    done = user(USED, *options, keys="p answer * 1000\nw\nc\n")
+def test_a_debugger_stops_in_the_script(user):
+    done = user(USED, keys="p answer * 1000\nw\nc\n")
     assert done.returncode == 0, done.stdout
     assert "(Pdb) 42000" in done.stdout
     assert "project/train.py(" in done.stdout

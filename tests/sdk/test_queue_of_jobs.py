@@ -8,8 +8,6 @@ import pytest
 from fakes.promptness import soon
 from runtime.test_streams import largest_file
 
-from scriptmode import Estimator
-from scriptmode.core.request.parse import parse_request
 from scriptmode.platforms.local.store.job_queue import JobQueue
 from scriptmode.platforms.local.store.job_record import FITTING
 from scriptmode.platforms.local.system import memory
@@ -37,15 +35,6 @@ def queue(store):
     assert not queue.try_start("third", 3.0, 1, most=1)
     assert not queue.try_start("second", 2.0, 1, most=1)
     return queue
-
-
-def test_jobs_start_in_the_order_of_their_creation_and_no_more_than_the_given_number(queue):
-    assert queue.positions() == {"second": 1, "third": 2}
-    queue.leave("first")
-    assert not queue.try_start("third", 3.0, 1, most=1)
-    assert queue.try_start("second", 2.0, 1, most=1)
-    assert queue.positions() == {"third": 1}
-    assert queue.try_start("third", 3.0, 1, most=2)
 
 
 @pytest.mark.prompt
@@ -129,34 +118,6 @@ def test_a_small_machine_runs_four_processes_at_once(store, machine):
     queue = JobQueue(store)
     assert queue.try_start("first", 1.0, 3, most=FITTING)
     assert queue.try_start("second", 2.0, 1, most=FITTING)
-    assert not queue.try_start("third", 3.0, 1, most=FITTING)
-
-
-@pytest.mark.parametrize(
-    ("distribution", "processes"),
-    [
-        ({}, 3),
-        ({"distribution": {"mpi": {"enabled": True, "processes_per_host": 4}}}, 12),
-        ({"distribution": {"mpi": {"enabled": True}}}, 3),
-        ({"distribution": {"parameter_server": {"enabled": True}}}, 6),
-        ({"distribution": {"multi_worker_mirrored_strategy": {"enabled": True}}}, 3),
-    ],
-)
-def test_the_processes_of_a_job_are_counted(tmp_path, distribution, processes):
-    (tmp_path / "train.py").write_text("")
-    estimator = Estimator(
-        entry_point=str(tmp_path / "train.py"), instance_type="local_process", instance_count=3, **distribution
-    )
-    assert 3 * parse_request(estimator.request()).processes_of_host == processes
-
-
-def test_a_record_of_an_earlier_version_counts_as_one_process(store, machine):
-    machine(cpus=1)
-    queue = JobQueue(store)
-    queue.enter("first", 1.0, 1)
-    (entry,) = (store.data_dir / "queue").iterdir()
-    entry.write_text("runs")
-    assert queue.try_start("second", 2.0, 3, most=FITTING)
     assert not queue.try_start("third", 3.0, 1, most=FITTING)
 
 

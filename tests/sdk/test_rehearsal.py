@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from fakes.command_line import PROGRAM
 from fakes.processes import processes_naming, until
 
-from scriptmode import Estimator, SpecError, TrainingJob
+from scriptmode import Estimator, SpecError
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.slurm.slurm_platform import Slurm
 from scriptmode.rehearsal import Fault, Interrupt, Kill, LoseHost, Rehearsal, Verdict, parse_fault
@@ -55,10 +54,6 @@ BEGINS_AT_ITS_START = """
         print("step", step, flush=True)
         pathlib.Path("/opt/ml/checkpoints/weights").write_text(str(step))
 """
-#: Loses all that it did, and writes so that a word of a resumption is in its log.
-SAYS_FROM = BEGINS_AT_ITS_START.replace(
-    'print("step", step, flush=True)', 'print("step", step, "loss 0.1 from rank 0", flush=True)'
-)
 #: Names no step, cannot go on from its own checkpoint, or says that it is complete when it is interrupted.
 NAMES_NO_STEP = "print('up', flush=True)"
 CANNOT_RESTORE = BEGINS_AT_ITS_START.replace(
@@ -203,12 +198,11 @@ def test_a_job_that_recovers_is_ready(estimator, tmp_path, capsys):
     [
         (SAVES_AT_THE_END, {}, Kill(), "steps were lost: save a checkpoint to /opt/ml/checkpoints every N steps"),
         (BEGINS_AT_ITS_START, {}, Kill(), "steps were lost: restore the newest checkpoint of /opt/ml/checkpoints"),
-        (SAYS_FROM, {}, Kill(), "steps were lost: restore the newest checkpoint"),
         (BEGINS_AT_ITS_START, {"checkpoint_s3_uri": None}, Kill(), "steps were lost: give checkpoint_s3_uri"),
         (CANNOT_RESTORE, {}, Kill(), "it did not recover: "),
         (NAMES_NO_STEP, {}, Kill(), "no value of the metric 'step'"),
     ],
-    ids=["saves once", "begins again", "says from", "no location", "cannot restore", "no step"],
+    ids=["saves once", "begins again", "no location", "cannot restore", "no step"],
 )
 def test_a_script_that_does_not_recover_is_not_ready_and_told_why(estimator, script, arguments, fault, problem):
     found = estimator(script, **arguments).rehearse(faults=fault, step_metric="step")
@@ -255,20 +249,7 @@ def test_an_estimator_of_a_cluster_is_rehearsed_on_this_machine(estimator, tmp_p
 
 
 @pytest.mark.slow
-@pytest.mark.mpi
-def test_the_rank_that_was_killed_is_named(estimator):
-    mpi = {"mpi": {"enabled": True, "processes_per_host": 2}}
-    script = RECOVERS.replace('["SM_CURRENT_HOST"]', '["OMPI_COMM_WORLD_RANK"]')
-    found = estimator(script, instance_count=2, distribution=mpi).rehearse(
-        faults=Kill("algo-2", at=35), step_metric="step"
-    )
-    (verdict,) = found.verdicts
-    assert "rank 2" in str(TrainingJob.attach(verdict.job).failure)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
-def test_a_signal_to_the_client_ends_the_job(estimator, tmp_path, number, code):
+def test_a_signal_to_the_client_ends_the_job(estimator, tmp_path):
     (tmp_path / "temporary").mkdir()
     estimator("import time; print('up', flush=True); open('/opt/ml/checkpoints/kept', 'w').close(); time.sleep(600)")
     words = (PROGRAM, "rehearse", "train.py", "--checkpoint-s3-uri", "kept", *STEPS)
@@ -278,9 +259,9 @@ def test_a_signal_to_the_client_ends_the_job(estimator, tmp_path, number, code):
     )  # fmt: skip
     logs = tmp_path / "data" / "jobs"
     until(lambda: any("up" in path.read_text() for path in logs.glob("*/logs/*.log")))
-    os.kill(process.pid, number)
+    os.kill(process.pid, signal.SIGINT)
     process.communicate(timeout=600)
-    assert process.returncode == code
+    assert process.returncode == 130
     assert not list((tmp_path / "temporary").glob("scriptmode-rehearsal-*"))
     states = [JobFolder(path).read_state() for path in logs.iterdir()]
     assert all(state.ended for state in states)
@@ -292,11 +273,10 @@ def test_the_command_prints_verdicts_and_its_exit_code_says_whether_the_job_is_r
     estimator(SAVES_AT_THE_END)
     words = (PROGRAM, "rehearse", "train.py", "--checkpoint-s3-uri", "kept", "--fault", "kill:at=20", *STEPS)
     run = {"cwd": tmp_path / "code", "capture_output": True, "text": True, "timeout": 120}
-    done = subprocess.run(words, check=False, **run)
+    done = subprocess.run((*words, "--json"), check=False, **run)
     assert done.returncode == 1, done.stderr
-    assert done.stdout.splitlines()[-1] == "verdict: not ready: 1 problem"
     assert "kill:at=20" in done.stderr
-    found = json.loads(subprocess.run((*words, "--json"), check=False, **run).stdout)
+    found = json.loads(done.stdout)
     assert (found["ok"], found["verdicts"][0]["first"]) == (False, 0)
     described = subprocess.run((PROGRAM, "describe", found["job"]), check=False, **run)
     (checkpoints,) = (line for line in described.stdout.splitlines() if line.startswith("checkpoints "))
@@ -306,27 +286,3 @@ def test_the_command_prints_verdicts_and_its_exit_code_says_whether_the_job_is_r
     refused = subprocess.run((PROGRAM, "rehearse", "train.py", "--fault", "kil", *STEPS), check=False, **run)
     assert refused.returncode == 2
     assert refused.stderr.strip().startswith("scriptmode: faults has 'kil'; did you mean 'kill'"), refused.stderr
-
-
-@pytest.mark.slow
-def test_the_fixture_fails_the_test_of_a_job_that_is_not_ready(tmp_path):
-    (tmp_path / "train.py").write_text(textwrap.dedent(SAVES_AT_THE_END))
-    (tmp_path / "test_training.py").write_text(
-        textwrap.dedent("""
-            from scriptmode import Estimator
-            from scriptmode.rehearsal import Kill
-
-            def test_it_survives(rehearse):
-                metrics = [{"Name": "step", "Regex": "step ([0-9]+)"}]
-                job = Estimator(
-                    entry_point="train.py", instance_count=1, instance_type="local_process", metric_definitions=metrics
-                )
-                rehearse(job, faults=[Kill()], step_metric="step")
-        """)
-    )
-    own = f"--basetemp={tmp_path / 'temporary'}"
-    words = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", own, "test_training.py")
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600)
-    assert done.returncode == 1
-    assert "verdict: not ready: 1 problem" in done.stdout
-    assert "1 failed" in done.stdout

@@ -1,11 +1,11 @@
 """A job once more: the request that comes of a description."""
 
 import pytest
-from fakes.sagemaker_jobs import ROLE, started
+from fakes.sagemaker_jobs import started
 
-from scriptmode import Estimator, FileSystemInput, JobExistsError, ShuffleConfig, SpecError, TrainingInput, TrainingJob
+from scriptmode import JobExistsError, SpecError, TrainingJob
 from scriptmode.core.request.rerun import RerunChanges, rerun_request
-from scriptmode.testing import FakeSageMaker, Life
+from scriptmode.testing import Life
 from scriptmode_runtime.contract import SECRET_VARIABLE
 
 RING = {"multi_worker_mirrored_strategy": {"enabled": True}}
@@ -34,22 +34,6 @@ def test_the_request_is_the_same_but_for_the_name_and_what_bears_it(code):
     assert second["HyperParameters"] == {**first["HyperParameters"], **changed}
     assert second["Environment"]["K"] == "V"
     assert second["Environment"][SECRET_VARIABLE] != first["Environment"][SECRET_VARIABLE]
-
-
-def test_inputs_of_every_kind_are_taken_over():
-    fake = FakeSageMaker()
-    fake.expect(Life.completed(), Life.completed())
-    fake.buckets["out"] = fake.account
-    estimator = Estimator("img:1", ROLE, 1, "ml.m5.large", output_path="s3://out", sagemaker_session=fake, subnets=["s-1"], security_group_ids=["g-1"])  # fmt: skip
-    inputs = {
-        "a": TrainingInput("s3://b/a", content_type="text/csv", shuffle_config=ShuffleConfig(3)),
-        "b": FileSystemInput("fs-0123456789", "EFS", "/x"),
-        "c": TrainingInput("s3://b/c", s3_data_type="AugmentedManifestFile", attribute_names=["x"], input_mode="Pipe"),
-    }
-    job = estimator.fit(inputs, wait=False, job_name="job-1")
-    assert job.rerun(job_name="job-2").inputs() == inputs
-    first, second = requests(fake)
-    assert second["InputDataConfig"] == first["InputDataConfig"]
 
 
 def test_what_only_a_description_has_is_left_out_and_a_new_name_has_the_old_ones_base():

@@ -7,11 +7,9 @@ from fakes.sagemaker_jobs import ROLE, sagemaker_estimator, started
 
 from scriptmode import (
     CredentialsError,
-    DataError,
     Estimator,
     FileSystemInput,
     PlatformError,
-    QuotaError,
     RequestError,
     SpecError,
     TransientError,
@@ -62,14 +60,6 @@ def test_a_default_bucket_that_is_not_there_is_made(fake, code):
     fake.objects.clear()
     estimator(fake, code, entry_point=None, source_dir=None).fit(wait=False)
     assert list(fake.buckets) == ["sagemaker-eu-west-1-123456789012"]
-
-
-def test_a_default_bucket_of_another_account_is_not_written_to(fake, code):
-    fake.buckets["sagemaker-eu-west-1-123456789012"] = "999999999999"
-    with pytest.raises(DataError, match="sagemaker-eu-west-1-123456789012"):
-        estimator(fake, code).fit(wait=False)
-    assert "create_training_job" not in operations(fake)
-    assert not fake.objects
 
 
 def test_a_file_system_is_reached_through_a_vpc_that_may_be_the_config_files(fake, code):
@@ -137,14 +127,6 @@ def test_one_error_lists_what_the_service_would_refuse_before_anything_is_stored
     ):
         assert named in str(caught.value)
     assert fake.calls == []
-
-
-def test_a_quota_is_named_with_what_to_do(fake, code):
-    fake.limit("ml.m5.large", 1)
-    with pytest.raises(
-        QuotaError, match="'ml.m5.large for .*' is 1 Instances.*ask AWS or the server's owner for a higher"
-    ):
-        estimator(fake, code, instance_count=2).fit(wait=False)
 
 
 def test_a_job_whose_creation_was_not_answered_is_found_and_not_started_twice(fake, code):

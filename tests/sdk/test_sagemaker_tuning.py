@@ -18,7 +18,6 @@ from scriptmode import (
     RequestError,
     SpecError,
     Tuner,
-    TuningJobFailed,
 )
 from scriptmode.testing import FakeSageMaker
 
@@ -128,22 +127,6 @@ def test_results_are_rows_of_the_training_jobs_and_a_frame_with_the_columns_of_t
     }
     assert second["FinalObjectiveValue"] is None
     assert results.dataframe() == ([first, second], list(first))
-
-
-def test_a_failed_tuning_job_raises_its_reason(account):
-    account.describes()
-    account.describes("Failed", failed=5, FailureReason="No objective metrics found")
-    attached = Tuner.attach("search", account)
-    with pytest.raises(TuningJobFailed, match="tuning job search failed: No objective metrics found; see Tuner.attach"):
-        attached.wait(logs=False)
-
-
-def test_a_tuning_job_that_ended_meanwhile_is_stopped(account):
-    account.describes()
-    account.describes()
-    account.responses.add_client_error("stop_hyper_parameter_tuning_job", "ValidationException", "it is Completed")
-    account.describes("Completed")
-    Tuner.attach("search", account).stop_tuning_job()
 
 
 def test_throttling_is_retried_while_it_waits(account):

@@ -2,14 +2,11 @@
 
 import os
 import stat
-import subprocess
-import sys
 import threading
 from types import SimpleNamespace
 
 import pytest
 from fakes.processes import until
-from fakes.sagemaker_jobs import ROLE
 from fakes.sagemaker_jobs import sagemaker_estimator as estimator
 
 from scriptmode import (
@@ -121,10 +118,11 @@ def test_data_go_to_a_bucket_and_come_back(session, folder, tmp_path):
     assert session.download_data(str(tmp_path / "one"), bucket, "data/one.txt") == [str(tmp_path / "one/one.txt")]
 
 
-def test_an_upload_calls_back_with_its_bytes(session, folder):
+def test_an_upload_calls_back_with_its_bytes_and_has_the_extra_arguments(fake, folder):
     sizes = []
-    session.upload_data(folder, None, "counted", sizes.append)
+    Session(fake).upload_data(folder, None, "counted", sizes.append, extra_args={"ContentType": "text/plain"})
     assert sum(sizes) == 3
+    assert [call.arguments.get("ContentType") for call in fake.calls if "Body" in call.arguments] == ["text/plain"] * 2
 
 
 JOINED = {
@@ -305,51 +303,12 @@ def test_an_object_appears_when_it_is_complete_and_with_the_rights_of_other_file
     assert not list(data_dir.rglob(".new-*"))
 
 
-@pytest.mark.slow
-def test_objects_of_a_real_server(s3, folder, tmp_path):
-    s3.bucket("session", {})
-    session = Session()
-    assert not session.local_mode
-    uri = session.upload_data(folder, "session", "train", extra_args={"ContentType": "text/plain"})
-    assert uri == "s3://session/train"
-    found = s3.client.get_object(Bucket="session", Key="train/one.txt")
-    assert (found["Body"].read(), found["ContentType"]) == (b"1", "text/plain")
-    assert session.list_s3_files("session", "train/") == ["train/a/ü 'two'", "train/one.txt"]
-    assert S3Downloader.read_file("s3://session/train/a/ü 'two'") == "22"
-    assert len(S3Downloader.download("s3://session/train", tmp_path / "down")) == 2
-    (tmp_path / "large").write_bytes(b"x" * 9_000_000)
-    assert S3Uploader.upload(tmp_path / "large", "s3://session/big") == "s3://session/big/large"
-    assert len(S3Downloader.read_bytes("s3://session/big/large")) == 9_000_000
-    assert Session(default_bucket="session-made").default_bucket() == "session-made"
-    assert s3.client.head_bucket(Bucket="session-made")
-    with pytest.raises(DataNotFoundError, match="there is no bucket 'session-nothing'"):
-        session.list_s3_files("session-nothing", "")
-    with pytest.raises(SpecError, match=r"extra_args is \{'Encrypt': 'yes'\}; Invalid extra_args key 'Encrypt'"):
-        session.upload_data(folder, "session", extra_args={"Encrypt": "yes"})
-
-
-def test_estimators_send_jobs_with_the_session(fake, code):
-    session = Session(fake, default_bucket="mine")
-    made = estimator(code, session, kind=TensorFlow)
-    job = made.fit("s3://mine/train", wait=False)
-    assert made.sagemaker_session is session
-    assert job.describe()["OutputDataConfig"]["S3OutputPath"].startswith("s3://mine")
-    assert job.wait(3600)["TrainingJobStatus"] == "Completed"  # on the clock of the fake
-    assert Estimator.attach(job.name, session).latest_training_job.name == job.name
-    assert TrainingJob.attach(job.name, sagemaker_session=session).name == job.name
-    assert [each["TrainingJobName"] for each in TrainingJob.list(sagemaker_session=session)] == [job.name]
+def test_the_execution_role_is_that_of_the_session(fake):
+    session = Session(fake)
     fake.caller_arn = "arn:aws:sts::123456789012:assumed-role/notebook/SageMaker"
     fake.roles["notebook"] = "arn:aws:iam::123456789012:role/service-role/notebook"
     assert get_execution_role(session) == session.get_caller_identity_arn() == fake.roles["notebook"]
     assert session.expand_role("notebook") == fake.roles["notebook"]
-
-
-def test_a_session_of_this_machine_is_asked_for_its_jobs_alone(local, data_dir):
-    with pytest.raises(JobNotFoundError, match="nothing"):
-        Estimator.attach("nothing", local)
-    with pytest.raises(JobNotFoundError, match="nothing"):
-        TrainingJob.attach("nothing", local)
-    assert list(TrainingJob.list(sagemaker_session=local)) == []
 
 
 @pytest.mark.parametrize(
@@ -478,21 +437,3 @@ def test_the_session_of_an_estimator_of_this_machine_needs_no_credentials(code, 
     )
     assert again.request()["RoleArn"] == LOCAL_ROLE
     assert again.sagemaker_session is session
-
-
-def test_a_session_that_was_left_out_costs_no_import_of_boto3(code):
-    program = (
-        "import sys, scriptmode\n"
-        f"made = scriptmode.Estimator('img:1', {ROLE!r}, 1, 'ml.m5.large', output_path='s3://b/x')\n"
-        "session = made.sagemaker_session\n"
-        "assert session.boto_region_name == 'eu-west-1', session\n"
-        "assert isinstance(session, scriptmode.Session)\n"
-        "assert not session.local_mode\n"
-        "assert 'boto3' not in sys.modules, 'boto3'\n"
-        "assert session.boto_session.region_name == 'eu-west-1'\n"
-        "assert not session.uses_own_settings\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], env={**os.environ, "AWS_DEFAULT_REGION": "eu-west-1"}, check=False, timeout=300
-    )
-    assert done.returncode == 0

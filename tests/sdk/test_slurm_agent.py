@@ -11,7 +11,7 @@ from fakes.local_jobs import LocalJobs
 from fakes.processes import recorded, until
 from fakes.slurm import FakeSlurm
 
-from scriptmode import PlatformError, TrainingJob, TrainingJobStopped
+from scriptmode import PlatformError
 from scriptmode.platforms.local.hosts.agent_control import StopReason
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.engine_record import write_engine_record
@@ -40,8 +40,6 @@ print("up at", step, flush=True)
 if step < 1:
     time.sleep(600)
 """
-#: The advice for a job that ran too long.
-MORE = "give more: max_run, Slurm(time=..., deadline=...)"
 
 
 class SlurmJobs(LocalJobs):
@@ -212,27 +210,6 @@ def test_a_job_that_is_preempted_while_it_trains_goes_on_by_itself(jobs, fake, m
 
 
 @pytest.mark.parametrize(
-    ("end", "secondary", "message"),
-    [
-        ({"state": "CANCELLED", "by": 0}, "Stopped", "Slurm job 1 was cancelled by the user root"),
-        ({"state": "TIMEOUT"}, "MaxRuntimeExceeded", f"Slurm job 1 reached its time limit; {MORE}"),
-    ],
-)
-def test_the_batch_step_tells_why_slurm_ends_it(jobs, fake, end, secondary, message):
-    jobs.agent_argv = (sys.executable, "-c", AGENT, "FOLDER")
-    name = jobs.begin(script=COUNTS)
-    jobs.until_up(name)
-    fake.continue_with(1, end)
-    jobs.wait(name)
-    assert jobs.last(name) == (secondary, message)
-    with pytest.raises(TrainingJobStopped) as caught:
-        TrainingJob.attach(name, platform=jobs.platform).wait()
-    first, again = str(caught.value).splitlines()
-    assert first == f"training job {name} was stopped: {message}"
-    assert f"scriptmode rerun {name} (resumes from" in again
-
-
-@pytest.mark.parametrize(
     ("text", "reason"),
     [
         (" DUE TO TIME LIMIT", StopReason.TIME_LIMIT),
@@ -304,19 +281,3 @@ def test_a_job_whose_request_is_damaged_is_deleted_and_cancelled(jobs, fake, sta
     jobs.platform.delete(name)
     assert not jobs.exists(name)
     assert fake.job(1)["state"] == "CANCELLED"
-
-
-def test_a_running_job_is_deleted_and_killed(jobs, fake):
-    jobs.agent_argv = (sys.executable, "-c", AGENT, "FOLDER")
-    name = jobs.begin(script=COUNTS)
-    jobs.until_up(name)
-    # The record of the agent's process is of a machine that this one cannot signal.
-    jobs.job_folder(name).write_processes({})
-    jobs.platform.delete(name)
-    assert not jobs.exists(name)
-    until(lambda: not fake.processes(1))
-
-
-def test_a_job_without_a_record_was_never_submitted(jobs, monkeypatch):
-    monkeypatch.setattr(LocalAgent, "launch", lambda *_: None)
-    assert "the job's agent never started" in jobs.platform.describe(jobs.begin()).response["FailureReason"]

@@ -8,7 +8,7 @@ from fakes import slurm_programs
 from scriptmode.core.machine.clock import SYSTEM
 from scriptmode.errors import PlatformError, TransientError
 from scriptmode.platforms.slurm import batch_script, commands, problems
-from scriptmode.platforms.slurm.commands import JobStatus, Node
+from scriptmode.platforms.slurm.commands import JobStatus
 from scriptmode.testing.fake_clock import FakeClock
 
 PARTITIONS = """\
@@ -16,11 +16,6 @@ PartitionName=batch AllowGroups=ALL AllowAccounts=ALL Default=YES QoS=N/A Defaul
 MaxTime=UNLIMITED MinNodes=0 Nodes=node[1-2] PreemptMode=REQUEUE State=UP TotalCPUs=32 TotalNodes=2 TRES=cpu=32,mem=125G
 PartitionName=short AllowGroups=ALL AllowAccounts=ALL Default=NO QoS=N/A DefaultTime=00:01:00 GraceTime=5 MaxNodes=1 \
 MaxTime=1-00:05:00 MinNodes=0 Nodes=node[1-2] State=UP TotalCPUs=32 TotalNodes=2 TRES=cpu=32
-"""
-NODES = """\
-NodeName=node1 Arch=x86_64 CPUTot=16 Gres=gpu:2 NodeAddr=10.84.0.1 NodeHostName=node1 Version=22.05.8 \
-OS=Linux 6.18.44 #1 SMP PREEMPT_DYNAMIC @0  RealMemory=64000 State=DOWN+NOT_RESPONDING Reason=Not responding [slurm@2026]
-NodeName=node2 NodeAddr=10.84.0.2 State=IDLE
 """
 JOB = (
     "JobId=25 HetJobId=25 HetJobOffset=0 JobName=x UserId=root(0) JobState=FAILED Reason=JobLaunchFailure Requeue=1 "
@@ -64,23 +59,11 @@ def test_the_accounting_tells_how_a_job_ended_and_who_cancelled_it(record, expec
     assert found.name == "job"
 
 
-def test_nodes_are_read_with_their_addresses():
-    assert list(commands.parse_nodes(NODES)) == [
-        Node("node1", "10.84.0.1", "DOWN+NOT_RESPONDING"), Node("node2", "10.84.0.2", "IDLE"),
-    ]  # fmt: skip
-
-
 @pytest.fixture
 def programs(monkeypatch, tmp_path):
     """A directory of programs, the only one on PATH with a shell's."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     return slurm_programs.Programs(tmp_path)
-
-
-def test_a_job_is_submitted_with_the_environment_that_it_gets(programs, tmp_path):
-    programs.add("sbatch", 'echo "$X $@" >"$0.args"; echo "17;cluster"')
-    assert commands.submit(tmp_path / "job.sh", environ={"X": "5", "PATH": str(tmp_path)}) == 17
-    assert (tmp_path / "sbatch.args").read_text().split() == ["5", "--parsable", str(tmp_path / "job.sh")]
 
 
 @pytest.mark.parametrize(

@@ -46,32 +46,6 @@ def test_a_step_is_told_its_job_and_no_default_of_an_option():
     assert steps.step_environment(OF_THE_BATCH_STEP) == kept
 
 
-def test_a_step_runs_one_command_on_one_node_of_the_job_or_of_a_component():
-    argv = steps.step_command(steps.Node("node2"), "algo-2", ("python", "-m", "x y"))
-    assert argv[0] == "srun"
-    assert {"--nodes=1", "--ntasks=1", "--nodelist=node2", "--overlap", "--job-name=algo-2"} < set(argv)
-    assert argv[-3:] == ("python", "-m", "x y")
-    assert not [option for option in argv if option.startswith("--het-group")]
-    argv = steps.step_command(steps.Node("node2", component=1), "algo-2", ("true",))
-    assert "--het-group=1" in argv
-
-
-def test_a_job_s_nodes_are_those_of_its_batch_step_for_each_component_of_a_heterogeneous_one():
-    found = steps.parse_allocations({"SLURM_JOB_ID": "17", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_NODELIST": "x"})
-    assert found == [(None, 17, "n[1-2]")]
-    assert steps.parse_allocations({"SLURM_CONF": "/etc/slurm.conf"}) == []
-    variables = {
-        "SLURM_HET_SIZE": "2",
-        "SLURM_JOB_ID": "17",
-        "SLURM_JOB_NODELIST": "a1",
-        "SLURM_JOB_ID_HET_GROUP_0": "17",
-        "SLURM_JOB_NODELIST_HET_GROUP_0": "a1",
-        "SLURM_JOB_ID_HET_GROUP_1": "18",
-        "SLURM_JOB_NODELIST_HET_GROUP_1": "b[1-4]",
-    }
-    assert steps.parse_allocations(variables) == [(0, 17, "a1"), (1, 18, "b[1-4]")]
-
-
 @pytest.mark.parametrize(
     ("wanted", "address", "interface"),
     [

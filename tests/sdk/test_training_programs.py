@@ -1,7 +1,6 @@
 """The modules that the training programs share, and the images that come with the project."""
 
 import importlib
-import subprocess
 import sys
 from pathlib import Path
 
@@ -87,35 +86,3 @@ def test_only_time_within_epochs_counts_and_the_summary_is_read_back_from_a_log_
     }  # fmt: skip
     with pytest.raises(ValueError, match="did not reach its end"):
         module.read_summary("epoch 1: loss=0.9\n")
-
-
-SAVE = """
-import tarfile
-from pathlib import Path
-import model
-folder = Path("model's folder")
-model.save(model.build(), folder)
-with tarfile.open("model.tar.gz", "w:gz") as archive:
-    archive.add(folder, arcname=".")
-"""
-
-
-@pytest.mark.tf
-@pytest.mark.slow
-def test_a_saved_model_scores_the_same_as_a_folder_and_as_an_archive(tmp_path):
-    def run(*command):
-        environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(CODE)}
-        done = subprocess.run(
-            [sys.executable, *map(str, command)],
-            cwd=tmp_path, env=environ, check=False, capture_output=True, text=True,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    run("-c", SAVE)
-    held_out = DATA / "fashion_mnist" / "eval"
-    printed = [run(CODE / "evaluate.py", model, held_out) for model in ("model's folder", "model.tar.gz")]
-    accuracies = {line.partition(" ")[0] for line in printed}
-    assert len(accuracies) == 1
-    assert accuracies.pop().startswith("accuracy=0.")
-    assert all("images=2000" in line for line in printed)

@@ -153,12 +153,9 @@ def test_hyperband_takes_its_resources_also_as_the_class_of_the_sagemaker_sdk(co
 WRONG = {
     "a tuple as range": ({"hyperparameter_ranges": {"lr": (0, 1)}}, "hyperparameter_ranges['lr'] is (0, 1); give an"),
     "a reserved name": ({"hyperparameter_ranges": {"sagemaker_program": CategoricalParameter("a")}}, "has the name 'sagemaker_program'"),
-    "a list": ({"hyperparameter_ranges": ["lr"]}, "hyperparameter_ranges is ['lr']; give a dict, such as"),
-    "an empty metric": ({"objective_metric_name": ""}, "objective_metric_name is ''; give a metric's name"),
     "an unknown metric": ({"objective_metric_name": "acuracy"}, "which is not one of metric_definitions, ['accuracy']; say how the log shows it"),
     "an unknown strategy": ({"strategy": "Baysian"}, "strategy is 'Baysian'; did you mean 'Bayesian'?"),
     "too many at once": ({"max_parallel_jobs": 3}, "max_parallel_jobs is 3, which is more than max_jobs, 2; give 1 to 2"),
-    "no jobs": ({"max_jobs": 0}, "max_jobs is 0; give a whole number (int) of at least 1"),
     "a grid of numbers": ({"strategy": "Grid"}, "but strategy 'Grid' takes single values; give a CategoricalParameter"),
     "a part of a grid": (
         {"strategy": "Grid", "hyperparameter_ranges": {"a": CategoricalParameter([1, 2, 3])}},
@@ -214,10 +211,8 @@ def test_arguments_without_effect_are_accepted_and_unknown_ones_are_not(code):
     ("make", "text"),
     [
         (lambda: IntegerParameter(4, 1), "min_value and max_value are 4 and 1; give two whole numbers, the lesser first"),
-        (lambda: IntegerParameter(0.5, 1), "min_value and max_value are 0.5 and 1; give two whole numbers"),
         (lambda: ContinuousParameter(0, float("inf")), "are 0 and inf; give two finite numbers"),
         (lambda: ContinuousParameter(0, 1, "Logarithmic"), "is 'Logarithmic' for values from 0 to 1; Auto and Linear"),
-        (lambda: ContinuousParameter(0, 1, "Log"), "scaling_type is 'Log' for values from 0 to 1; Auto and Linear"),
         (lambda: ContinuousParameter(0, 1, "ReverseLogarithmic"), "of at least 0 and less than 1"),
         (lambda: IntegerParameter(0, 1, "ReverseLogarithmic"), "ReverseLogarithmic is for a ContinuousParameter"),
         (lambda: CategoricalParameter([]), "values is empty; give one value or more"),
@@ -257,27 +252,6 @@ def test_dicts_of_several_estimators_have_the_same_names(code, arguments, text):
     assert (made.estimator, list(made.estimator_dict)) == (None, ["one", "two"])
 
 
-def test_several_estimators_have_inputs_and_an_objective_each(code, shape):
-    one, two = estimator(code), estimator(code, instance_count=2, tags={"team": "b"})
-    tuner = Tuner.create(
-        {"two": two, "one": one},
-        {"one": "accuracy", "two": "loss"},
-        {"one": RANGES, "two": {"n": IntegerParameter(1, 2)}},
-        {"two": [{"Name": "loss", "Regex": "loss=(.*)"}]},
-        base_tuning_job_name="both",
-    )
-    request = tuner.request({"two": "s3://data/two"})
-    assert not ParamValidator().validate(request, shape).has_errors()
-    assert request["HyperParameterTuningJobName"].startswith("both-")
-    first, second = request["TrainingJobDefinitions"]
-    assert (first["DefinitionName"], second["DefinitionName"]) == ("one", "two")
-    assert second["TuningObjective"] == {"Type": "Maximize", "MetricName": "loss"}
-    assert [each.get("InputDataConfig", [{}])[0].get("ChannelName") for each in (first, second)] == [None, "training"]
-    assert [each["ResourceConfig"]["InstanceCount"] for each in (first, second)] == [1, 2]
-    assert tuner.hyperparameter_ranges() is None
-    assert list(tuner.hyperparameter_ranges_dict()) == ["one", "two"]
-
-
 def test_hyperparameters_of_script_mode_are_never_chosen_by_the_service(code):
     made = estimator(code, TensorFlow, framework_version="2.13", hyperparameters={"epochs": 3, "seed": 1})
     tuner = Tuner(made, "accuracy", {}, autotune=True, hyperparameters_to_keep_static=["seed"])
@@ -306,56 +280,6 @@ def test_wrong_values_are_reported_with_the_services_limits(code):
             tuner.override_resource_config(wrong)
     with pytest.raises(SpecError, match="give a set of the names of tuning jobs"):
         WarmStartConfig(WarmStartTypes.TRANSFER_LEARNING, "a")
-
-
-ONLY_THERE = {
-    "TuningJobCompletionCriteria": {
-        "completion_criteria_config": TuningJobCompletionCriteriaConfig(complete_on_convergence=True)
-    },
-    "Autotune": {"autotune": True},
-    "WarmStartConfig": {"warm_start_config": WarmStartConfig(WarmStartTypes.TRANSFER_LEARNING, {"other"})},
-}
-
-
-@pytest.mark.parametrize(("argument", "arguments"), ONLY_THERE.items(), ids=ONLY_THERE.keys())
-def test_this_machine_refuses_what_only_the_service_executes(code, argument, arguments):
-    pytest.importorskip("optuna")
-    made = Estimator(
-        entry_point="train.py", source_dir=code, instance_type="local_process", metric_definitions=ACCURACY
-    )
-    with pytest.raises(
-        RequestError, match=f"{argument} is given, but tuning jobs on this machine do not have it; leave it out, or"
-    ):
-        Tuner(made, "accuracy", RANGES, **arguments).request()
-
-
-MALFORMED = {
-    "a definition that is a string": ("TrainingJobDefinition", "abc"),
-    "no definition": ("TrainingJobDefinition", None),
-    "a configuration that is a number": ("HyperParameterTuningJobConfig", 3),
-    "no objective": ("HyperParameterTuningJobConfig.HyperParameterTuningJobObjective", None),
-    "resources that are a number": ("TrainingJobDefinition.HyperParameterTuningResourceConfig", 3),
-    "checkpoints without a URI": ("TrainingJobDefinition.CheckpointConfig", {}),
-    "a URI that is a number": ("TrainingJobDefinition.CheckpointConfig.S3Uri", 3),
-}
-
-
-@pytest.mark.parametrize(("path", "value"), MALFORMED.values(), ids=MALFORMED.keys())
-def test_this_machine_refuses_malformed_requests_with_the_field(code, path, value):
-    pytest.importorskip("optuna")
-    settings = {"instance_type": "local_process", "checkpoint_s3_uri": "file:///checkpoints"}
-    made = Estimator(entry_point="train.py", source_dir=code, metric_definitions=ACCURACY, **settings)
-    request = Tuner(made, "accuracy", RANGES).request()
-    *parents, field = path.split(".")
-    parent = request
-    for name in parents:
-        parent = parent[name]
-    if value is None:
-        del parent[field]
-    else:
-        parent[field] = value
-    with pytest.raises(RequestError, match=field):
-        made.platform.tuning.validate(request)
 
 
 def test_what_a_tuning_job_cannot_run_is_refused(code):

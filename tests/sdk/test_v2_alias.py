@@ -11,19 +11,17 @@ import scriptmode
 import scriptmode.aws
 from scriptmode.core.spec.older_names import MISSING_METHODS
 from scriptmode.errors import SpecError
-from scriptmode.v2 import alias, load_ipython_extension, name_table, unload_ipython_extension
+from scriptmode.v2 import load_ipython_extension, name_table, unload_ipython_extension
 from scriptmode.v2.debugger import Rule
 
 #: A statement of v2 or v1, and what it binds to ``found``.
 SAME = {
     "from sagemaker.tensorflow import TensorFlow as found": scriptmode.TensorFlow,
     "from sagemaker.tensorflow.estimator import TensorFlow as found": scriptmode.TensorFlow,
-    "from sagemaker.estimator import Estimator as found": scriptmode.Estimator,
     "from sagemaker import get_execution_role as found": scriptmode.get_execution_role,
     "import sagemaker; found = sagemaker.Session": scriptmode.Session,
     "import sagemaker; found = sagemaker.inputs.TrainingInput": scriptmode.TrainingInput,
     "import sagemaker.tuner as t; found = t.HyperparameterTuner": scriptmode.HyperparameterTuner,
-    "from sagemaker import tuner; found = tuner.IntegerParameter": scriptmode.IntegerParameter,
     "from sagemaker.session import s3_input as found": scriptmode.TrainingInput,
     "import sagemaker; found = sagemaker.s3_input": scriptmode.TrainingInput,
     "from sagemaker.s3 import *; found = S3Downloader": scriptmode.aws.S3Downloader,
@@ -34,13 +32,11 @@ SAME = {
 REFUSED = {
     "from sagemaker.pytorch import PyTorch; PyTorch(1)": "scriptmode has no sagemaker.pytorch.PyTorch; give Estimator the",
     "import sagemaker.workflow.steps as s; s.TrainingStep()": "no sagemaker.workflow.steps.TrainingStep; build pipelines",
-    "from sagemaker import processing; processing.Processor()": "no sagemaker.processing; prepare data in a program of",
     "from sagemaker.tensorflow import TensorFlowModel; TensorFlowModel()": "no sagemaker.tensorflow.TensorFlowModel; serve",
     "import sagemaker; sagemaker.predictor.Predictor": "scriptmode has no sagemaker.predictor; serve the model with the",
     "from sagemaker import Predictor\nclass Own(Predictor): pass": "scriptmode has no sagemaker.Predictor; serve the model",
     "import sagemaker; sagemaker.image_uris.retrieve('xgboost', 'us-east-1')": "not xgboost for 'training'; write the URI",
     "from sagemaker.inputs import TraningInput": "scriptmode has no sagemaker.inputs.TraningInput; did you mean 'Train",
-    "from sagemaker import AutoML": "scriptmode has no sagemaker.AutoML; use boto3, or the SageMaker SDK in a program",
     "import sagemaker.tensorflw": "scriptmode has no sagemaker.tensorflw; did you mean 'tensorflow'?",
 }
 
@@ -166,8 +162,3 @@ def test_a_wrong_command_line_names_the_next_step(tmp_path, words, expected):
     assert done.returncode == 2
     assert expected in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_the_alias_is_stopped_without_having_been_started():
-    alias.deactivate()
-    assert "sagemaker" not in sys.modules

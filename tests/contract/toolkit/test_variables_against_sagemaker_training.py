@@ -59,7 +59,7 @@ def resources(draw):
 
 
 @settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 @given(HYPERPARAMETERS, RESERVED, st.just({}) | SWITCHES, CHANNELS, resources())
 def test_every_variable_and_every_argument_is_the_toolkits(
