@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from scriptmode_runtime.failure import last_traceback, signal_name
 
@@ -17,24 +17,6 @@ if TYPE_CHECKING:
 
 #: "run.sh: line 2: tool: command not found", "sh: 1: tool: not found". Matched only from the start of a word.
 _COMMAND = r"(?<![^\s:])([^\s:]{1,200}): "
-
-#: TensorFlow's errors of a task that does not find the others of its cluster, or another one at its own address.
-_NO_CLUSTER = r"Barrier (?:timed out|failed)|Address already in use|Could not start gRPC server"
-
-
-class Script(NamedTuple):
-    """What is known of the program that failed, other than its output."""
-
-    #: How to get Keras 2, for programs that need it.
-    keras: str = "use tf-keras"
-    #: The package that the program is in, and the modules beside it.
-    package: str = ""
-    siblings: frozenset[str] = frozenset()
-    #: Where the program assigns TF_CONFIG, as ``train.py, line 3``; "" where it does not.
-    tf_config: str = ""
-
-
-UNKNOWN = Script()
 
 
 def _line(begin: str, end: str, most: int) -> str:
@@ -166,28 +148,20 @@ _OF_EXIT_CODE = {
 _BEFORE = 2000
 
 
-def hint(output: str, exit_code: int, spec: ProcessSpec, script: Script = UNKNOWN) -> str:
-    """Return the advice for the last match in the output, else for the exit code, else ""."""
+def hint(output: str, exit_code: int, spec: ProcessSpec, keras: str = "use tf-keras") -> str:
+    """Return the advice for the last match in the output, else for the exit code, else "".
+
+    ``keras`` is how to get Keras 2, for programs that need it.
+    """
     # From shortly before the last traceback on, with the tracebacks that it was chained from.
     text = output[max(0, last_traceback(output) - _BEFORE) :]
     best, advice = -1, _OF_EXIT_CODE.get(exit_code, "")
     words: tuple[str, ...] = ()
-    for pattern, template in {**_rows_of_script(script), **_OF_OUTPUT, **_OF_COMMANDS.get(exit_code, {})}.items():
+    for pattern, template in {**_OF_OUTPUT, **_OF_COMMANDS.get(exit_code, {})}.items():
         for match in re.finditer(pattern, text):
             if match.end() > best:
                 best, advice, words = match.end(), template, match.groups("")
-    return advice.format(*words, python=_python(spec), ports=_ports(spec), **script._asdict())
-
-
-def _rows_of_script(script: Script) -> dict[str, str]:
-    rows = {}
-    if script.siblings:
-        names = "|".join(map(re.escape, sorted(script.siblings)))
-        pattern = rf"ModuleNotFoundError: No module named '({names})(?=')"
-        rows[pattern] = "{0} is in the package of the program: write `from {package} import {0}`"
-    if script.tf_config:
-        rows[_NO_CLUSTER] = "Usually {tf_config} is the cause, which replaces the host's TF_CONFIG: remove that line"
-    return rows
+    return advice.format(*words, python=_python(spec), ports=_ports(spec), keras=keras)
 
 
 def _python(spec: ProcessSpec) -> str:
