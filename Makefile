@@ -90,7 +90,7 @@ setup:
 light:
 	@.ci/setup light
 
-## Install the Debian packages that `make test` can use: a browser, shells, ssh, Open MPI 4.
+## Install the Debian packages that `make test` can use: a browser, shells, Open MPI 4.
 packages:
 	@.ci/packages
 

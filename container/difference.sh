@@ -1,9 +1,8 @@
 # Copy all files that were added or changed after the file $1 was written to the directory $2, with owners and modes. A step
-# of the Dockerfile. Files of apt, of the build and of a single machine (host keys) are left out. Files from packages keep
+# of the Dockerfile. Files of apt and of the build are left out. Files from packages keep
 # their times; every other file gets SOURCE_DATE_EPOCH, so that the same packages produce the same directory.
 set -eu
-mkdir -p "$2" /run/sshd
-rm -f /etc/ssh/ssh_host_*
+mkdir -p "$2"
 # Debian compiles Python's library while it installs it, and the result differs from build to build.
 find /usr/lib/python3* -name '*.pyc' -delete
 PYTHONHASHSEED=0 python3 -m compileall -q -j 1 --invalidation-mode timestamp /usr/lib/python3* || true

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scriptmode_runtime.mpi.daemons import Daemons
-    from scriptmode_runtime.mpi.ssh_keys import Keys
     from scriptmode_runtime.peers.lead import Lead
     from scriptmode_runtime.peers.member import Member
     from scriptmode_runtime.plan import ProcessSpec
@@ -123,9 +122,9 @@ def _log_line(failure: Failure, here: environment.TrainingEnvironment | None) ->
 def _supervise(read: environment.TrainingEnvironment) -> Failure | None:
     """Run everything that this host has to run, and report every failure to the other hosts."""
     with contextlib.ExitStack() as scratch, Loop() as loop, LauncherOutput(loop) as output:
-        here, keys, problem = _prepare(read, scratch)
+        here, problem = _prepare(read, scratch)
         processes = HostProcesses(read.host, loop, output, prefix_lines=bool(read.settings.log_prefix))
-        peers = _join(here, keys, processes)
+        peers = _join(here, processes)
         agreement = Agreement(peers)
         daemons = _create_daemons(here, peers, agreement, processes)
         hang_detector = _create_hang_detector(here, peers, agreement, processes)
@@ -157,17 +156,12 @@ def _supervise(read: environment.TrainingEnvironment) -> Failure | None:
 
 def _prepare(
     read: environment.TrainingEnvironment, scratch: contextlib.ExitStack
-) -> tuple[environment.TrainingEnvironment, Keys | None, RuntimeFailure | None]:
+) -> tuple[environment.TrainingEnvironment, RuntimeFailure | None]:
     """Create what the protocol with the other hosts needs; return an error for it to report, not to raise."""
     try:
-        here = scratch.enter_context(_scratch(read))
-        if not (here.ssh and here.has_daemons):
-            return here, None, None
-        from scriptmode_runtime.mpi.ssh_keys import Keys
-
-        return here, Keys(here.ssh, here.cluster, here.scratch), None
+        return scratch.enter_context(_scratch(read)), None
     except RuntimeFailure as error:
-        return read, None, error
+        return read, error
 
 
 def _launcher_failure(here: environment.TrainingEnvironment, error: RuntimeFailure) -> Failure:
@@ -176,12 +170,12 @@ def _launcher_failure(here: environment.TrainingEnvironment, error: RuntimeFailu
     return Failure(here.host, "launcher", LAUNCHER_FAILED, report.create_redaction(here)(message))
 
 
-def _join(here: environment.TrainingEnvironment, keys: Keys | None, processes: HostProcesses) -> Lead | Member | None:
+def _join(here: environment.TrainingEnvironment, processes: HostProcesses) -> Lead | Member | None:
     """Start the protocol with the other hosts, if this host trains with any. Raises `ClusterError`."""
     if here.strategy == contract.SINGLE or len(here.cluster.hosts) == 1:
         return None
     from scriptmode_runtime.peers import lead, member
-    from scriptmode_runtime.peers.base import PeerHooks, Times
+    from scriptmode_runtime.peers.base import Times
 
     secret = here.cluster.secret or here.settings.secret
     if not secret:
@@ -193,11 +187,8 @@ def _join(here: environment.TrainingEnvironment, keys: Keys | None, processes: H
     silence = here.settings.host_timeout
     times = Times(silence=silence, heartbeat=min(Times().heartbeat, silence / 4))
     side = lead.Lead if here.cluster.leads else member.Member
-    hooks = PeerHooks(on_wait=processes.output.log_line)
-    if keys:
-        hooks = hooks._replace(facts=keys.facts, on_joined=keys.trust)
-    loop = processes.loop
-    peers: Lead | Member = side(here.cluster, secret.encode(), loop.selector, loop.clock, times, hooks)
+    loop, on_wait = processes.loop, processes.output.log_line
+    peers: Lead | Member = side(here.cluster, secret.encode(), loop.selector, loop.clock, times, on_wait)
     peers.start()
     loop.tickers.append(peers)
     return peers

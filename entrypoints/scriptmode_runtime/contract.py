@@ -61,7 +61,6 @@ DEFAULT_PORTS = {
     "chief": 2221,
     "mirrored": 8890,
     "peers": 2220,
-    "ssh": 2224,
     "evaluator": 2225,
     TORCH_PORT: 29500,
     JAX_PORT: 8476,
@@ -81,8 +80,6 @@ HOST_TIMEOUT_VARIABLE = "SCRIPTMODE_HOST_TIMEOUT_SECONDS"
 DEFAULT_HOST_TIMEOUT = 60.0
 HANG_SECONDS_VARIABLE = "SCRIPTMODE_HANG_SECONDS"
 HANG_ACTION_VARIABLE = "SCRIPTMODE_HANG_ACTION"
-MPI_LAUNCHER_VARIABLE = "SCRIPTMODE_MPI_LAUNCHER"
-PEERS_LAUNCHER, SSH_LAUNCHER = "peers", "ssh"
 #: "1" puts ``[<host> <process>] `` before every line of every process; "0" leaves out mpirun's own tags of ranks.
 LOG_PREFIX_VARIABLE = "SCRIPTMODE_LOG_PREFIX"
 #: What a source archive may unpack to, in GB (10^9 bytes). The default is the size of a job's volume, if it names none.

@@ -17,8 +17,6 @@ MPIRUN_ENDED = "mpirun_ended"
 DAEMONS_ENDED = "daemons_ended"
 #: Every rank of a stopped job has saved its state.
 RANKS_SAVED = "ranks_saved"
-#: A service of this host listens at the wait's endpoint; this concerns no other host.
-PORT_OPEN = "port_open"
 
 #: How a process is stopped: its own process group, or those of the MPI ranks it started, because ``mpirun`` and its
 #: daemons answer SIGTERM by killing them.
@@ -41,8 +39,6 @@ class Wait(NamedTuple):
 
     event: str
     timeout: float | None = None
-    #: Host and port, for PORT_OPEN.
-    endpoint: tuple[str, int] = ("", 0)
 
 
 class File(NamedTuple):

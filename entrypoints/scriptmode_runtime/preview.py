@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scriptmode_runtime import contract, environment, user_code
 from scriptmode_runtime.host import machine
 from scriptmode_runtime.host.machine import Machine
-from scriptmode_runtime.host.programs import Mpirun, Ssh
+from scriptmode_runtime.host.programs import Mpirun
 from scriptmode_runtime.plan import Command, LaunchPlan, ProcessSpec
 from scriptmode_runtime.report.redaction import Redaction
 from scriptmode_runtime.strategies import plan_for
@@ -23,11 +23,7 @@ if TYPE_CHECKING:
     from scriptmode_runtime.environment import TrainingEnvironment
 
 #: The programs of an image, by their names in `TrainingEnvironment`.
-_OF_IMAGE: dict[str, Any] = {
-    "python": "python",
-    "mpirun": Mpirun("mpirun", 5),
-    "ssh": Ssh("ssh", "/usr/sbin/sshd", "ssh-keygen"),
-}
+_OF_IMAGE: dict[str, Any] = {"python": "python", "mpirun": Mpirun("mpirun", 5)}
 _NO_FILES: dict[str, dict[str, Any]] = {
     contract.HYPERPARAMETERS_FILE: {},
     contract.INPUT_DATA_CONFIG_FILE: {},

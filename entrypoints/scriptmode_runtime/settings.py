@@ -33,8 +33,6 @@ class Settings(NamedTuple):
     hang_seconds: float = 0.0
     #: Whether the job fails after that time.
     hang_fails: bool = True
-    #: How mpirun's daemons are started on other hosts: over the connections between the launchers, or over ssh.
-    mpi_launcher: str = contract.PEERS_LAUNCHER
     #: Whether each line of a process is prefixed with its host and name; None: only lines of ranks, by mpirun's tags.
     log_prefix: bool | None = None
     #: The secret that only the job's hosts know.
@@ -80,7 +78,6 @@ _PARSERS: dict[str, tuple[str, Callable[[str], object]]] = {
     "host_timeout": (contract.HOST_TIMEOUT_VARIABLE, _some_seconds),
     "hang_seconds": (contract.HANG_SECONDS_VARIABLE, _seconds),
     "hang_fails": (contract.HANG_ACTION_VARIABLE, lambda text: _one_of("fail", "continue")(text) == "fail"),
-    "mpi_launcher": (contract.MPI_LAUNCHER_VARIABLE, _one_of(contract.PEERS_LAUNCHER, contract.SSH_LAUNCHER)),
     "log_prefix": (contract.LOG_PREFIX_VARIABLE, lambda text: _one_of("0", "1")(text) == "1"),
     "secret": (contract.SECRET_VARIABLE, str),
 }

@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
 from scriptmode_runtime.failure import LAUNCHER_FAILED, SIGNALLED, Failure, how_ended
-from scriptmode_runtime.plan import DAEMONS_ENDED, PORT_OPEN, RANKS_SAVED, STOP_RANKS, TRAINERS_ENDED
+from scriptmode_runtime.plan import DAEMONS_ENDED, RANKS_SAVED, STOP_RANKS, TRAINERS_ENDED
 from scriptmode_runtime.processes import children, system
 from scriptmode_runtime.processes.children import DAEMON, SERVICE, TRAINER
 from scriptmode_runtime.processes.loop import STOPPING
@@ -63,8 +63,6 @@ _FAILURE_GRACE = 1.5
 _REASON_SECONDS = 1.0
 #: Seconds to report the outcome to the other hosts.
 _SETTLE = 2.0
-#: Seconds between two connections to a port.
-_PORT_POLL = 0.02
 #: Seconds between two checks of the ranks that are left.
 _RANKS_POLL = 0.1
 
@@ -171,22 +169,13 @@ class Supervisor:
         """Wait for one event after the other; one that is not reached in time is a failure."""
         for wait in waits:
             deadline = None if wait.timeout is None else self._clock() + wait.timeout
-            is_reached = self._port_opens(wait, deadline) if wait.event == PORT_OPEN else self._reach(wait, deadline)
-            if not is_reached:
-                where = " at {}:{}".format(*wait.endpoint) if wait.event == PORT_OPEN else ""
-                event = f"{wait.event}{where}".replace("_", " ")
+            if not self._reach(wait.event, deadline):
+                event = wait.event.replace("_", " ")
                 self._fail(f"{self._host}: {event} was not reached in {wait.timeout:.0f} s")
                 raise _JobFailedError
 
-    def _port_opens(self, wait: Wait, deadline: float | None) -> bool:
-        """Wait until a service listens; return False when the deadline passed before."""
-        from scriptmode_runtime.peers.connection import accepts_connections
-
-        return self._until(lambda: accepts_connections(*wait.endpoint), deadline, _PORT_POLL)
-
-    def _reach(self, wait: Wait, deadline: float | None) -> bool:
+    def _reach(self, event: str, deadline: float | None) -> bool:
         """Wait until every host has reached an event; return False when the deadline passed before."""
-        event = wait.event
         if event == DAEMONS_ENDED:
             if not self._until(lambda: not self._processes.running(DAEMON), deadline):
                 return False

@@ -41,7 +41,6 @@ class Layout(NamedTuple):
     processes: dict[str, Process]
     #: Every trainer, and the position of the host whose log shows its words.
     trainers: dict[str, int]
-    variables: dict[str, str] = {}  # noqa: RUF012 - read only
     python: str = sys.executable
 
 
@@ -84,10 +83,10 @@ MIRRORED = Layout(
 )
 
 
-def _mpi(major, launcher, python):
+def _mpi(major, python):
     """MPI over two hosts, two ranks each; ``python`` is the interpreter whose mpirun is Open MPI ``major``."""
     return Layout(
-        f"mpi {major}, {launcher}",
+        f"mpi {major}",
         2,
         {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2},
         {
@@ -96,17 +95,12 @@ def _mpi(major, launcher, python):
             "parent of rank k": Process(1, "rank 3", program=r"\S+ -m scriptmode_runtime\.rank", rank="3"),
             "mpirun": Process(0, "mpirun", program=r"\S*/(mpirun|prterun|orterun)\b"),
             "daemon": Process(1, "daemon", program=r"\S*\b(prted|orted)\b"),
-            "ssh connection": Process(0, "mpirun", program=r"\S*/ssh -F"),
-            "sshd": Process(1, "sshd", program=r"sshd: .*\[listener\]"),
             **_LAUNCHERS,
         },
         {f"rank {rank}": 0 for rank in range(4)},
-        {"SCRIPTMODE_MPI_LAUNCHER": launcher},
         python,
     )
 
 
 #: The system's interpreter has no Open MPI beside itself: it takes the system's, which is Open MPI 4.
-_SYSTEM = "/usr/bin/python3"
-MPI_5_PEERS, MPI_5_SSH = (_mpi(5, launcher, sys.executable) for launcher in ("peers", "ssh"))
-MPI_4_PEERS, MPI_4_SSH = (_mpi(4, launcher, _SYSTEM) for launcher in ("peers", "ssh"))
+MPI_5, MPI_4 = _mpi(5, sys.executable), _mpi(4, "/usr/bin/python3")

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from faults import layouts
-from faults.layouts import BETWEEN_GRAPH, COORDINATOR, MIRRORED, MPI_4_SSH, MPI_5_PEERS, MPI_5_SSH, SINGLE
+from faults.layouts import BETWEEN_GRAPH, COORDINATOR, MIRRORED, MPI_4, MPI_5, SINGLE
 
 #: Seconds without output after which a job counts as hung, where a trainer is stopped.
 HANG_SECONDS = 5.0
@@ -48,8 +48,6 @@ AMONG_DAEMONS = Fault("dies among daemons", 137, _PROCESS + "killed by SIGKILL")
 IGNORES_TERM = Fault("ignores TERM")
 #: A stop, for which trainers save.
 TOLD_TO_STOP = Fault("SIGTERM", 143, "{host}: stopped by SIGTERM")
-#: How mpirun ends when it loses its hold of a host differs between versions.
-CONNECTION_KILLED = Fault("SIGKILL", ANY, r"algo-\d, .*(mpirun|ssh|daemon).*")
 LAUNCHER_KILLED = Fault("SIGKILL", 1, _LOST)
 LAUNCHER_STOPPED = Fault("SIGSTOP", 1, _LOST, noticed=HOST_TIMEOUT)
 GONE = Fault("host gone", 1, _LOST, noticed=HOST_TIMEOUT)
@@ -116,7 +114,7 @@ TABLE = (
     (MIRRORED, "other launcher", OF_LAUNCHERS),
     *(
         (layout, name, faults)
-        for layout in (MPI_5_PEERS, MPI_4_SSH)
+        for layout in (MPI_5, MPI_4)
         for name, faults in (
             ("rank 0", OF_TRAINERS),
             ("rank k", (*OF_TRAINERS, AMONG_THE_DEAF)),
@@ -127,15 +125,6 @@ TABLE = (
             ("other launcher", OF_LAUNCHERS),
         )
     ),
-    (MPI_4_SSH, "sshd", (KILLED,)),
-    (MPI_4_SSH, "ssh connection", (CONNECTION_KILLED,)),
-    *(
-        (layout, name, (LAUNCHER_KILLED if "launcher" in name else KILLED,))
-        for layout in (MPI_5_SSH, layouts.MPI_4_PEERS)
-        for name in ("rank 0", "rank k", "mpirun", "daemon", "launcher", "other launcher")
-    ),
-    (MPI_5_SSH, "sshd", (KILLED,)),
-    (MPI_5_SSH, "ssh connection", (CONNECTION_KILLED,)),
 )
 
 #: Trainings with TensorFlow.
@@ -149,8 +138,8 @@ TENSORFLOW = [
         (COORDINATOR, "coordinates", "ps", KILLED),
         (MIRRORED, "mirrored", "worker", STOPPED),
         (MIRRORED, "mirrored", "worker", KILLED),
-        (MPI_5_PEERS, "ring", "rank k", KILLED),
-        (MPI_5_PEERS, "ring", "rank k", STOPPED),
+        (MPI_5, "ring", "rank k", KILLED),
+        (MPI_5, "ring", "rank k", STOPPED),
     )
 ]
 CELLS = [Cell(fault, name, layout.processes[name], layout) for layout, name, faults in TABLE for fault in faults]

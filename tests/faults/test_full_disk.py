@@ -3,7 +3,6 @@
 import itertools
 import os
 import signal
-import threading
 import time
 
 import pytest
@@ -202,39 +201,6 @@ def test_lines_that_a_full_disk_lost_are_counted_in_the_job(jobs):
     (event,) = [each for each in jobs.platform.events(name) if each.reason == "LogLost"]
     assert int(event.message.split()[0].replace(",", "")) >= 20_000 - kept
     assert (event.host, event.is_loss) == ("algo-1", True)
-
-
-def test_a_follower_reads_what_is_missing_from_a_log_on_a_disk_that_stays_full(jobs, tmp_path_factory):
-    full = tmp_path_factory.mktemp("elsewhere") / "full"
-    name = jobs.start(
-        f"""
-        import pathlib, time
-        print("up", flush=True)
-        for number in range(20_000):
-            print(f"line {{number:06}} of a long log", flush=number % 100 == 0)
-            while number == 1000 and not pathlib.Path({str(full)!r}).exists():
-                time.sleep(0.02)
-        time.sleep(1)
-        raise SystemExit(3)
-        """
-    )
-    jobs.until_line(name, "up")
-    followed = []
-    following = threading.Thread(
-        target=lambda: followed.extend(event.message for event in jobs.platform.log_events(name, follow=True))
-    )
-    following.start()
-    fill(jobs.folder)
-    full.touch()
-    jobs.wait(name)
-    following.join(600)
-    written = [line for line in followed if line.startswith("line ")]
-    assert written == [f"line {number:06} of a long log" for number in range(len(written))]
-    on_disk = [line for line in jobs.lines(name) if line.startswith("line ")]
-    assert len(on_disk) <= len(written) < 20_000
-    notices = [line for line in followed if "of this log could not be written and are missing here" in line]
-    assert len(notices) == 1
-    assert [each.reason for each in jobs.platform.events(name)].count("LogLost") == 1
 
 
 def test_a_job_is_stopped_on_a_full_disk(jobs, tmp_path_factory):

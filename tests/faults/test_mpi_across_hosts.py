@@ -1,19 +1,15 @@
-"""mpirun over several machines: Open MPI 4 and 5, its daemons started by the launchers or over ssh."""
+"""mpirun over several machines: Open MPI 4 and 5, its daemons started by the launchers."""
 
 import json
 import signal
-import subprocess
 import sys
 
 import pytest
-from faults import processes
-from processes.launchers import until
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 
 #: An interpreter beside Open MPI 5, and Debian's, beside which stands Open MPI 4.
 PYTHONS = {"Open MPI 5": sys.executable, "Open MPI 4": "/usr/bin/python3"}
-LAUNCHERS = ("peers", "ssh")
 SHOWS = """
 import json, os, socket, sys, time
 names = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SM_CURRENT_HOST", "CURRENT_HOST", "OF_HOST",
@@ -28,7 +24,7 @@ if "--waits" in sys.argv:
 
 
 def start(
-    cluster, count=2, python=sys.executable, launcher="peers", *, script=SHOWS, variables=None,
+    cluster, count=2, python=sys.executable, *, script=SHOWS, variables=None,
     before_others=lambda: None, **hyperparameters
 ):  # fmt: skip
     """Start a job of two ranks on each host."""
@@ -36,11 +32,7 @@ def start(
     given = {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2, **hyperparameters}
     for host in hosts:
         host.write([each.name for each in hosts], {"train.py": script}, sagemaker_program="train.py", **given)
-    variables = {
-        "SCRIPTMODE_MPI_LAUNCHER": launcher,
-        "SCRIPTMODE_JOB_SECRET": "known to the hosts",
-        **(variables or {}),
-    }
+    variables = {"SCRIPTMODE_JOB_SECRET": "known to the hosts", **(variables or {})}
     first = hosts[0].train(python=python, OF_HOST="of algo-1", **variables)
     before_others()
     return [first, *(host.train(python=python, OF_HOST=f"of {host.name}", **variables) for host in hosts[1:])]
@@ -61,10 +53,9 @@ def seen(run):
     return {int(row["OMPI_COMM_WORLD_RANK"]): row for row in rows}
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
 @pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS)
-def test_every_rank_has_its_own_hosts_environment(cluster, python, launcher):
-    runs = start(cluster, 3, python, launcher, lr=0.1)
+def test_every_rank_has_its_own_hosts_environment(cluster, python):
+    runs = start(cluster, 3, python, lr=0.1)
     assert [run.wait() for run in runs] == [0, 0, 0]
     rows = seen(runs[0])
     assert sorted(rows) == list(range(6))
@@ -92,33 +83,6 @@ def test_each_rank_sees_the_gpu_of_its_local_rank_if_so_asked(cluster):
     assert [run.wait() for run in free] == [0, 0]
     devices = {(row["CUDA_VISIBLE_DEVICES"], row["JAX_LOCAL_DEVICE_IDS"]) for row in seen(free[0]).values()}
     assert devices == {("3,5", None)}
-
-
-def test_sshd_listens_at_the_jobs_address_alone_and_is_gone_afterwards(cluster):
-    runs = start(cluster, launcher="ssh", waits="yes")
-    runs[0].says('"OMPI_COMM_WORLD_RANK": "3"')
-    listening = cluster.namespaces.run("algo-2", "ss --no-header --listening --tcp --numeric 'sport = :2224'")
-    (line,) = listening.splitlines()
-    address = line.split()[3].rpartition(":")[0]
-    assert address not in ("0.0.0.0", "*", "[::]", "127.0.0.1")
-    assert "2224" not in cluster.namespaces.run("algo-1", "ss --no-header --listening --tcp --numeric")
-    stop(runs)
-
-
-def test_no_key_but_the_jobs_opens_sshd(cluster, tmp_path):
-    runs = start(cluster, launcher="ssh", waits="yes")
-    runs[0].says('"OMPI_COMM_WORLD_RANK": "3"')
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "mine"], check=True)
-    options = "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o BatchMode=yes -o IdentitiesOnly=yes"
-    refused = cluster.namespaces.run("algo-1", f"ssh -p 2224 {options} -i {tmp_path}/mine algo-2 id 2>&1 || true")
-    assert "Permission denied (publickey)" in refused
-    clients = until(lambda: [words for words in map(processes.words, runs[0].processes()) if "-F" in words])
-    config = clients[0][clients[0].index("-F") + 1]
-    # The job's own key opens it for mpirun's daemons alone.
-    forced = cluster.namespaces.run("algo-1", f"ssh -F {config} algo-2 touch /opt/ml/intruder 2>&1 || true")
-    assert "starts none of orted, prted" in forced
-    assert not (cluster.hosts[1].ml / "intruder").exists()
-    stop(runs)
 
 
 INTRUDES = """
@@ -164,9 +128,8 @@ time.sleep(600)
 
 
 @pytest.mark.parametrize("told", [[0], [1], [0, 1]], ids=["first host", "other host", "all hosts"])
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_a_stop_lets_the_ranks_of_every_host_save(cluster, launcher, told):
-    runs = start(cluster, launcher=launcher, script=SAVES)
+def test_a_stop_lets_the_ranks_of_every_host_save(cluster, told):
+    runs = start(cluster, script=SAVES)
     for rank in range(4):
         runs[0].says(f"trains {rank}")
     for number in told:

@@ -12,7 +12,7 @@ from fakes.promptness import soon
 from faults import processes
 from faults.cells import PROGRAMS
 from faults.hosts import ended
-from faults.layouts import BETWEEN_GRAPH, MIRRORED, MPI_4_SSH, MPI_5_PEERS
+from faults.layouts import BETWEEN_GRAPH, MIRRORED, MPI_4, MPI_5
 from faults.memory import MemoryGroup
 from processes.launchers import child, until
 
@@ -139,15 +139,13 @@ def test_nothing_of_a_cluster_outlives_the_process_that_made_it():
     assert "algo-1" not in Path("/proc/net/dev").read_text()
 
 
-@pytest.mark.parametrize("layout", [BETWEEN_GRAPH, MIRRORED, MPI_5_PEERS, MPI_4_SSH], ids=lambda layout: layout.name)
+@pytest.mark.parametrize("layout", [BETWEEN_GRAPH, MIRRORED, MPI_5, MPI_4], ids=lambda layout: layout.name)
 def test_below_another_process_1_a_failed_job_leaves_no_process_on_any_host(cluster, layout):
-    if cluster.namespaces.user and layout is MPI_4_SSH:
-        pytest.skip("sshd needs root: it changes to users that a user namespace has not")
     hosts = cluster.fresh(layout.hosts)
     for host in hosts:
         options = {"sagemaker_program": "train.py", **layout.hyperparameters}
         host.write([each.name for each in hosts], {"train.py": program("daemons.py")}, **options)
-        host.train(init=True, python=layout.python, **layout.variables)
+        host.train(init=True, python=layout.python)
     logs = [hosts[position].run for position in layout.trainers.values()]
     until(lambda: all(run.output.count("daemon left") == logs.count(run) for run in logs))
     (hosts[-1].ml / "input" / "fault").touch()

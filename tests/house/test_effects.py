@@ -8,7 +8,7 @@ from tests.house.offenders import expect_none
 PURE = {
     "entrypoints/scriptmode_runtime": "cluster.py contract.py plan.py settings.py strategies/ variables.py",
     "entrypoints/scriptmode_runtime/environment": "roles.py",
-    "entrypoints/scriptmode_runtime/mpi": "daemon_command.py mpirun_output.py ssh_files.py",
+    "entrypoints/scriptmode_runtime/mpi": "daemon_command.py mpirun_output.py",
     "entrypoints/scriptmode_runtime/report": "hints.py redaction.py",
     "sdk/scriptmode/core": "spec/ text/messages.py text/terminal_text.py",
     "sdk/scriptmode/data": "channel_source.py fuse_protocol.py object_store.py",

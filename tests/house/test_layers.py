@@ -24,7 +24,6 @@ STARTERS = (
     "entrypoints/scriptmode_runtime/requirements/overlay.py",
     "entrypoints/scriptmode_runtime/rank.py",
     "entrypoints/scriptmode_runtime/sagemaker_training.py",  # replaces itself by the launcher
-    "entrypoints/scriptmode_runtime/mpi/ssh_keys.py",
     "entrypoints/scriptmode_runtime/tensorflow/binary.py",  # runs the compiler
     "sdk/scriptmode/data/mounts.py",  # runs the setuid program that mounts for users who may not
     "sdk/scriptmode/core/machine/programs.py",  # git, and what the doctor runs: they may hang

@@ -96,7 +96,6 @@ def test_secrets_among_the_words_of_a_process_are_not_shown(tmp_path, launch):
         ("SCRIPTMODE_HANG_SECONDS", "soon", "SCRIPTMODE_HANG_SECONDS='soon' is not a number of seconds"),
         ("SCRIPTMODE_HANG_ACTION", "explode", "SCRIPTMODE_HANG_ACTION='explode' is not fail or continue"),
         ("SCRIPTMODE_HOST_TIMEOUT_SECONDS", "0", "SECONDS='0' is not a number of seconds above 0"),
-        ("SCRIPTMODE_MPI_LAUNCHER", "rsh", "SCRIPTMODE_MPI_LAUNCHER='rsh' is not peers or ssh"),
     ],
 )
 def test_an_invalid_setting_is_an_error(tmp_path, launch, name, value, message):

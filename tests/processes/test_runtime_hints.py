@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from fakes.host_folders import write_host, write_job
+from fakes.host_folders import write_job
 from processes.launchers import ENTRYPOINTS, host
 from references import environment
 
@@ -17,21 +17,6 @@ def first_lines(launcher, timeout=600):
     lines = launcher.failure.splitlines()
     assert len(lines) > 1, launcher.output
     return lines[0], lines[1]
-
-
-def test_a_module_beside_the_program_of_a_package_is_imported_from_the_package(tmp_path, launch):
-    # As Python words it where the program is started by its module's name.
-    code = {"trainer/task.py": "raise ModuleNotFoundError(\"No module named 'mnist'\")", "trainer/mnist.py": ""}
-    base = write_host(tmp_path / "algo-1", code=code, sagemaker_program="trainer/task.py")
-    assert first_lines(launch(base))[1] == "mnist is in the package of the program: write `from trainer import mnist`"
-
-
-@pytest.mark.parametrize("error", ["DEADLINE_EXCEEDED: Barrier timed out. Id: 1", "Could not start gRPC server"])
-def test_a_program_that_replaces_tf_config_is_named_where_hosts_do_not_find_each_other(tmp_path, launch, error):
-    script = f"import os\nos.environ['TF_CONFIG'] = '{{}}'\nraise RuntimeError({error!r})"
-    base = host(tmp_path, script, sagemaker_multi_worker_mirrored_strategy_enabled=True)
-    expected = "Usually train.py, line 2, is the cause, which replaces the host's TF_CONFIG: remove that line"
-    assert first_lines(launch(base))[1] == expected
 
 
 def test_a_signal_that_killed_pip_is_named(tmp_path, launch):

@@ -3,16 +3,14 @@
 import json
 import os
 import re
-import shutil
 import signal
-import subprocess
 import sys
 
 import pytest
 import references
-from fakes.host_folders import write_host, write_job
+from fakes.host_folders import write_job
 from fakes.processes import until
-from processes.launchers import ENTRYPOINTS, holding
+from processes.launchers import holding
 
 pytestmark = pytest.mark.mpi
 MPI = {"sagemaker_program": "train.py", "sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
@@ -72,27 +70,3 @@ def test_an_mpirun_that_has_started_no_rank_and_does_not_obey_is_killed_soon_aft
     launcher.send(signal.SIGTERM)
     assert launcher.wait(600) == 143
     until(lambda: not holding(str(programs / "mpirun")))
-
-
-@pytest.mark.skipif(not shutil.which("ssh-keygen") or not shutil.which("unshare"), reason="another uid by a namespace")
-def test_over_ssh_a_user_that_passwd_does_not_know_is_named_with_the_way_out(tmp_path):
-    as_unknown = ["unshare", "--user", "--map-user=54321", "--map-group=54321"]
-    if subprocess.run([*as_unknown, "true"], check=False, stderr=subprocess.DEVNULL).returncode:
-        pytest.skip("user namespaces are closed here")
-    # What ssh itself says of it.
-    keygen = [*as_unknown, "ssh-keygen", "-q", "-N", "", "-f", tmp_path / "key"]
-    assert "No user exists for uid 54321" in subprocess.run(keygen, capture_output=True, text=True, check=False).stderr
-    hosts = {name: {"address": f"127.0.0.{number}"} for number, name in enumerate(("algo-1", "algo-2"), 1)}
-    base = write_host(
-        tmp_path / "algo-1", hosts=hosts, code={"train.py": ""}, cluster={"hosts": hosts, "secret": "s"}, **MPI
-    )
-    env = {**os.environ, "SAGEMAKER_BASE_DIR": str(base), "PYTHONPATH": str(ENTRYPOINTS)}
-    command = [*as_unknown, sys.executable, "-m", "scriptmode_runtime"]
-    done = subprocess.run(
-        command, env={**env, "SCRIPTMODE_MPI_LAUNCHER": "ssh"}, capture_output=True, timeout=600, check=False
-    )
-    assert done.returncode == 1
-    failure = (base / "output" / "failure").read_text()
-    assert failure.startswith("algo-1: SCRIPTMODE_MPI_LAUNCHER is ssh, and ssh does not run as uid 54321")
-    assert "leave that variable out" in failure
-    assert "install" not in failure

@@ -1,21 +1,12 @@
 """An engine whose hosts do not see the job's directory: each has a directory of its own, and a stream to its relay."""
 
-import os
 import subprocess
 import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from scriptmode.engines import (
-    REMOTE_HOST_MODULE,
-    ForkedProcess,
-    HostKind,
-    ProcessEngine,
-    ProcessFleet,
-    Relay,
-    StartedAgent,
-)
+from scriptmode.engines import HostKind, ProcessEngine, ProcessFleet, open_listener, start_relay
 from scriptmode.platforms.opt_ml import single_machine_cluster, with_copied_source
 
 
@@ -36,23 +27,11 @@ class ElsewhereFleet(ProcessFleet):
         return [self._start(host) for host in self.sandboxes]
 
     def _start(self, host):
-        their_commands, commands = os.pipe()
-        events, their_events = os.pipe()
-
-        def run():
-            os.close(commands)
-            os.close(events)
-            argv = (sys.executable, "-m", REMOTE_HOST_MODULE, self.places[host])
-            far = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
-            stream = far.stdout.fileno(), far.stdin.fileno()
-            relay = Relay((self._folder, self._job), host, stream, (their_commands, their_events), _Hooks(self, host))
-            os._exit(relay.run())
-
-        process = ForkedProcess(self._tasks, run)
-        os.close(their_commands)
-        os.close(their_events)
-        self._tasks.keep_private(commands, events)
-        return StartedAgent((host,), process, commands, events, waits=True)
+        listener = open_listener("127.0.0.1", self._tasks)
+        arguments = f"({self.places[host]!r},), {listener.getsockname()!r}, 'secret', await_start=lambda: None"
+        code = f"import sys; from scriptmode.engines import run_host; sys.exit(run_host({arguments}))"
+        subprocess.Popen((sys.executable, "-c", code), start_new_session=True)
+        return start_relay((self._folder, self._job), host, listener, "secret", _Hooks(self, host), self._tasks)
 
 
 class _Hooks:

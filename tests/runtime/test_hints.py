@@ -163,12 +163,6 @@ MESSAGES = {
     "are given --model_dir": ["train.py: error: unrecognized arguments: --lr 0.1 --model_dir s3://b/m"],
     "as a hyperparameter of that name": ["train.py: error: the following arguments are required: --data"],
     "--oversubscribe": ["There are not enough slots available in the system to satisfy the 300\nslots"],
-    "does not know the other host's key": [f"Host key verification failed.\n{NO_DAEMON_FOUR}"],
-    "does not take this one's ssh key": [f"root@algo-2: Permission denied (publickey,password).\n{NO_DAEMON_FIVE}"],
-    "ssh does not reach algo-2: ": [
-        f"ssh: connect to host algo-2 port 22: Connection refused\n{NO_DAEMON_FOUR}",
-        f"ssh: Could not resolve hostname algo-2: Name or service\n{NO_DAEMON_FIVE}",
-    ],
     "could not start its daemon": [NO_DAEMON_FOUR, NO_DAEMON_FIVE],
 }
 
@@ -250,10 +244,10 @@ def test_the_reason_at_the_beginning_of_a_chain_of_tracebacks_is_found(between):
 
 HOSTILE = [
     "x", "a:", "a: ", ":", "horovod/", "libmpi", "libmpi.so", "libmpi.so.", "OOM when allocating", "OOM when allocating GPU:",
-    "ssh: connect to host ", "ssh: Could not resolve hostname ", "unrecognized arguments: ", "unrecognized arguments:",
-    "Permission denied (publickey", "Host key verification failed", "Extension horovod.", "module 'tensorflow", "module '",
+    "unrecognized arguments: ", "unrecognized arguments:",
+    "Extension horovod.", "module 'tensorflow", "module '",
     "module 'keras", "module 'keras.", "partially initialized module '", "ModuleNotFoundError: No module named '", "unsupported type (", NO_DAEMON_FIVE,
-    "tensorflow/python/util/lazy_loader.py\n", f"Permission denied (publickey{NO_DAEMON_FIVE}", "Traceback (most recent call last):",
+    "tensorflow/python/util/lazy_loader.py\n", "Traceback (most recent call last):",
     "Traceback (most recent call last):\nDuring handling of the above exception, another exception occurred:\n",
 ]  # fmt: skip
 
@@ -264,10 +258,3 @@ def test_no_output_keeps_the_report_waiting(word, code):
     started = time.process_time()
     hint((word * 65_536)[:65_536], code, SPEC)
     assert time.process_time() - started < 0.3
-
-
-def test_the_reason_before_mpiruns_words_is_known_only_where_it_is_near():
-    refused = "Permission denied (publickey).\n"
-    assert "ssh key" in hint(refused + "x" * 3000 + NO_DAEMON_FIVE, 1, SPEC)
-    assert "could not start its daemon" in hint(refused + "x" * 5000 + NO_DAEMON_FIVE, 1, SPEC)
-    assert "disk" in hint(f"{refused}{NO_DAEMON_FIVE}No space left on device", 1, SPEC)

@@ -113,10 +113,9 @@ def test_programs_that_a_job_would_start_are_named_with_their_paths_or_reported_
     for name in ("some", "none"):
         (tmp_path / name).mkdir()
     place = tmp_path / "some"
-    found = probe(place, "mpirun", "prted", "ssh", "sshd", "ssh-keygen", "c++")
-    ssh = {"client": f"{place}/ssh", "server": f"{place}/sshd", "keygen": f"{place}/ssh-keygen"}
-    assert (found["mpirun"], found["ssh"]) == ({"path": f"{place}/mpirun", "major": 5}, ssh)
+    found = probe(place, "mpirun", "prted", "c++")
+    assert found["mpirun"] == {"path": f"{place}/mpirun", "major": 5}
     assert (found["reader"], found["compiler"]) == ("", f"{place}/c++")
     assert found["folder"] == str(ENTRYPOINTS / "scriptmode_runtime")
     found = probe(tmp_path / "none", CXX="no-such-compiler")
-    assert (found["mpirun"], found["ssh"], found["reader"], found["compiler"]) == (None, None, "", "")
+    assert (found["mpirun"], found["reader"], found["compiler"]) == (None, "", "")

@@ -1,13 +1,11 @@
-"""What Open MPI says and asks for, in the words of 4.1.4 and 5.0.11: the rank that failed, and daemons; and ssh keys."""
+"""What Open MPI says and asks for, in the words of 4.1.4 and 5.0.11: the rank that failed, and daemons."""
 
 import pytest
 
 from scriptmode_runtime.cluster import parse as parse_cluster
 from scriptmode_runtime.errors import ClusterError
-from scriptmode_runtime.host.programs import Ssh
 from scriptmode_runtime.mpi.daemon_command import parse
 from scriptmode_runtime.mpi.mpirun_output import first_failure, lines_of_rank
-from scriptmode_runtime.mpi.ssh_keys import Keys
 from scriptmode_runtime.rank import set_world
 
 RULER = "-" * 74 + "\n"
@@ -145,33 +143,6 @@ def test_nothing_is_expanded_but_variables():
     spec = parse("A=$(id)`id`;export A;orted '$(id)' $HOME * ~", {"HOME": "/root"}, "/", "/own/rsh")
     assert spec.argv == ("orted", "$(id)", "$HOME", "*", "~")
     assert spec.env == {"A": "$(id)`id`"}
-
-
-def keys(tmp_path, script):
-    keygen = tmp_path / "ssh-keygen"
-    if script is not None:
-        keygen.write_text(f"#!/bin/sh\n{script}\n")
-        keygen.chmod(0o755)
-    alone = parse_cluster(None, ["algo-1"], "algo-1", str(tmp_path))
-    Keys(Ssh("/ssh", "/sshd", str(keygen)), alone, str(tmp_path))
-
-
-@pytest.mark.parametrize(
-    ("script", "reason", "remedy"),
-    [
-        pytest.param("printf 'a\\ncaf\\351\\n\\n' >&2; exit 255", "caf\ufffd;", "correct that", id="words"),
-        pytest.param("exit 3", "exit status 3", "correct that", id="no words"),
-        pytest.param("exit 0", "No such file or directory", "correct that", id="no key"),
-        pytest.param(None, "No such file or directory", "install OpenSSH", id="no program"),
-    ],
-)
-def test_an_error_of_ssh_keygen_has_its_reason_and_the_next_step(tmp_path, script, reason, remedy):
-    with pytest.raises(ClusterError) as caught:
-        keys(tmp_path, script)
-    message = str(caught.value)
-    assert message.startswith(f"algo-1: no ssh key can be created in {tmp_path}: ")
-    assert reason in message
-    assert message.endswith(f"; {remedy}, or leave SCRIPTMODE_MPI_LAUNCHER out")
 
 
 OF_MPIRUN = {

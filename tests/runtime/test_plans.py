@@ -13,7 +13,7 @@ from processes.launchers import ENTRYPOINTS
 from scriptmode_runtime import environment, user_code
 from scriptmode_runtime.errors import ClusterError, ConfigurationError
 from scriptmode_runtime.host.machine import Machine
-from scriptmode_runtime.host.programs import Mpirun, Ssh, find_mpirun
+from scriptmode_runtime.host.programs import Mpirun, find_mpirun
 from scriptmode_runtime.preview import host_environment, preview, redaction_of, roles
 from scriptmode_runtime.strategies import plan_for
 
@@ -23,19 +23,18 @@ MIRRORED = {"sagemaker_multi_worker_mirrored_strategy_enabled": True}
 MPI = {"sagemaker_mpi_enabled": True}
 MPI_ENDS = ["mpirun_ended", "daemons_ended", "trainers_ended"]
 SCRATCH = "/tmp/scriptmode"
-SSH = Ssh("/opt/bin/ssh", "/opt/bin/sshd", "/opt/bin/ssh-keygen")
 
 
 def plan(  # one parameter for each thing a plan depends on
-    tmp_path, count=1, this=1, major=5, gpus=0, *, cluster=None, launcher="peers", ssh=SSH, prefix="", **hyperparameters
+    tmp_path, count=1, this=1, major=5, gpus=0, *, cluster=None, prefix="", **hyperparameters
 ):
     hosts = [f"algo-{number + 1}" for number in range(count)]
     hyperparameters["sagemaker_program"] = "train.py"
     base = write_host(tmp_path / "ml", hosts[this - 1], hosts, {"train.py": ""}, cluster, **hyperparameters)
-    variables = {"PATH": "/bin", "SCRIPTMODE_MPI_LAUNCHER": launcher, "SCRIPTMODE_LOG_PREFIX": prefix}
+    variables = {"PATH": "/bin", "SCRIPTMODE_LOG_PREFIX": prefix}
     mpirun = Mpirun("/opt/bin/mpirun", major) if major else None
     here = environment.read(str(base), variables)
-    here = here._replace(machine=Machine(4, gpus, 0), mpirun=mpirun, ssh=ssh)
+    here = here._replace(machine=Machine(4, gpus, 0), mpirun=mpirun)
     return plan_for(here, user_code.command(here))
 
 
@@ -162,23 +161,6 @@ def test_mpirun_asks_the_launcher_for_its_daemons_unless_the_job_names_its_own_a
     assert [word for word in own if word.startswith("plm_")] == [parameter]
     member = plan(tmp_path / "3", 2, 2, major=None, **MPI)
     assert (member.main, events(member.before), events(member.after)) == (None, ["hosts_ready"], MPI_ENDS)
-
-
-@pytest.mark.parametrize("major", [4, 5])
-def test_over_ssh_only_the_jobs_keys_and_hosts_are_trusted(tmp_path, major):
-    lead = plan(tmp_path / "1", 2, 1, major, launcher="ssh", **MPI)
-    assert f"/opt/bin/ssh -F {SCRATCH}/ssh_config" in lead.main.argv
-    client = files(lead)[f"{SCRATCH}/ssh_config"].splitlines()
-    assert {"StrictHostKeyChecking yes", f"UserKnownHostsFile {SCRATCH}/known_hosts", "BatchMode yes"} <= set(client)
-    member = plan(tmp_path / "2", 2, 2, major, launcher="ssh", **MPI)
-    (sshd,) = member.services
-    server = files(member)[sshd.argv[-1]].splitlines()
-    assert {"ListenAddress algo-2", "Port 2224", "PasswordAuthentication no"} <= set(server)
-    assert f"ForceCommand {SCRATCH}/rsh" in server
-    assert events(member.before) == ["port_open", "hosts_ready"]
-    assert member.before[0].endpoint == ("algo-2", 2224)
-    with pytest.raises(ClusterError, match="SCRIPTMODE_MPI_LAUNCHER is ssh.*install OpenSSH"):
-        plan(tmp_path / "3", 2, launcher="ssh", ssh=None, **MPI)
 
 
 def pairs(argv, option):
@@ -346,7 +328,7 @@ def test_a_host_is_called_by_what_it_runs(tmp_path, count, asks, expected):
 def test_the_preview_is_the_plan_that_each_host_makes_of_its_files(tmp_path, asks):
     for told in hosts_of(tmp_path, 2, epochs=3, **asks):
         here = environment.read(told.base_dir, {"PATH": "/bin"})
-        here = here._replace(python="python", node=told.host, mpirun=told.mpirun, ssh=told.ssh)
+        here = here._replace(python="python", node=told.host, mpirun=told.mpirun)
         here = here._replace(machine=told.machine)
         # The preview does not know where the runtime and its packages are.
         here = here._replace(source=told.source, import_path=told.import_path)

@@ -17,7 +17,7 @@ from scriptmode_runtime.processes import process_tree
 
 pytestmark = pytest.mark.slow
 
-LOCAL = ["Python", "scriptmode", "ssh", "MPI", "disk", "jobs", "agents", "ports", "memory", "FUSE", "namespaces", "Docker",
+LOCAL = ["Python", "scriptmode", "MPI", "disk", "jobs", "agents", "ports", "memory", "FUSE", "namespaces", "Docker",
          "credentials", "Region", "config file", "TensorFlow", "Horovod"]  # fmt: skip
 
 BROKEN = """
@@ -57,7 +57,7 @@ def test_this_machine_can_train(tmp_path, no_settings):
     assert done.returncode == 0, done.stdout + done.stderr
     found = by_name(done)
     assert list(found) == LOCAL
-    for name in ("Python", "scriptmode", "TensorFlow", "Horovod", "MPI", "ssh", "disk", "ports"):
+    for name in ("Python", "scriptmode", "TensorFlow", "Horovod", "MPI", "disk", "ports"):
         assert found[name]["outcome"] == "ok", found[name]
         assert found[name]["advice"] == ""
     assert "with MPI" in found["Horovod"]["found"]

@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import socket
 import tracemalloc
 from itertools import zip_longest
@@ -24,7 +23,6 @@ from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.system import ports as ports_module
 from scriptmode.platforms.local.system.ports import LOWEST, ROLES, Ports
 from scriptmode.platforms.opt_ml import Sandbox
-from scriptmode_runtime.processes.streams import Sink
 
 GRACE = "SCRIPTMODE_STOP_GRACE_SECONDS"
 GROUPS = [
@@ -193,34 +191,6 @@ def test_an_unfinished_line_is_what_follows_the_last_line_feed(tmp_path, content
     (tmp_path / "log").unlink()
     os.mkfifo(tmp_path / "log")
     assert unfinished_line(tmp_path / "log") == ""
-
-
-@pytest.mark.parametrize(("every", "room"), [(1, 40_000), (2, 40_010), (7, 40_250), (1000, 44_095)])
-def test_a_notice_that_replaces_lines_which_were_read_is_read_too(tmp_path, reader, every, room):
-    log = tmp_path / "log"
-    wanted = [f"line {number:06} of a log that gets long" for number in range(3000)]
-    earlier = resource.getrlimit(resource.RLIMIT_FSIZE)
-    found = []
-    with log.open("ab", buffering=0) as file:
-        sink = Sink(file.fileno())
-        # The kernel's own refusal, at any byte, as on a full disk.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (room, earlier[1]))
-        try:
-            for number, line in enumerate(wanted):
-                sink.write(f"{line}\n".encode())
-                found += taken(reader) if number % every == 0 else []
-            sink.close()
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, earlier)
-    found += [*taken(reader), *taken(reader, final=True)]
-    *kept, notice = [line.rstrip() for line in log.read_text().splitlines()]
-    assert notice.startswith(f"scriptmode: {3000 - len(kept)} lines ")
-    *read, last = [line.rstrip() for line in found]
-    assert last == notice
-    assert read == wanted[: len(read)]
-    assert len(read) >= len(kept)
-    append_line(log, "after it")
-    assert taken(reader, final=True) == ["after it"]
 
 
 def test_ports_are_given_back_and_taken_ones_passed_over(tmp_path, monkeypatch):

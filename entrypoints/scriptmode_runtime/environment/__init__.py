@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from scriptmode_runtime.cluster import Cluster
     from scriptmode_runtime.host.machine import Machine
-    from scriptmode_runtime.host.programs import Mpirun, Ssh
+    from scriptmode_runtime.host.programs import Mpirun
     from scriptmode_runtime.settings import Settings
 
 #: Variables of an image for settings that a request may have too. In the toolkit the image's program takes precedence.
@@ -60,8 +60,6 @@ class TrainingEnvironment(NamedTuple):
     settings: Settings = settings.Settings()
     #: None where it is missing, or the strategy is not MPI.
     mpirun: Mpirun | None = None
-    #: None where it is missing, or does not start mpirun's daemons.
-    ssh: Ssh | None = None
     #: This machine's own name; on SageMaker it can differ from the host's name in the job.
     node: str = ""
     #: Directories from which the interpreter imports; none for a plan of another machine, whose packages are unknown.
@@ -151,11 +149,9 @@ def from_files(base_dir: str, files: Mapping[str, dict[str, Any]], environ: Mapp
 def with_machine(here: TrainingEnvironment, environ: Mapping[str, str]) -> TrainingEnvironment:
     """Return the environment with this machine's name, devices and programs."""
     is_mpi, path = here.strategy == contract.MPI, environ.get("PATH", os.defpath)
-    over_ssh = is_mpi and here.settings.mpi_launcher == contract.SSH_LAUNCHER
     return here._replace(
         machine=machine.inspect(environ=environ, most_cpus=environ.get(contract.CPUS_VARIABLE, "")),
         mpirun=programs.find_mpirun(here.python, path) if is_mpi else None,
-        ssh=programs.find_ssh(path) if over_ssh else None,
         node=os.uname().nodename,
         import_path=tuple(sys.path),
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from scriptmode_runtime import contract
 from scriptmode_runtime.errors import ConfigurationError, UserCodeError
 from scriptmode_runtime.files import beneath
-from scriptmode_runtime.files.tar_members import Content, count_members, members, opened, shortened, shown
+from scriptmode_runtime.files.tar_members import Content, members, opened, shortened, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -129,15 +129,12 @@ class _Unpacking:
         self._folder = folder
         self._title = title
         self._remedy = limits.remedy
-        self._most_members = limits.members
         self._budget = _Budget(folder, title, limits)
         #: The targets of symbolic links by their paths.
         self._links: dict[str, str] = {}
 
     def unpack(self, source: str) -> None:
         """Unpack all members, and move them into the directory once nothing is left to refuse."""
-        with opened(source, self._title) as file:
-            self._budget.check_members(count_members(file, self._most_members))
         with opened(source, self._title) as file:
             content = Content(file)
             with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
@@ -294,21 +291,16 @@ class _Budget:
         #: The free space at the last measurement, less the bytes written since.
         self._free = 0.0
 
-    def check_members(self, count: int) -> None:
-        """Raise where an archive has this many members, or more, and they exceed the limit."""
-        limits = self._limits
-        if limits.members and count > limits.members:
-            raise UserCodeError(
-                f"{self._title} holds more than {limits.members:,} files, directories and links; {limits.advice}"
-            )
-
     def take(self, member: tarfile.TarInfo) -> None:
         """Count a member; raise before it is written where it exceeds a limit."""
         limits = self._limits
         size = member.size if member.isreg() else 0
         self._members += 1
         self._size += size
-        self.check_members(self._members)
+        if limits.members and self._members > limits.members:
+            raise UserCodeError(
+                f"{self._title} holds more than {limits.members:,} files, directories and links; {limits.advice}"
+            )
         if member.issym() or member.islnk():
             self._link_text += len(member.name) + len(member.linkname)
         if self._link_text > _MOST_LINK_TEXT:

@@ -1,4 +1,4 @@
-"""The scratch directory of a launcher, for sockets, keys and session directories; orphaned ones are removed.
+"""The scratch directory of a launcher, for sockets and session directories; orphaned ones are removed.
 
 The launcher holds a lock on it, which the kernel releases when the process ends in any way. A directory without a
 lock is an orphan: the next launcher that needs one, the job's agent and its recovery remove it.
@@ -38,7 +38,7 @@ def candidate_directories(tmpdir: str) -> tuple[str, ...]:
 def directory(tmpdir: str) -> Iterator[str]:
     """Create a directory of a short name without blanks, and remove it at the end; raise `ClusterError`.
 
-    Sockets, mpirun and sshd take no other name.
+    Sockets and mpirun take no other name.
     """
     remove_orphans(candidate_directories(tmpdir))
     path, lock = _create(candidate_directories(tmpdir))

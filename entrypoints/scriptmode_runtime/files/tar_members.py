@@ -7,7 +7,6 @@ import importlib
 import os
 import stat
 import tarfile
-import zlib
 from typing import IO, TYPE_CHECKING
 
 from scriptmode_runtime.errors import UserCodeError
@@ -17,14 +16,6 @@ if TYPE_CHECKING:
 
 #: Most bytes before one member, which tarfile holds in memory. Names and attributes take some kilobytes at most.
 _LONGEST_HEADER = 4 * 1024 * 1024
-#: Bytes of content that are skipped, at most, to count members.
-_LONGEST_COUNTED = 256 * 1024 * 1024
-#: Kinds of headers: members without content, extended headers of the next member, those and GNU's long names, and
-#: sparse files, which have headers of another form.
-_WITHOUT_CONTENT = (b"1", b"2", b"3", b"4", b"5", b"6")
-_EXTENDED = (b"x", b"g", b"X")
-_OF_THE_NEXT = (*_EXTENDED, b"L", b"K")
-_WITH_MORE_HEADERS = (b"S",)
 _CHUNK = 64 * 1024
 _SHOWN = 100
 #: The modules of the standard library for compressions, by the first bytes.
@@ -94,38 +85,6 @@ def members(archive: tarfile.TarFile, content: Content) -> Iterator[tarfile.TarI
             raise tarfile.ReadError(f"{shown(member.name)} has an invalid size")
         offset = archive.offset
         yield member
-
-
-def count_members(file: IO[bytes], most: int) -> int:
-    """Return the number of members that the headers at the beginning of an archive have: not more than ``most`` + 1.
-
-    Creating a million files takes minutes, reading their headers seconds. So that an archive with larger members is not
-    read twice, counting stops after `_LONGEST_COUNTED` bytes of their content. It also stops at a header that it cannot
-    read: then the unpacking says what is wrong with it.
-    """
-    count, left = 0, _LONGEST_COUNTED
-    with contextlib.suppress(OSError, EOFError, ValueError, zlib.error):
-        while count <= most:
-            header = file.read(tarfile.BLOCKSIZE)
-            kind = header[156:157]
-            if len(header) < tarfile.BLOCKSIZE or header[257:262] != b"ustar" or kind in _WITH_MORE_HEADERS:
-                break
-            size = 0 if kind in _WITHOUT_CONTENT else int(header[124:136].strip(b" \0") or b"0", 8)
-            blocks = -(-size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
-            left -= blocks
-            if left < 0:
-                break
-            if kind in _OF_THE_NEXT:
-                # An extended header may have the size of a member that is too large for its own.
-                if blocks > _LONGEST_HEADER or (kind in _EXTENDED and b" size=" in file.read(blocks)):
-                    break
-                if kind not in _EXTENDED:
-                    file.seek(blocks, os.SEEK_CUR)
-                continue
-            if blocks:
-                file.seek(blocks, os.SEEK_CUR)
-            count += 1
-    return count
 
 
 def _open_without_waiting(path: str, flags: int) -> int:

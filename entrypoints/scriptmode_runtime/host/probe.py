@@ -16,13 +16,11 @@ from scriptmode_runtime.tensorflow import binary
 
 
 def probe_host() -> dict[str, Any]:
-    """Return this host's ``mpirun``, OpenSSH and pipe reader, each as a job would use it."""
-    search_path = os.environ.get("PATH", os.defpath)
-    mpirun, ssh = programs.find_mpirun(sys.executable, search_path), programs.find_ssh(search_path)
+    """Return this host's ``mpirun`` and pipe reader, each as a job would use it."""
+    mpirun = programs.find_mpirun(sys.executable, os.environ.get("PATH", os.defpath))
     return {
         "folder": os.path.dirname(os.path.abspath(scriptmode_runtime.__file__)),
         "mpirun": mpirun and mpirun._asdict(),
-        "ssh": ssh and ssh._asdict(),
         "reader": "wheel" if os.path.exists(binary.IN_WHEEL) else "compiled" if binary.exists() else "",
         "compiler": _compiler(),
     }

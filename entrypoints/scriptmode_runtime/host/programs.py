@@ -1,11 +1,10 @@
-"""Programs of this host that a job may need: ``mpirun`` and OpenSSH. Checks files only and starts nothing."""
+"""The ``mpirun`` of this host, which a job may need. Checks files only and starts nothing."""
 
 from __future__ import annotations
 
 import os
 from typing import NamedTuple
 
-_SYSTEM_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
 #: The daemon of Open MPI 4 is ``orted``, that of Open MPI 5 ``prted`` (their manuals).
 _DAEMONS = {"prted": 5, "orted": 4}
 
@@ -17,14 +16,6 @@ class Mpirun(NamedTuple):
     major: int
 
 
-class Ssh(NamedTuple):
-    """OpenSSH's programs on this host."""
-
-    client: str
-    server: str
-    keygen: str
-
-
 def find_mpirun(python: str, search_path: str) -> Mpirun | None:
     """Find ``mpirun`` beside the interpreter, else on ``search_path`` (in the form of ``PATH``)."""
     for folder in (os.path.dirname(python), *search_path.split(os.pathsep)):
@@ -32,16 +23,6 @@ def find_mpirun(python: str, search_path: str) -> Mpirun | None:
         if folder and os.path.isfile(path) and os.access(path, os.X_OK):
             return Mpirun(path, _major(path))
     return None
-
-
-def find_ssh(search_path: str) -> Ssh | None:
-    """Find OpenSSH on ``search_path`` (in the form of ``PATH``) and in ``sbin`` directories; all programs or None."""
-    folders = [folder for folder in search_path.split(os.pathsep) if os.path.isabs(folder)]
-    programs = []
-    for name in ("ssh", "sshd", "ssh-keygen"):
-        paths = (os.path.join(folder, name) for folder in (*folders, *_SYSTEM_FOLDERS))
-        programs.append(next((path for path in paths if os.access(path, os.X_OK)), ""))
-    return Ssh(*programs) if all(programs) else None
 
 
 def _major(path: str) -> int:

@@ -3,9 +3,8 @@
 The daemons of ``mpirun`` on other hosts are started as children of the launchers there, which supervise them.
 
 ``mpirun`` runs `rsh` in place of ssh. `rsh` sends a request to this host's launcher, which forwards it to the other
-host's over `peers`; or ssh carries the request there, and the `rsh` behind sshd sends it to that host's launcher.
-Either way a daemon has its own host's environment, and ends with its launcher. A `rank` that failed reports it, and
-the first host's launcher, which observes the end of ``mpirun``, keeps the first report.
+host's over `peers`. A daemon has its own host's environment, and ends with its launcher. A `rank` that failed reports
+it, and the first host's launcher, which observes the end of ``mpirun``, keeps the first report.
 """
 
 from __future__ import annotations
@@ -166,14 +165,10 @@ class Daemons:
             connection.send(type="ended", status=status, error=error)
 
         target = str(message.get("host"))
-        host = self._names.get(target, target) if target else self._host
-        command = str(message.get("command"))
-        if host == self._host:
-            self._start_here(command, done)
-            return
+        host = self._names.get(target, target)
         number = len(self._requests)
         self._requests[number] = (host, done)
-        if not (self._peers and self._peers.send(host, type="start", number=number, command=command)):
+        if not (self._peers and self._peers.send(host, type="start", number=number, command=message.get("command"))):
             done(_UNREACHED, f"{host} is not connected to {self._host}, so no daemon can be started there")
 
     def _start_here(self, command: str, done: Done) -> None:

@@ -1,11 +1,9 @@
-"""The program that mpirun runs in place of ssh, and sshd for it: sends the command to the launcher, waits for its end.
+"""The program that mpirun runs in place of ssh: sends the command to the launcher, waits for its end.
 
-``rsh.py <socket> <host> <word> ...`` from mpirun, ``rsh.py <socket>`` from sshd (``SSH_ORIGINAL_COMMAND``). Run for
-each host by an interpreter without ``site``, so it imports next to nothing.
+``rsh.py <socket> <host> <word> ...`` runs for each host, by an interpreter without ``site``: it imports little.
 """
 
 import json
-import os
 import socket
 import sys
 
@@ -13,13 +11,12 @@ import sys
 _UNREACHED = 255
 
 
-def main(path: str, host: str = "", *words: str) -> int:
+def main(path: str, host: str, *words: str) -> int:
     """Send the command to the launcher that listens at ``path``; return the command's exit code."""
-    command = " ".join(words) or os.environ.get("SSH_ORIGINAL_COMMAND", "")
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as launcher:
             launcher.connect(path)
-            request = {"type": "start", "host": host, "command": command}
+            request = {"type": "start", "host": host, "command": " ".join(words)}
             launcher.sendall(json.dumps(request).encode() + b"\n")
             answer = json.loads(launcher.makefile("rb").readline() or b"{}")
     except (OSError, ValueError) as error:

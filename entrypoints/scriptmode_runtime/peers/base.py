@@ -6,8 +6,8 @@ objects in lines::
     lead                                member
      | <----------- connect ------------- |   retried until `Times.join`
      | -- hello, nonce -----------------> |   the connection is unauthenticated, for `Times.authenticate` at most
-     | <- join, host, nonce, proof, facts |   proof: HMAC with the job's secret of side, host, nonce and facts
-     | -- welcome, proof, facts --------> |   or "refused"; from here on every line ends with a MAC
+     | <- join, host, nonce, proof ------ |   proof: HMAC with the job's secret of side, host and nonce
+     | -- welcome, proof ---------------> |   or "refused"; from here on every line ends with a MAC
      | <- reached / failed / alive -----> |   the lead broadcasts an event that all hosts reached, and the first failure
 
 A connection that is closed, or on which nothing is received for `Times.silence`, is a lost host, and a lost host is a
@@ -17,7 +17,6 @@ failure of the job unless all trainers have ended. `tick` sends and checks heart
 from __future__ import annotations
 
 import hmac
-import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode_runtime.failure import LAUNCHER_FAILED, Failure
@@ -47,17 +46,6 @@ class Times(NamedTuple):
     authenticate: float = 10.0
 
 
-class PeerHooks(NamedTuple):
-    """What this host tells the others as they join, and what is called about them."""
-
-    #: Facts about this host, such as its public key, that it sends when it joins or is joined.
-    facts: Mapping[str, str] = {}
-    #: Called with a host's name and facts once it is authenticated.
-    on_joined: Callable[[str, Mapping[str, str]], None] = lambda _host, _facts: None
-    #: Called with a line of log about the hosts that are missing, when that takes long.
-    on_wait: Callable[[str], None] = lambda _text: None
-
-
 class Peers:
     """The connection of this host to the other hosts: what both sides, `lead.Lead` and `member.Member`, have."""
 
@@ -71,15 +59,15 @@ class Peers:
         selector: selectors.BaseSelector,
         clock: Callable[[], float],
         times: Times | None = None,
-        hooks: PeerHooks | None = None,
+        on_wait: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self._cluster = cluster
         self._secret = secret
         self._selector = selector
         self._clock = clock
         self._times = times or Times()
-        self._hooks = hooks or PeerHooks()
-        self._facts = self._hooks.facts
+        #: Called with a line of log about the hosts that are missing, when that takes long.
+        self._on_wait = on_wait
         self._reached: set[str] = set()
         self._join_by = clock() + self._times.join
         self._heartbeat_at = clock() + self._times.heartbeat
@@ -108,7 +96,7 @@ class Peers:
             names = list(hosts)
             shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
             left = max(0.0, self._join_by - self._clock())
-            self._hooks.on_wait(f"{self._cluster.this.name} waits for {shown}, for {left:.0f} s more at most")
+            self._on_wait(f"{self._cluster.this.name} waits for {shown}, for {left:.0f} s more at most")
 
     def _is_silent(self, connection: Connection) -> bool:
         return self._clock() - connection.last_received >= self._times.silence
@@ -118,24 +106,18 @@ class Peers:
         if handler:
             handler(host, message)
 
-    def _proof(self, side: str, host: str, nonce: str, facts: Mapping[str, str]) -> str:
-        """Return the proof that this host knows the secret; it differs for each side, host, connection and facts."""
-        return _digest(self._secret, side, host, nonce, json.dumps(facts, sort_keys=True))
+    def _proof(self, side: str, host: str, nonce: str) -> str:
+        """Return the proof that this host knows the secret; it differs for each side, host and connection."""
+        return _digest(self._secret, side, host, nonce)
 
     def _is_proven(self, message: Mapping[str, Any], side: str, host: str, nonce: str) -> bool:
-        proof = self._proof(side, host, nonce, facts_from(message))
+        proof = self._proof(side, host, nonce)
         return hmac.compare_digest(proof.encode(), _bytes(str(message.get("proof"))))
 
     def _start_signing(self, connection: Connection, host: str, nonces: tuple[str, str]) -> None:
         """Start to sign and verify messages; ``nonces`` are the lead's and the member's."""
         key = _digest(self._secret, "seal", host, *nonces).encode()
         connection.sign_messages(key, leads=self._cluster.leads)
-
-
-def facts_from(message: Mapping[str, Any]) -> dict[str, str]:
-    """Return the facts in a message."""
-    facts = message.get("facts")
-    return {str(key): str(value) for key, value in facts.items()} if isinstance(facts, dict) else {}
 
 
 def lost_host(host: str, reason: str) -> Failure:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 _LONGEST_LINE = 64 * 1024
 #: On a network connection that is not authenticated yet.
 _LONGEST_UNAUTHENTICATED_LINE = 4 * 1024
-_CONNECT_SECONDS = 1.0
 
 
 class Connection:
@@ -114,15 +113,6 @@ class Connection:
         if events != self._events:
             self._events = events
             self._selector.modify(self._socket, events, self._ready)
-
-
-def accepts_connections(host: str, port: int) -> bool:
-    """Return whether a connection to an endpoint is accepted."""
-    try:
-        with socket.create_connection((host, port), _CONNECT_SECONDS):
-            return True
-    except OSError:
-        return False
 
 
 class _Signer:

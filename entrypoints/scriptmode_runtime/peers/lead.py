@@ -8,7 +8,7 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 from scriptmode_runtime.errors import ClusterError
-from scriptmode_runtime.peers.base import WAS_LOST, Peers, facts_from, failure_from, lost_host
+from scriptmode_runtime.peers.base import WAS_LOST, Peers, failure_from, lost_host
 from scriptmode_runtime.peers.connection import Connection
 from scriptmode_runtime.plan import TRAINERS_ENDED
 from scriptmode_runtime.processes import system
@@ -181,9 +181,8 @@ class Lead(Peers):
         connection.host = host
         self._members[host] = connection
         del self._missing[host]
-        connection.send(type="welcome", proof=self._proof("lead", host, nonce, self._facts), facts=self._facts)
+        connection.send(type="welcome", proof=self._proof("lead", host, nonce))
         self._start_signing(connection, host, (connection.nonce, nonce))
-        self._hooks.on_joined(host, facts_from(message))
         if self.failure:
             connection.send(type="failed", **self.failure._asdict())
         if not self._missing:

@@ -16,7 +16,7 @@ import selectors
 import socket
 from typing import TYPE_CHECKING, Any
 
-from scriptmode_runtime.peers.base import WAS_LOST, Peers, facts_from, failure_from, lost_host
+from scriptmode_runtime.peers.base import WAS_LOST, Peers, failure_from, lost_host
 from scriptmode_runtime.peers.connection import Connection
 from scriptmode_runtime.plan import TRAINERS_ENDED
 
@@ -172,8 +172,8 @@ class Member(Peers):
     def _on_hello(self, connection: Connection, lead_nonce: str) -> None:
         self._lead_nonce = lead_nonce
         name = self._cluster.this.name
-        proof = self._proof("member", name, lead_nonce, self._facts)
-        connection.send(type="join", host=name, nonce=connection.nonce, proof=proof, facts=self._facts)
+        proof = self._proof("member", name, lead_nonce)
+        connection.send(type="join", host=name, nonce=connection.nonce, proof=proof)
 
     def _on_welcome(self, connection: Connection, message: dict[str, Any]) -> None:
         name, lead = self._cluster.this.name, self._cluster.lead.name
@@ -181,7 +181,6 @@ class Member(Peers):
             return
         connection.host = lead
         self._start_signing(connection, name, (self._lead_nonce, connection.nonce))
-        self._hooks.on_joined(lead, facts_from(message))
         for unsent in self._unsent:
             connection.send(**unsent)
 

@@ -73,19 +73,6 @@ class Backlog:
             self._lines += 1
             self._in_dropped_line = False
 
-    def final_notice(self, overwritten: bytes) -> bytes:
-        """Return the notice for a disk that stayed full, which replaces the log's ``overwritten`` last lines."""
-        import re
-
-        text, self._kept = overwritten + self._kept, b""
-        for notice in re.finditer(rb"(?m)^scriptmode: (\d+) lines? \((\d+) bytes\) of this log .*\n", text):
-            # The lines that it counts stay missing, and this notice is replaced.
-            self._lines += int(notice[1]) - 1
-            self._bytes += int(notice[2]) - len(notice[0])
-        self._drop(text)
-        self.end()
-        return self._notice()
-
     def _drop(self, data: bytes) -> None:
         if data:
             self._bytes += len(data)

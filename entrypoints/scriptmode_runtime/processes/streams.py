@@ -37,8 +37,6 @@ _F_SETPIPE_SZ = 1031
 _TAIL = 64 * 1024
 #: Chunks smaller than this are joined.
 _SMALL = 4 * 1024
-#: Bytes at the end of a full log in which a notice replaces whole lines, and the longest notice.
-_NOTICE_WINDOW, _LONGEST_NOTICE = 16 * 1024, 200
 #: Seconds for which a partial line waits for its end, where several processes write. A print is often two writes.
 _PARTIAL_DELAY = 0.02
 #: Seconds for which a line without an end delays the other processes.
@@ -126,9 +124,6 @@ class Sink:
         if self._backlog:
             self._backlog.end()
             self._write_backlog()
-        if self._backlog:
-            with contextlib.suppress(OSError):
-                self._overwrite_end(self._backlog)
         if self._reopened is not None:
             os.close(self._reopened)
 
@@ -151,20 +146,6 @@ class Sink:
     def _write_backlog(self) -> None:
         if self._backlog:
             self._backlog.restore(self._written(self._backlog.take()))
-
-    def _overwrite_end(self, backlog: Backlog) -> None:
-        """Replace the log's last lines with the notice: the disk has no other space for it."""
-        with open(f"/proc/self/fd/{self.descriptor}", "r+b") as file:
-            start = max(0, file.seek(0, os.SEEK_END) - _NOTICE_WINDOW)
-            file.seek(start)
-            end = file.read()
-            # From the beginning of a line on.
-            first = 0 if start == 0 else end.find(b"\n") + 1
-            line = end.rfind(b"\n", first, max(first, len(end) - _LONGEST_NOTICE)) + 1 or first
-            notice = backlog.final_notice(end[line:])
-            if len(notice) <= len(end) - line:
-                file.seek(start + line)
-                file.write(notice[:-1].ljust(len(end) - line - 1) + b"\n")
 
 
 class Prefix:

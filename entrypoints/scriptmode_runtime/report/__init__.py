@@ -32,7 +32,6 @@ from scriptmode_runtime.failure import (
 
 if TYPE_CHECKING:
     from scriptmode_runtime.environment import TrainingEnvironment
-    from scriptmode_runtime.files import beneath
     from scriptmode_runtime.mpi.mpirun_output import RankFailure
     from scriptmode_runtime.plan import ProcessSpec
     from scriptmode_runtime.report.redaction import Redaction
@@ -41,9 +40,6 @@ if TYPE_CHECKING:
 _LONGEST_HINT = 300
 #: The heading of ordinary output: the platform appends ", exit code: 7", as if that were part of the output.
 _LOG_HEADING = "its log ends with\n"
-#: Bytes of a program that are searched for a reason.
-_LONGEST_PROGRAM = 1_000_000
-_ASSIGNS_TF_CONFIG = re.compile(rb"""^[^#]*\benviron\[["']TF_CONFIG["']\]\s*=[^=]""")
 _FAILURE_NAME, _RECORD_NAME = os.path.basename(contract.FAILURE_FILE), os.path.basename(contract.FAILURE_RECORD_FILE)
 #: The longest failure file in bytes: no character takes more than four.
 _LONGEST = 4 * contract.FAILURE_LIMIT
@@ -253,42 +249,6 @@ def _exit_code(status: int) -> int:
 
 def _hint(environment: TrainingEnvironment, output: str, status: int, spec: ProcessSpec) -> str:
     from scriptmode_runtime.environment.keras import advise
-    from scriptmode_runtime.report.hints import Script, hint
+    from scriptmode_runtime.report.hints import hint
 
-    folder = os.path.dirname(environment.program)
-    script = Script(
-        keras=advise(environment),
-        package=folder.replace("/", "."),
-        siblings=_siblings(environment, folder) if folder else frozenset(),
-        tf_config=_replaced_tf_config(environment) if "TF_CONFIG" in spec.env else "",
-    )
-    return hint(output, _exit_code(status), spec, script)
-
-
-def _siblings(environment: TrainingEnvironment, folder: str) -> frozenset[str]:
-    """Return the modules in a directory of the source."""
-    try:
-        with _source(environment) as source, source.below(folder) as directory:
-            names = directory.names()
-    except OSError:
-        return frozenset()
-    return frozenset(name[:-3] for name in names if name.endswith(".py") and name[:-3].isidentifier())
-
-
-def _replaced_tf_config(environment: TrainingEnvironment) -> str:
-    """Return the first line of the program that assigns TF_CONFIG; "" without one."""
-    try:
-        with _source(environment) as source, open(source.open_file(environment.program), "rb") as file:
-            lines = file.read(_LONGEST_PROGRAM).splitlines()
-    except OSError:
-        return ""
-    number = next((number for number, line in enumerate(lines, 1) if _ASSIGNS_TF_CONFIG.search(line)), 0)
-    return f"{environment.program}, line {number}," if number else ""
-
-
-def _source(environment: TrainingEnvironment) -> beneath.Directory:
-    """Open the directory of the source, where the script may have replaced every file, by a FIFO for example."""
-    from scriptmode_runtime.files import beneath
-
-    path = environment.path(contract.CODE_DIR)
-    return beneath.Directory(path, seen_as=path)
+    return hint(output, _exit_code(status), spec, advise(environment))

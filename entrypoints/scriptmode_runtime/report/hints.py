@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from scriptmode_runtime.failure import last_traceback, signal_name
 
@@ -16,34 +15,8 @@ if TYPE_CHECKING:
     from scriptmode_runtime.plan import ProcessSpec
 
 
-#: Output of mpirun after the reason why it could not start a daemon.
-_NO_DAEMON = r"unable to reliably start one or more daemons|A daemon failed to report back"
-#: Such reasons: each is the better hint of the two.
-_HOST_KEY = r"Host key verification failed"
-_PUBLIC_KEY = r"Permission denied \(publickey"
-_UNREACHED = r"ssh: (?:connect to host (\S+)|Could not resolve hostname ([^\s:]+))"
-#: Characters between a reason and this output.
-_NEAR = 4000
 #: "run.sh: line 2: tool: command not found", "sh: 1: tool: not found". Matched only from the start of a word.
 _COMMAND = r"(?<![^\s:])([^\s:]{1,200}): "
-
-#: TensorFlow's errors of a task that does not find the others of its cluster, or another one at its own address.
-_NO_CLUSTER = r"Barrier (?:timed out|failed)|Address already in use|Could not start gRPC server"
-
-
-class Script(NamedTuple):
-    """What is known of the program that failed, other than its output."""
-
-    #: How to get Keras 2, for programs that need it.
-    keras: str = "use tf-keras"
-    #: The package that the program is in, and the modules beside it.
-    package: str = ""
-    siblings: frozenset[str] = frozenset()
-    #: Where the program assigns TF_CONFIG, as ``train.py, line 3``; "" where it does not.
-    tf_config: str = ""
-
-
-UNKNOWN = Script()
 
 
 def _line(begin: str, end: str, most: int) -> str:
@@ -109,7 +82,7 @@ _OF_OUTPUT = {
     r"KeyError: 'SM_CHANNEL_(\w{1,80})'":
         "The job has no channel of that name: give an input with it, to fit or as --input NAME=...; an input without a "
         "name is the channel 'training'",
-    # In the words of Python, and of libcurl in TensorFlow. (The C library's own text is in ssh's message, too.)
+    # In the words of Python, and of libcurl in TensorFlow.
     r"\[Errno -[235]\] (?:Name or service not known|Temporary failure in name resolution|No address associated)"
     r"|libcurl code 6 |urlopen error \[Errno 101\] Network is unreachable":
         "This host could not look up an internet address: give data that the script downloads as a channel",
@@ -145,13 +118,7 @@ _OF_OUTPUT = {
         "What the script's parser requires is given as a hyperparameter of that name",
     r"There are not enough slots available":
         "Fewer processors than ranks: add --oversubscribe, or lower processes_per_host",
-    _HOST_KEY:
-        "ssh does not know the other host's key: leave mpirun's hosts to the launcher, or add the key to known_hosts",
-    _PUBLIC_KEY:
-        "The other host does not take this one's ssh key: leave mpirun's hosts to the launcher, or authorize the key",
-    _UNREACHED:
-        "ssh does not reach {0}{1}: its sshd is not up, or the network does not lead there",
-    _NO_DAEMON:
+    r"unable to reliably start one or more daemons|A daemon failed to report back":
         "mpirun could not start its daemon on another host: Open MPI is missing there, or of another version",
 }  # fmt: skip
 #: The same for processes with this exit code alone.
@@ -181,37 +148,20 @@ _OF_EXIT_CODE = {
 _BEFORE = 2000
 
 
-def hint(output: str, exit_code: int, spec: ProcessSpec, script: Script = UNKNOWN) -> str:
-    """Return the advice for the last match in the output, else for the exit code, else ""."""
+def hint(output: str, exit_code: int, spec: ProcessSpec, keras: str = "use tf-keras") -> str:
+    """Return the advice for the last match in the output, else for the exit code, else "".
+
+    ``keras`` is how to get Keras 2, for programs that need it.
+    """
     # From shortly before the last traceback on, with the tracebacks that it was chained from.
     text = output[max(0, last_traceback(output) - _BEFORE) :]
-    daemons = [match.span() for match in re.finditer(_NO_DAEMON, text)]
     best, advice = -1, _OF_EXIT_CODE.get(exit_code, "")
     words: tuple[str, ...] = ()
-    for pattern, template in {**_rows_of_script(script), **_OF_OUTPUT, **_OF_COMMANDS.get(exit_code, {})}.items():
+    for pattern, template in {**_OF_OUTPUT, **_OF_COMMANDS.get(exit_code, {})}.items():
         for match in re.finditer(pattern, text):
-            is_reason = pattern in (_HOST_KEY, _PUBLIC_KEY, _UNREACHED)
-            end = _reach(match.end(), daemons) if is_reason else match.end()
-            if end > best:
-                best, advice, words = end, template, match.groups("")
-    return advice.format(*words, python=_python(spec), ports=_ports(spec), **script._asdict())
-
-
-def _rows_of_script(script: Script) -> dict[str, str]:
-    rows = {}
-    if script.siblings:
-        names = "|".join(map(re.escape, sorted(script.siblings)))
-        pattern = rf"ModuleNotFoundError: No module named '({names})(?=')"
-        rows[pattern] = "{0} is in the package of the program: write `from {package} import {0}`"
-    if script.tf_config:
-        rows[_NO_CLUSTER] = "Usually {tf_config} is the cause, which replaces the host's TF_CONFIG: remove that line"
-    return rows
-
-
-def _reach(end: int, daemons: list[tuple[int, int]]) -> int:
-    """Return the end of the last of ``daemons`` that follows ``end`` closely, or ``end``."""
-    near = bisect(daemons, (end + _NEAR + 1, 0))
-    return max(end, daemons[near - 1][1]) if near else end
+            if match.end() > best:
+                best, advice, words = match.end(), template, match.groups("")
+    return advice.format(*words, python=_python(spec), ports=_ports(spec), keras=keras)
 
 
 def _python(spec: ProcessSpec) -> str:

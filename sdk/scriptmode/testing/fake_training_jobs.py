@@ -36,7 +36,7 @@ class FakeTrainingJobs:
             raise name_used_error(account.jobs[name].arn)
         arn = account.arn("sagemaker", f"training-job/{name}")
         life = account.lives[0] if account.lives else account.default_life
-        job = FakeJob(request, life, account.clock, arn=arn, number=len(account.jobs))
+        job = FakeJob(request, life, account.clock, arn=arn)
         self._check_quotas(job)
         del account.lives[:1]
         account.jobs[name] = job

@@ -101,8 +101,6 @@ class Life:
         logs: Lines by host (``algo-1``), each a `Line` or ``(second, text)``.
         metrics: Values by metric, each a `Point` or ``(second, value)``.
         model: Files of the model archive by their paths, or the bytes of the archive.
-        training_seconds: TrainingTimeInSeconds, by default from the phases.
-        billable_seconds: BillableTimeInSeconds, by default from the phases.
         stop_seconds: Duration of ``Stopping`` after a call that stops the job.
 
     Raises:
@@ -116,8 +114,6 @@ class Life:
     logs: Lines = field(default_factory=dict)
     metrics: Points = field(default_factory=dict)
     model: bytes | Files = field(default_factory=lambda: {"model.txt": b"a trained model\n"})
-    training_seconds: int | None = None
-    billable_seconds: int | None = None
     stop_seconds: float = 30
 
     def __post_init__(self) -> None:

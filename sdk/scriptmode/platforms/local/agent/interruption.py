@@ -10,14 +10,12 @@ checkpoints, as on Amazon SageMaker.
 from __future__ import annotations
 
 import os
-import re
 import time
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.core.spec.job_failure import Failure
-from scriptmode.core.spec.metric_definitions import LogPositions
 from scriptmode.core.spec.service_values import JobEvent
 from scriptmode.core.text.messages import format_duration, pluralize
 from scriptmode.data import mounts
@@ -48,11 +46,6 @@ _MOST_STARTS = 3
 #: What a run leaves in the folder and the next one makes again. The first has the record of the copied checkpoints,
 #: without which nothing is copied from hosts of which a part is removed.
 _OF_ONE_RUN = ("channels", "hosts", "output", "progress.json", "usage")
-
-#: ``step-50.index``, ``global_step50/``, ``epoch=3-step=500.ckpt``; no drafts, and no values without their index.
-_SAVED_STEP = re.compile(r"(?i)(?<![a-z])step[-_=]?(\d{1,15})(?![\da-z])(?!.*(?:temp|tmp|\.data-))")
-#: Lines and characters in which the last step is looked for.
-_LOG_END = (500, 16 * 1024)
 
 
 def why_not_again(limits: Limits, state: JobState, now: float) -> str:
@@ -154,41 +147,14 @@ def describe_lost_time(folder: JobFolder, state: JobState, output: Output) -> st
     for host in folder.hosts.glob("*"):
         with suppress(OSError):
             ends.append(folder.log(host.name).stat().st_mtime)
-        base = host / checkpoints_path(output)
-        for path, _, names in os.walk(base):
+        for path, _, names in os.walk(host / checkpoints_path(output)):
             for file in (os.path.join(path, name) for name in names):  # noqa: PTH118 - os.walk's texts
                 with suppress(OSError):
-                    saves.append((os.lstat(file).st_mtime, os.path.relpath(file, base)))
+                    saves.append(os.lstat(file).st_mtime)
     if not saves:
         return f"from the checkpoints in {output.checkpoint_uri}, if there are any"
-    age = format_duration(max(0.0, max(ends) - max(saves)[0]))
-    saved, made = _saved_step(saves), _last_step(folder)
-    lost = f" and {pluralize(made - saved, 'step')}" if saved and made and made >= saved else ""
-    return f"from its newest checkpoint, which was {age}{lost} old"
-
-
-def _saved_step(saves: list[tuple[float, str]]) -> int | None:
-    """Return the step in the name of the newest of the files, with their times of change; None without any.
-
-    The number in ``ckpt-7`` is not one: TensorFlow counts checkpoints unless a script numbers them.
-    """
-    numbered = [(changed, int(match[1])) for changed, name in saves if (match := _SAVED_STEP.search(name))]
-    changed, step = max(numbered, default=(0.0, None))
-    # TensorFlow writes a file without a number last.
-    return step if max(saves)[0] - changed < 1 else None
-
-
-def _last_step(folder: JobFolder) -> int | None:
-    """Return the last step that the hosts' logs name since the run began; None if they name epochs, too."""
-    last: dict[str, int] = {}
-    for host in folder.hosts.glob("*"):
-        text = host_logs.last_lines(folder.log(host.name), *_LOG_END).rpartition(host_logs.STARTS_AGAIN)[2]
-        for step, epoch in (LogPositions().find(host.name, line) for line in text.split("\n")):
-            if epoch is not None:
-                return None
-            if step is not None:
-                last[host.name] = step
-    return max(last.values(), default=None)
+    age = format_duration(max(0.0, max(ends) - max(saves)))
+    return f"from its newest checkpoint, which was {age} old"
 
 
 def rescue_checkpoints(folder: JobFolder, job: Job, log: Callable[[str], None]) -> Losses:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from scriptmode.data.durable import replace_file
 from scriptmode.platforms.local.hosts.fleet import StartedAgent
+from scriptmode.platforms.local.remote.proven_stream import LostError, ProvenStream
 from scriptmode.platforms.local.remote.relay import Relay
-from scriptmode.platforms.local.remote.resumable import LostError, ResumableStream
 from scriptmode.platforms.local.system.forked_tasks import ForkedProcess
 from scriptmode_runtime.processes import process_tree
 
@@ -73,7 +73,7 @@ def start_relay(
         def stream() -> None:
             os.close(incoming)
             os.close(outgoing)
-            ResumableStream(secret.encode(), stream_source, stream_target).listen(kept)
+            ProvenStream(secret.encode(), stream_source, stream_target).listen(kept)
 
         kept = socket.socket(fileno=os.dup(descriptor))
         stream_process = ForkedProcess(tasks, stream)
@@ -82,7 +82,7 @@ def start_relay(
         code = Relay(job, host, (incoming, outgoing), (their_commands, their_events), hooks).run()
         os.close(outgoing)
         if not code:
-            # Both ends know then that nothing follows, and the host's machine does not try to connect again.
+            # Both ends know then that nothing follows.
             process_tree.wait_until(lambda: stream_process.poll() is not None, _LAST_SECONDS)
         os._exit(code)
 
@@ -112,13 +112,9 @@ def run_host(
     source, target = os.dup(agent.stdout.fileno()), os.dup(agent.stdin.fileno())
     agent.stdin.close()
     agent.stdout.close()
-    stream = ResumableStream(secret.encode(), source, target)
+    stream = ProvenStream(secret.encode(), source, target)
 
-    def on_signal(_number: int, _frame: object) -> None:
-        agent.send_signal(signal.SIGTERM)
-        stream.leave_soon()
-
-    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGTERM, lambda *_: agent.send_signal(signal.SIGTERM))
     await_start()
     try:
         stream.connect(relay)

@@ -29,8 +29,6 @@ _LOSS = re.compile(
     + _MISSING
     + rb" (.*)$"
 )
-#: Bytes before the reader's position that are compared with the log: `streams.py` of the runtime replaces no others.
-_REPLACEABLE = 16 * 1024
 #: Begins the line between two runs of the same job.
 STARTS_AGAIN = "scriptmode: the job starts again"
 #: Bytes read of an unfinished line: some frames of a progress bar.
@@ -74,7 +72,7 @@ def _find_notices(file: BinaryIO) -> Iterator[re.Match[bytes]]:
         # The expression alone takes more than ten times as long.
         if _MISSING in text:
             yield from _LOSS.finditer(text, 0, end)
-        rest = text[end:][-_REPLACEABLE:]
+        rest = text[end:][-_UNFINISHED:]
     yield from _LOSS.finditer(rest)
 
 
@@ -83,9 +81,6 @@ class LogReader:
 
     Of a line of more than `CHUNK` bytes the frames that the line itself overwrites are skipped; one without such frames
     is returned in pieces. So memory does not grow with it.
-
-    A launcher whose disk stays full replaces the last lines of its log with a notice. Where those were read before, the
-    notice is yielded in place of the incomplete line.
     """
 
     def __init__(self, path: Path) -> None:
@@ -96,8 +91,6 @@ class LogReader:
         #: The bytes of one character may be divided between two pieces.
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._is_divided = False
-        #: The last bytes that were read, at most `_REPLACEABLE`.
-        self._read_last = b""
 
     def lines(self, *, final: bool) -> Iterator[tuple[str, bool]]:
         """Yield the lines completed since the last call, each with whether the next one continues it.
@@ -108,9 +101,7 @@ class LogReader:
         if self._file is None:
             with suppress(FileNotFoundError):
                 self._file = open_regular(self._path)
-        yield from self._replaced_lines()
         while self._file is not None and (chunk := self._file.read(CHUNK)):
-            self._read_last = (self._read_last + chunk[-_REPLACEABLE:])[-_REPLACEABLE:]
             whole, feed, begun = chunk.rpartition(b"\n")
             if feed:
                 whole, self._begun = self._begun + whole, b""
@@ -131,30 +122,6 @@ class LogReader:
         if final and (self._begun or self._is_divided):
             rest, self._begun = self._begun, b""
             yield self._ended(rest)
-
-    def _replaced_lines(self) -> Iterator[tuple[str, bool]]:
-        """Yield the notice that replaced lines which were read before, after the incomplete line's part before it."""
-        if self._file is None or not self._read_last:
-            return
-        end = self._file.tell()
-        start = end - len(self._read_last)
-        # The notice may end after the reader's position.
-        now = os.pread(self._file.fileno(), 2 * _REPLACEABLE, start)
-        if now.startswith(self._read_last):
-            return
-        before, self._read_last = self._read_last, now[: len(self._read_last)]
-        equal = next((at for at, pair in enumerate(zip(before, now)) if pair[0] != pair[1]), len(now))
-        notice = _LOSS.search(now, now.rfind(b"\n", 0, equal) + 1)
-        if notice is None or start + notice.start() >= end:
-            return
-        kept = self._begun[: max(0, len(self._begun) - (end - start - notice.start()))]
-        self._begun = b""
-        if kept or self._is_divided:
-            yield self._ended(kept)
-        yield notice[0].decode("utf-8", "replace").rstrip(), False
-        after = notice.end() + 1
-        self._file.seek(start + after)
-        self._read_last = now[:after][-_REPLACEABLE:]
 
     def _ended(self, rest: bytes) -> tuple[str, bool]:
         if not self._is_divided:

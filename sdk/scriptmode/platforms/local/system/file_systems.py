@@ -6,22 +6,19 @@ channel is a read-only mount of it, which needs root; for other users it is a li
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError, SpecError
 
 if TYPE_CHECKING:
     from scriptmode.core.spec.inputs import FileSystemInput
 
-#: ``fs-0123=/mnt/data,fs-9=/x``, or the same as a JSON object if a directory's name contains text like an entry.
+#: ``fs-0123=/mnt/data,fs-9=/x``.
 FILE_SYSTEMS_VARIABLE = "SCRIPTMODE_FILE_SYSTEMS"
-#: An ID without a directory inside of an entry.
-_BARE = re.compile(r",(fs-[A-Za-z0-9-]+)(?=,|$)")
 #: A comma that separates entries; any other comma is part of a directory's name.
 _BETWEEN = re.compile(r",(?=fs-[A-Za-z0-9-]+=)")
 
@@ -116,27 +113,13 @@ def _link(source: FileSystemInput, target: Path, channel: Path) -> None:
         ) from error
 
 
-def _entries(text: str) -> list[tuple[str, Any]]:
-    if text.startswith("{"):
-        try:
-            return list(json.loads(text).items())
-        except ValueError as error:
-            raise SpecError(
-                f"{FILE_SYSTEMS_VARIABLE} is not a JSON object: {error}",
-                advice=f"correct {text!r}, or write fs-0123=/folder",
-            ) from error
+def _entries(text: str) -> list[tuple[str, str]]:
     entries = []
     for entry in filter(None, _BETWEEN.split(text)):
         name, separator, path = entry.partition("=")
         if not separator:
             raise SpecError(
                 f"{FILE_SYSTEMS_VARIABLE}: {entry!r} is not of the form fs-0123=/folder", advice="correct the entry"
-            )
-        if bare := _BARE.search(path):
-            raise SpecError(
-                f"{FILE_SYSTEMS_VARIABLE}: the directory of {name!r} is {path!r}",
-                advice=f"the part {bare[1]!r} names no directory: "
-                f"write {bare[1]}=/folder, or give a JSON object if it is part of the name",
             )
         entries.append((name.strip(), path))
     return entries
