@@ -11,8 +11,6 @@ import time
 
 from tests.benchmarks import figures
 
-from scriptmode.core.text.messages import did_you_mean
-
 #: In the order in which they run.
 NAMES = (
     "client", "wire", "launcher", "training", "reader", "streams", "first_step", "footprint",
@@ -59,7 +57,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     for name in options.names:
         if name not in NAMES:
-            parser.error(f"no benchmark {name!r}; {did_you_mean(name, NAMES, most=len(NAMES))}")
+            parser.error(f"no benchmark {name!r}; use one of {', '.join(NAMES)}")
     return options
 
 

@@ -30,11 +30,6 @@ def check_runs(*names):
     assert len([line for line in done.stdout.splitlines() if line.startswith("  ")]) >= 2 * len(names), done.stdout
 
 
-def test_make_bench_runs_this_command_with_the_names_it_is_given():
-    words = ("make", "--dry-run", "bench", "NAMES=client wire")
-    assert "/python -m tests.benchmarks client wire\n" in subprocess.check_output(words, cwd=ROOT, text=True)
-
-
 def test_every_module_with_figures_is_a_benchmark_and_can_be_imported():
     done = bench("--list")
     assert done.returncode == 0, done.stderr
@@ -43,13 +38,6 @@ def test_every_module_with_figures_is_a_benchmark_and_can_be_imported():
     modules = set(Path(__file__).parent.glob("*.py")) - {Path(__file__)}
     measuring = {path.stem for path in modules if "def run(folder: str)" in path.read_text()}
     assert listed == measuring == {*FAST, *LONG, "training"}
-
-
-def test_a_benchmark_that_does_not_exist_is_refused_with_a_suggestion():
-    done = bench("clinet")
-    assert done.returncode == 2
-    assert "no benchmark 'clinet'; did you mean 'client'?" in done.stderr
-    assert "no benchmark 'nonesuch'; use one of client, command_line" in bench("nonesuch").stderr
 
 
 @pytest.mark.slow

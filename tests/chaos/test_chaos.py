@@ -1,8 +1,5 @@
 """The jobs of `make chaos`: some of them, and that each kind of violation is found."""
 
-import shutil
-from pathlib import Path
-
 import pytest
 from chaos import kills
 from chaos.__main__ import Server, run
@@ -54,13 +51,6 @@ def test_a_step_that_counts_twice_after_a_restart_is_a_lie(server):
 def test_another_model_is_a_lie(server):
     _, end, error = run(QUIET, server, train=LIES)
     assert (end, error) == ("lie", "Completed with another model (victim ('none', 0))")
-
-
-def test_the_command_keeps_and_names_the_directory_of_a_job_with_an_error(server):
-    _, _, error = run(QUIET, server, keep=True, train=LIES)
-    folder = Path(error.rpartition("; its directory: ")[2])
-    assert (folder / "data").is_dir()
-    shutil.rmtree(folder)
 
 
 def test_a_job_that_does_not_end_in_time_hangs(server):

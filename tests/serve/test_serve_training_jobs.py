@@ -250,14 +250,6 @@ def test_a_running_server_starts_a_lost_job_again_without_a_request(tmp_path):
         until(lambda: "the job starts again" in (folder / "logs" / "algo-1.log").read_text())
 
 
-def test_containers_without_docker_are_refused_with_the_reason(tmp_path):
-    absent = {"DOCKER_HOST": "unix:///absent"}
-    with serving(tmp_path, "--s3", "memory", "--hosts", "local", environment=absent) as api:
-        code, message = code_of(api.sagemaker.create_training_job, **api.request("print(1)"))
-    assert code == "ValidationException"
-    assert "no Docker daemon" in message
-
-
 def test_by_default_a_job_waits_until_the_machine_has_room_for_its_hosts(tmp_path):
     # Two such jobs have more processes than may run at once.
     hosts = max(4, machine.inspect().cpus) // 2 + 1
