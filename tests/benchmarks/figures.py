@@ -13,10 +13,6 @@ SMALLEST_VARIABLE = "SCRIPTMODE_BENCHMARKS_SMALLEST"
 Size = TypeVar("Size")
 
 
-class UnavailableError(Exception):
-    """This machine cannot run a benchmark."""
-
-
 def amount(usual: Size, *, smallest: Size) -> Size:
     """Return the size of a part of a benchmark: ``usual``, or ``smallest`` in a run of the smallest size."""
     return smallest if SMALLEST_VARIABLE in os.environ else usual

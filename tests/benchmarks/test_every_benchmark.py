@@ -10,23 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 #: In a few seconds together, and with this environment alone.
 FAST = ("command_line", "entry_point")
-#: The others: they install what they compare with, start clusters and servers, train, or wait for a clock.
-LONG = (
-    "client",
-    "cluster",
-    "first_step",
-    "footprint",
-    "launcher",
-    "live_view",
-    "reader",
-    "streams",
-    "wire",
-)
-#: Other tests train what these measure.
-OF_OTHERS = (
-    pytest.param("training", marks=pytest.mark.thorough),
-    pytest.param("slurm", marks=[pytest.mark.thorough, pytest.mark.slurm]),
-)
+#: The others: they install what they compare with, start servers, train, or wait for a clock.
+LONG = ("client", "first_step", "footprint", "launcher", "reader", "streams", "wire")
 
 
 def bench(*arguments):
@@ -45,11 +30,6 @@ def check_runs(*names):
     assert len([line for line in done.stdout.splitlines() if line.startswith("  ")]) >= 2 * len(names), done.stdout
 
 
-def test_make_bench_runs_this_command_with_the_names_it_is_given():
-    words = ("make", "--dry-run", "bench", "NAMES=client wire")
-    assert "/python -m tests.benchmarks client wire\n" in subprocess.check_output(words, cwd=ROOT, text=True)
-
-
 def test_every_module_with_figures_is_a_benchmark_and_can_be_imported():
     done = bench("--list")
     assert done.returncode == 0, done.stderr
@@ -57,14 +37,7 @@ def test_every_module_with_figures_is_a_benchmark_and_can_be_imported():
     listed = {word[:-1] for word in words if word.endswith(":")}
     modules = set(Path(__file__).parent.glob("*.py")) - {Path(__file__)}
     measuring = {path.stem for path in modules if "def run(folder: str)" in path.read_text()}
-    assert listed == measuring == {*FAST, *LONG, "containers", "slurm", "training"}
-
-
-def test_a_benchmark_that_does_not_exist_is_refused_with_a_suggestion():
-    done = bench("clinet")
-    assert done.returncode == 2
-    assert "no benchmark 'clinet'; did you mean 'client'?" in done.stderr
-    assert "no benchmark 'nonesuch'; use one of client, cluster" in bench("nonesuch").stderr
+    assert listed == measuring == {*FAST, *LONG, "training"}
 
 
 @pytest.mark.slow
@@ -76,14 +49,6 @@ def test_the_fast_benchmarks_run():
 @pytest.mark.slow
 @pytest.mark.tf
 @pytest.mark.timeout(3300)
-@pytest.mark.parametrize("name", [*LONG, *OF_OTHERS])
+@pytest.mark.parametrize("name", [*LONG, pytest.param("training", marks=pytest.mark.thorough)])
 def test_a_long_benchmark_runs(name):
     check_runs(name)
-
-
-@pytest.mark.slow
-@pytest.mark.docker
-@pytest.mark.long
-@pytest.mark.timeout(3300)
-def test_the_benchmark_of_containers_runs(built):
-    check_runs("containers")

@@ -1,13 +1,10 @@
 """The jobs of `make chaos`: some of them, and that each kind of violation is found."""
 
-import shutil
-from pathlib import Path
-
 import pytest
 from chaos import kills
-from chaos.__main__ import Server, main, run, table
+from chaos.__main__ import Server, run
 from chaos.jobs import TRAIN
-from chaos.plans import FAULTS, plan_of
+from chaos.plans import plan_of
 
 pytestmark = pytest.mark.slow
 
@@ -56,13 +53,6 @@ def test_another_model_is_a_lie(server):
     assert (end, error) == ("lie", "Completed with another model (victim ('none', 0))")
 
 
-def test_the_command_keeps_and_names_the_directory_of_a_job_with_an_error(server):
-    _, _, error = run(QUIET, server, keep=True, train=LIES)
-    folder = Path(error.rpartition("; its directory: ")[2])
-    assert (folder / "data").is_dir()
-    shutil.rmtree(folder)
-
-
 def test_a_job_that_does_not_end_in_time_hangs(server):
     assert run(QUIET._replace(seconds=20.0), server, bound=0.5)[1] == "hang"
 
@@ -71,25 +61,6 @@ def test_an_end_that_the_fault_does_not_explain_is_a_lie(server):
     _, end, error = run(QUIET, server, train=TRAIN + "\nraise ValueError('of the script')\n")
     assert end == "lie"
     assert "Failed is not possible here" in error
-
-
-def test_the_same_seed_gives_the_same_plan_and_every_fault_is_drawn():
-    plans = [plan_of("a", index) for index in range(500)]
-    assert plans == [plan_of("a", index) for index in range(500)]
-    assert {plan.fault for plan in plans} == set(FAULTS)
-
-
-def test_the_table_counts_each_kind():
-    shown = table([("none", "Completed"), ("none", "lie"), ("S3", "hang"), ("S3", "left over")])
-    assert shown.splitlines()[-1].split() == ["all", "4", "1", "0", "0", "0", "1", "1", "1", "0"]
-
-
-@pytest.mark.long
-def test_the_command_prints_the_table_and_its_exit_code_is_0(capsys, monkeypatch):
-    for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
-        monkeypatch.setenv(name, "")
-    assert main(["command", "2", "--fault", "none"]) == 0
-    assert "2 of 2 jobs" in capsys.readouterr().out
 
 
 @pytest.mark.long
@@ -103,25 +74,3 @@ def test_a_killed_training_ends_with_the_weights_of_an_undisturbed_one(tmp_path,
     killed = kills.KilledJob(layout, (("all", 12, 0.0),), tmp_path).play()
     assert kills.problem_of(killed, [undisturbed, undisturbed]) == ""
     assert (killed.victims, killed.resumed) == (("all",), 1)
-
-
-@pytest.mark.parametrize(
-    ("end", "second", "problem"),
-    [
-        (kills.End(("all",), 40, "a"), "a", ""),
-        (kills.End(("all",), 40, "b"), "a", "it has other weights"),
-        (kills.End(("all",), 40, "b"), "c", ""),
-        (kills.End(("all",), 39, "a"), "c", "it ended at step 39"),
-        (kills.End(("all",), error="it hangs"), "a", "it hangs"),
-    ],
-    ids=["equal", "other weights", "weights that vary", "another step", "an error"],
-)
-def test_a_training_that_differs_is_a_problem(end, second, problem):
-    assert kills.problem_of(end, [kills.End((), 40, "a"), kills.End((), 40, second)]) == problem
-
-
-def test_the_jobs_that_are_killed_are_those_of_the_seed_and_of_each_layout():
-    plans = [kills.plan_of("a", index) for index in range(40)]
-    assert plans == [kills.plan_of("a", index) for index in range(40)]
-    assert {layout for layout, _ in plans} == set(kills.LAYOUTS)
-    assert {victim for _, victims in plans for victim, *_ in victims} == set(kills.VICTIMS)

@@ -94,8 +94,6 @@ SAVES = """
     print("up", flush=True)
     time.sleep(60)
 """
-#: Longer than containers take to start on a busy machine.
-SOON = 30.0
 
 
 @pytest.fixture

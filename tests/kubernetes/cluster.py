@@ -6,7 +6,7 @@ programs are those that ``.ci/kubernetes`` builds. It needs root. ``kubectl`` an
 the variable ``KUBECONFIG``.
 
 Pods use the image ``MACHINE_IMAGE``, in which a container sees this machine's system and the environment of the tests,
-read-only, or images that ``load`` copies from the Docker daemon. Nodes have no other images and no registry.
+read-only. Nodes have no other images and no registry.
 """
 
 from __future__ import annotations
@@ -161,31 +161,11 @@ class Cluster:
         """Return a pod."""
         return self.get("pod", name)
 
-    def reaches(self, name: str, *phases: str, seconds: float = 120) -> dict:
-        """Wait until a pod is in one of the phases; return it."""
-        deadline = time.monotonic() + seconds
-        while (phase := (pod := self.pod(name))["status"].get("phase")) not in phases:
-            over = phase in ("Succeeded", "Failed") or time.monotonic() > deadline
-            assert not over, f"pod {name} is not {' or '.join(phases)}: {self.describe(name)}"
-            time.sleep(0.1)
-        return pod
-
-    def describe(self, name: str) -> str:
-        """Return what kubectl knows of a pod, and the end of its logs."""
-        commands = (("describe", "pod", name), ("logs", name, "--all-containers", "--tail=50"))
-        return "\n".join(self.kubectl(*words, check=False).stdout for words in commands)
-
     def ready(self, node: str) -> bool:
         """Return whether a node is ready."""
         done = self.kubectl("get", "node", node, "--output=json", check=False)
         conditions = json.loads(done.stdout)["status"].get("conditions", []) if not done.returncode else []
         return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
-
-    def load(self, image: str) -> None:
-        """Copy an image of the Docker daemon to every node, with its name."""
-        with subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE, env=ENVIRONMENT) as saved:
-            self._import(saved.stdout)
-        assert saved.returncode == 0, f"docker save {image} ended with {saved.returncode}"
 
     def evict(self, pod: str, grace_seconds: int | None = None) -> None:
         """Evict a pod as ``kubectl drain`` does: it is deleted unless a disruption budget forbids it."""
@@ -193,38 +173,6 @@ class Cluster:
         body = {"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": {"name": pod}, **options}
         path = f"/api/v1/namespaces/{self.pod(pod)['metadata']['namespace']}/pods/{pod}/eviction"
         self.kubectl("create", f"--raw={path}", "--filename=-", input=json.dumps(body))
-
-    def drain(self, node: str) -> None:
-        """Evict every pod of a node, and let it have no new ones until ``kubectl uncordon``."""
-        self.kubectl("drain", node, "--ignore-daemonsets", "--force", "--delete-emptydir-data")
-
-    def advertise(self, node: str, resource: str, number: int) -> None:
-        """Let a node have an extended resource, such as ``nvidia.com/gpu``, which no device backs."""
-        # Only the API itself can change a node's status: kubectl cannot before 1.24.
-        change = [{"op": "add", "path": f"/status/capacity/{resource.replace('/', '~1')}", "value": str(number)}]
-        files = {"cacert": "authority.crt", "cert": "admin.crt", "key": "admin.key"}
-        words = [word for name, file in files.items() for word in (f"--{name}", str(self.folder / file))]
-        words += [
-            "--request",
-            "PATCH",
-            "--header",
-            "Content-Type: application/json-patch+json",
-            "--data",
-            json.dumps(change),
-        ]
-        address = f"https://{self.machines.network}.254:6443/api/v1/nodes/{node}/status"
-        subprocess.run(["curl", "--silent", "--fail", *words, address], check=True, capture_output=True)
-
-    # Faults
-
-    def stop_kubelet(self, node: str) -> None:
-        """End a node's kubelet; its containers go on."""
-        self.machines.kill(node, "kubelet")
-
-    def start_kubelet(self, node: str) -> None:
-        """Start a node's kubelet, again after ``stop_kubelet``, and wait until the node is ready."""
-        self._start_kubelet(node)
-        self._await(lambda: self.ready(node))
 
     def lose_node(self, node: str) -> None:
         """Lose a node as a machine that loses its power: every process ends, and no word of it reaches the others."""
@@ -273,7 +221,7 @@ class Cluster:
         self._start_controllers()
 
     def delete_all(self) -> None:
-        """Delete what tests made in the default namespace, at once, and let every node have pods."""
+        """Delete what tests made in the default namespace, at once."""
         kinds = "jobs,statefulsets,deployments,daemonsets,pods,persistentvolumeclaims"
         self.kubectl("delete", kinds, "--all", "--grace-period=0", "--force", "--wait=false")
         # Without the cluster's own: a pod made before the token is there again would wait for that of its service account.
@@ -282,7 +230,6 @@ class Cluster:
         for kind, selector in own.items():
             self.kubectl("delete", kind, f"--field-selector={selector}")
         self.kubectl("delete", "persistentvolumes", "--all")
-        self.kubectl("uncordon", *self.nodes)
         self._await(lambda: not self.get("pods")["items"])
 
     def close(self) -> None:

@@ -1,7 +1,6 @@
 """One Kubernetes cluster for the run: tests that need one share it, for it starts in half a minute."""
 
 import pytest
-from containers.conftest import base_image, docker_daemon  # noqa: F401
 from kubernetes import cluster as clusters
 from kubernetes.kubernetes_jobs import KubernetesJobs
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from notebooks.execution import NOTEBOOKS, PARAMETERS, assigned
-from notebooks.recording import RECORDED, WITH_CONTAINERS, code_digest, kept, recorded, stripped
+from notebooks.recording import RECORDED, WITH_CONTAINERS, code_digest, kept, stripped
 
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 
@@ -73,38 +73,3 @@ def names_executed(path):
 def test_every_notebook_is_executed_by_a_test():
     tests = Path(__file__).parent.glob("test_*.py")
     assert set().union(*map(names_executed, tests)) == {path.stem for path in PATHS}
-
-
-NOISY = """{
- "nbformat": 4, "nbformat_minor": 4, "metadata": {"widgets": {}, "language_info": {"name": "python", "version": "3.11.2"}},
- "cells": [{
-  "cell_type": "code", "execution_count": 7, "source": ["EPOCHS = 3  \\n", "DATA = 'here'\\n", "\\n"],
-  "metadata": {"tags": ["parameters"], "scrolled": true, "execution": {"iopub.status.busy": "2026"}},
-  "outputs": [{"output_type": "stream", "name": "stdout", "text": ["said"]}]
- }]
-}"""
-
-
-def test_a_recorded_notebook_has_what_is_typical_instead_of_what_is_accidental():
-    once = stripped(NOISY)
-    notebook = nbformat.reads(once, as_version=4)
-    (cell,) = notebook.cells
-    assert (cell.source, cell.metadata) == ("EPOCHS = 3\nDATA = 'here'", {"tags": ["parameters"]})
-    assert (cell.outputs, cell.execution_count, stripped(once)) == ([], None, once)
-    text = "in /tmp/tmpab12cd34, http://127.0.0.1:40123/, job-2026-11-22-19-52-01-724, job-2026-11-22-19-52-05-001 "
-    stream = [
-        nbformat.v4.new_output("stream", text=part) for part in (text, "/here/data and job-2026-11-22-19-52-01-724")
-    ]
-    result = nbformat.v4.new_output("execute_result", data={"text/plain": "<A at 0x7f12345678ab>"}, execution_count=9)
-    notebook.cells[0].outputs = [*stream, result]
-    kept_text = recorded(notebook, {"/here": "/home/me", "/here/data": "/home/me/jobs"})
-    (cell,) = nbformat.reads(kept_text, as_version=4).cells
-    assert cell.outputs[0].text == (
-        "in /tmp/work, http://127.0.0.1:6006/, job-2026-01-31-12-00-00-000, job-2026-01-31-12-01-00-000 "
-        "/home/me/jobs and job-2026-01-31-12-00-00-000"
-    )
-    assert cell.outputs[1].data["text/plain"] == "<A at 0x7f0000000000>"
-    assert (cell.execution_count, cell.outputs[1].execution_count, len(cell.outputs)) == (1, 1, 2)
-    assert kept(kept_text) == kept_text
-    changed = nbformat.reads(kept_text.replace("EPOCHS = 3", "EPOCHS = 4"), as_version=4)
-    assert changed.metadata[RECORDED] != code_digest(changed)

@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 from docs.documents import WITH_CODE, label
 from outside.documents_run import ADDITIONAL, DocumentRun
-from outside.expected_failures import EXPECTED, expected_failure
 from outside.installations import BARE, INSTALLATIONS
-from outside.reader import MismatchError
 
 #: The document whose blocks also run in short runs of the tests: a first job, from its script to its model.
 FIRST = "sdk/docs/guides/getting_started.md"
@@ -20,9 +18,6 @@ def cases():
     for run in RUNS:
         for block in run.blocks():
             marks = [] if (run.installation, label(run.document)) == (BARE, FIRST) else [pytest.mark.long]
-            reason = expected_failure(run, block)
-            if reason:
-                marks.append(pytest.mark.xfail(raises=MismatchError, reason=reason))
             yield pytest.param(run, block.line, marks=marks, id=f"{run}-line {block.line}")
 
 
@@ -47,8 +42,3 @@ def test_a_block_works_as_the_document_shows(run, line, failures):
     failure = failures(run)[line]
     if failure is not None:
         raise failure
-
-
-def test_every_expected_failure_is_of_a_block():
-    shown = [(run, block) for run in RUNS for block in run.blocks()]
-    assert [each for each in EXPECTED if not any(each.includes(run, block) for run, block in shown)] == []

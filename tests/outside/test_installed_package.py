@@ -60,19 +60,14 @@ def test_every_command_has_a_help(installation, install, user):
     assert {("run",), ("jobs", "submit", "training"), ("image", "build"), ("doctor",)} <= set(verbs)
 
 
-@pytest.mark.parametrize(
-    "distributions",
-    [{"parameter_server": {"enabled": True}}, {"mpi": {"enabled": True, "custom_mpi_options": "--NCCL_DEBUG INFO"}}],
-    ids=["parameter servers", "Horovod"],
-)
-def test_the_image_of_a_notebooks_call_for_tensorflow_1_is_known_without_sagemaker(distributions, install, user):
-    program = f"""
+def test_the_image_of_a_notebooks_call_for_tensorflow_1_is_known_without_sagemaker(install, user):
+    program = """
 import os
 from scriptmode import TensorFlow
 os.environ["AWS_DEFAULT_REGION"] = "eu-west-1"
 print(TensorFlow(
     entry_point="train.py", role="arn:aws:iam::123456789012:role/training", train_instance_count=2, train_instance_type="ml.p3.2xlarge",
-    framework_version="1.13", py_version="py3", distributions={distributions!r},
+    framework_version="1.13", py_version="py3", distributions={"parameter_server": {"enabled": True}},
 ).training_image_uri())
 """
     done = user(install(BARE), "python", "-W", "ignore::DeprecationWarning", "-c", program)

@@ -4,7 +4,6 @@ README.md names their origins. Each asserts what its users look for: what it pri
 """
 
 import json
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -14,10 +13,9 @@ import numpy as np
 import pytest
 from pipe_dataset.framings import tf_record
 
-from scriptmode import MPI, Estimator, TensorFlow, TrainingInput, TrainingJobFailed
+from scriptmode import Estimator, TensorFlow, TrainingInput
 
 PROGRAMS = Path(__file__).parent / "programs"
-COMMAND = str(Path(sys.executable).with_name("scriptmode"))
 
 pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(1200)]
 
@@ -49,19 +47,6 @@ def model(job):
     """Names of the files in model.tar.gz."""
     with tarfile.open(Path(unquote(urlparse(job.model_data).path))) as archive:
         return {member.name for member in archive.getmembers() if member.isfile()}
-
-
-@pytest.mark.tf
-@pytest.mark.mpi
-def test_horovods_keras_example_takes_its_flags():
-    job = fit(
-        "horovod_keras.py",
-        arguments=["--fp16-allreduce", "--no-cuda"],
-        hyperparameters={"num-iters": 4},
-        distribution=MPI(processes_per_host=2),
-    )
-    expected = "ranks 2 checkpoints ['checkpoint-1.weights.h5']"
-    assert [line for line in printed(job) if expected in line]
 
 
 @pytest.mark.tf
@@ -111,28 +96,6 @@ def test_a_tf_data_service_is_found_by_the_hosts_names():
     )  # fmt: skip
     assert "algo-1: sum 1560" in printed(job)
     assert model(job) == {"sum"}
-
-
-ARGUMENTS = ["data.yaml", "more.yaml", "--hidden_units", "128", "32", "4", "--fp16-allreduce", "--opt", "a=1", "--opt",
-             "b=two words", "-vv", "-lr", "-0.5"]  # fmt: skip
-
-
-def test_flags_repeated_positional_and_multi_valued_arguments_are_parsed_as_in_a_shell():
-    command = (COMMAND, "run", str(PROGRAMS / "arguments.py"), "--", *ARGUMENTS)
-    lines = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600).stdout.splitlines()
-    (line,) = [line for line in lines if "parsed {" in line]
-    parsed = json.loads(line[line.index("{") :])
-    assert (parsed["config"], parsed["extra"]) == ("data.yaml", ["more.yaml"])
-    assert (parsed["hidden_units"], parsed["opt"]) == ([128, 32, 4], ["a=1", "b=two words"])
-    assert (parsed["fp16_allreduce"], parsed["verbose"], parsed["learning_rate"]) == (True, 2, -0.5)
-
-
-def test_a_library_that_only_images_of_aws_have_is_named_as_such():
-    with pytest.raises(TrainingJobFailed) as raised:
-        fit("data_parallel.py", estimator=TensorFlow)
-    assert raised.value.failure.exception == "ModuleNotFoundError"
-    assert "smdistributed" in raised.value.failure.hint
-    assert "AWS" in raised.value.failure.hint
 
 
 def write_records(path):

@@ -56,7 +56,7 @@ def test_every_image_of_the_table_is_the_one_that_the_sagemaker_sdk_retrieves(sd
     releases = image_table.read_releases()
     images = [each for release in releases.values() for each in release.values()]
     regions = sorted({region for each in images for region in each.registries})
-    types = ("ml.m5.large", "ml.p3.2xlarge", "ml.p4d.24xlarge")
+    types = ("ml.m5.large", "ml.p3.2xlarge")
     # Without a version of Python, these SDKs refuse what version 1 ran with Python 2.
     rows = [
         (version, *row)
@@ -67,7 +67,7 @@ def test_every_image_of_the_table_is_the_one_that_the_sagemaker_sdk_retrieves(sd
     known, theirs = request.getfixturevalue(sdk).run(tmp_path, "-c", program, text=json.dumps(rows))
     compared = [(row, ours(*row), uri) for row, uri in zip(rows, theirs) if row[0] in known]
     assert [each for each in compared if each[1] != each[2]] == []
-    assert sum(uri is not None for _, _, uri in compared) > 10_000
+    assert sum(uri is not None for _, _, uri in compared) > 5_000
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 
 import boto3
@@ -16,6 +17,11 @@ print("cluster", sorted(json.loads(os.environ["TF_CONFIG"])["cluster"]))
 print("words", open(os.environ["SM_CHANNEL_TRAIN"] + "/words.txt").read(), "loss=0.25")
 open(os.environ["SM_MODEL_DIR"] + "/weights", "w").write("1")
 """
+
+
+sleep = time.sleep
+#: v2 looks every 5 to 30 s; the server is on this machine.
+time.sleep = lambda seconds: sleep(min(seconds, 1))
 
 
 def main(folder):

@@ -13,21 +13,6 @@ pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
 
 
-def test_the_aws_command_trains_and_waits(served, tmp_path):
-    aws = environment("awscli") / "aws"
-    request = {**served.request("print('from aws')"), "TrainingJobName": "by-the-aws-command"}
-    (tmp_path / "job.json").write_text(json.dumps(request))
-    name = ("--training-job-name", request["TrainingJobName"])
-    served.execute(aws, "sagemaker", "create-training-job", "--cli-input-json", f"file://{tmp_path}/job.json")
-    served.wait(request["TrainingJobName"])
-    served.execute(aws, "sagemaker", "wait", "training-job-completed-or-stopped", *name)
-    query = ("--query", "TrainingJobStatus", "--output", "text")
-    assert served.execute(aws, "sagemaker", "describe-training-job", *name, *query) == "Completed\n"
-    group = ("--log-group-name", "/aws/sagemaker/TrainingJobs", "--filter-pattern", '"from aws"')
-    found = json.loads(served.execute(aws, "logs", "filter-log-events", *group, "--output", "json"))
-    assert [event["message"] for event in found["events"]] == ["from aws"]
-
-
 def tuning_request(served):
     """Return the request of a tuning job with a channel, which Airflow asks for."""
     training = served.request("import sys\nprint('loss=' + sys.argv[sys.argv.index('--rate') + 1])")
@@ -152,9 +137,8 @@ def definition(request):
     return json.dumps({"StartAt": "Train", "States": states})
 
 
-@pytest.mark.parametrize(("script", "ends"), [("print(1)", "SUCCEEDED"), ("raise SystemExit(3)", "FAILED")])
-def test_a_state_machine_trains_and_waits(api, script, ends):
-    request = api.request(script)
+def test_a_state_machine_trains_and_waits(api):
+    request = api.request("print(1)")
     states = api.client("stepfunctions")
     machine = states.create_state_machine(
         name=request["TrainingJobName"], definition=definition(request), roleArn="arn:aws:iam::000000000000:role/states"
@@ -165,6 +149,5 @@ def test_a_state_machine_trains_and_waits(api, script, ends):
         found = states.describe_execution(executionArn=execution)
         return found["status"] != "RUNNING" and found
 
-    assert until(ended)["status"] == ends
-    found = api.wait(request["TrainingJobName"])
-    assert found["TrainingJobStatus"] == {"SUCCEEDED": "Completed", "FAILED": "Failed"}[ends]
+    assert until(ended)["status"] == "SUCCEEDED"
+    assert api.wait(request["TrainingJobName"])["TrainingJobStatus"] == "Completed"

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -35,21 +35,24 @@ NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user"
 
 #: A user without rights tries each port: over HTTP, and over TLS without a certificate. It prints what was answered.
 STRANGER = r"""
-import http.client, json, socket, ssl, sys
-found = {}
-for port in map(int, sys.argv[1].split(",")):
-    for kind in ("http", "https"):
-        context = ssl._create_unverified_context()
-        for method, path in (("GET", "/"), ("PUT", "/data/stolen"), ("GET", "/data/x"), ("GET", "/dir/assign")):
-            try:
-                connection = (http.client.HTTPConnection("127.0.0.1", port, timeout=20) if kind == "http"
-                              else http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=context))
-                connection.request(method, path, b"x" if method == "PUT" else None, {"Origin": "http://evil.example"})
-                answer = connection.getresponse()
-                told = [answer.status, answer.getheader("Access-Control-Allow-Origin"), answer.read(300).decode("latin-1")]
-            except (OSError, http.client.HTTPException) as error:
-                told = [0, None, type(error).__name__]
-            found[f"{port} {kind} {method} {path}"] = told
+import concurrent.futures, http.client, itertools, json, socket, ssl, sys
+context = ssl._create_unverified_context()
+def ask(port, kind, call):
+    method, path = call.split()
+    try:
+        connection = (http.client.HTTPConnection("127.0.0.1", port, timeout=20) if kind == "http"
+                      else http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=context))
+        connection.request(method, path, b"x" if method == "PUT" else None, {"Origin": "http://evil.example"})
+        answer = connection.getresponse()
+        return [answer.status, answer.getheader("Access-Control-Allow-Origin"), answer.read(300).decode("latin-1")]
+    except (OSError, http.client.HTTPException) as error:
+        return [0, None, type(error).__name__]
+ports = map(int, sys.argv[1].split(","))
+calls = ("GET /", "PUT /data/stolen", "GET /data/x", "GET /dir/assign")
+asked = list(itertools.product(ports, ("http", "https"), calls))
+with concurrent.futures.ThreadPoolExecutor(len(asked)) as pool:
+    answers = pool.map(ask, *zip(*asked))
+    found = {" ".join(map(str, words)): told for words, told in zip(asked, answers)}
 for path in sys.argv[2:]:
     with socket.socket(socket.AF_UNIX) as each:
         try:
@@ -121,24 +124,28 @@ def test_another_user_reaches_the_front_door_alone(tmp_path, has_key):
         assert [each["Key"] for each in s3.list_objects_v2(Bucket="data")["Contents"]] == ["x"]
 
 
-def test_what_the_s3_server_needs_is_for_its_user_alone(tmp_path):
-    with serving(tmp_path) as api:
-        client(api).create_bucket(Bucket="data")
-        folder = tmp_path / "data" / "objects"
-        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-        for name in ("key.pem", "s3.json", "process.json"):
-            assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A server whose S3 is on disk, in whose shell are keys, and a bucket with an object."""
+    shell = {"AWS_ACCESS_KEY_ID": "AKIAOFTHESHELL", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token"}
+    with serving(tmp_path_factory.mktemp("doors"), environment=shell) as found:
+        client(found).create_bucket(Bucket="data")
+        client(found).put_object(Bucket="data", Key="x", Body=b"content")
+        yield found
 
 
-def test_a_page_of_another_origin_reads_and_writes_nothing(tmp_path):
+def test_what_the_s3_server_needs_is_for_its_user_alone(served):
+    folder = served.folder / "data" / "objects"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    for name in ("key.pem", "s3.json", "process.json"):
+        assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
+
+
+def test_a_page_of_another_origin_reads_and_writes_nothing(served, tmp_path):
     other = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
     threading.Thread(target=other.serve_forever, daemon=True).start()
-    (tmp_path / "browser").mkdir()
-    with closing(other.socket), serving(tmp_path) as api, browser_page(tmp_path / "browser", os.environ) as page:
-        s3 = client(api)
-        s3.create_bucket(Bucket="data")
-        s3.put_object(Bucket="data", Key="x", Body=b"content")
-        ports, _, _ = listening([api.server.process.pid, *processes_naming(f"{tmp_path}/data/objects")])
+    with closing(other.socket), browser_page(tmp_path, os.environ) as page:
+        ports, _, _ = listening([served.server.process.pid, *processes_naming(f"{served.folder}/data/objects")])
         # An error is a page of this origin, too.
         page.open(f"http://127.0.0.1:{other.server_port}/")
         for port in ports:
@@ -152,17 +159,13 @@ def test_a_page_of_another_origin_reads_and_writes_nothing(tmp_path):
             page.value(
                 f"fetch('http://127.0.0.1:{port}/data/x', {{method: 'POST', mode: 'no-cors', body: 'y'}}).then(() => 0, () => 0)"
             )
-        assert s3.get_object(Bucket="data", Key="x")["Body"].read() == b"content"
+        assert client(served).get_object(Bucket="data", Key="x")["Body"].read() == b"content"
 
 
-def test_keys_in_the_shell_of_the_server_change_nothing(tmp_path):
-    shell = {"AWS_ACCESS_KEY_ID": "AKIAOFTHESHELL", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token"}
-    with serving(tmp_path, environment=shell) as api:
-        s3 = client(api)
-        s3.create_bucket(Bucket="data")
-        assert [each["Name"] for each in s3.list_buckets()["Buckets"]] == ["data"]
-        ended = api.run("print(1)", OutputDataConfig={"S3OutputPath": "s3://data/out"})
-        assert ended["TrainingJobStatus"] == "Completed"
+def test_keys_in_the_shell_of_the_server_change_nothing(served):
+    assert "data" in [bucket["Name"] for bucket in client(served).list_buckets()["Buckets"]]
+    ended = served.run("print(1)", OutputDataConfig={"S3OutputPath": "s3://data/out"})
+    assert ended["TrainingJobStatus"] == "Completed"
 
 
 def test_an_s3_server_that_was_killed_comes_back_and_a_server_that_ends_leaves_nothing(tmp_path):
@@ -174,15 +177,15 @@ def test_an_s3_server_that_was_killed_comes_back_and_a_server_that_ends_leaves_n
         ports, _, sockets = listening([process])
         assert max(ports) < _ephemeral_start()  # a connection of another program gets none meanwhile
         os.kill(process, signal.SIGKILL)
+        statuses = set()
 
         def read():
             try:
                 return s3.get_object(Bucket="data", Key="x")["Body"].read()
             except ClientError as error:
                 statuses.add(error.response["ResponseMetadata"]["HTTPStatusCode"])
+                time.sleep(0.2)  # the machine is for the server that starts
                 return None
-
-        statuses = set()
 
         assert until(read) == b"content"
         # What every client of AWS tries again.
@@ -200,9 +203,7 @@ def test_an_s3_server_that_was_killed_comes_back_and_a_server_that_ends_leaves_n
 @pytest.mark.parametrize("s3", ["disk", "memory"])
 def test_an_unsigned_body_is_not_read(tmp_path, s3):
     AccessKeys(tmp_path / "data").create()
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    with serving(tmp_path, "--s3", s3, environment={"TMPDIR": str(temporary)}) as api:
+    with serving(tmp_path, "--s3", s3) as api:
         host, port = api.server.url[len("http://") :].split(":")
         for path in ("/data/x", "/"):
             with socket.create_connection((host, int(port)), timeout=600) as each:
@@ -252,28 +253,22 @@ def test_the_body_of_a_refused_request_is_awaited_for_some_seconds_only(tmp_path
             assert 9 < time.monotonic() - began < 40
 
 
-def test_half_sent_requests_do_not_block_others(tmp_path):
-    with serving(tmp_path, "--s3", "memory") as api:
-        host, port = api.server.url[len("http://") :].split(":")
-        half = []
-        try:
-            for _ in range(1100):
-                each = socket.socket()
-                each.settimeout(0)
-                each.connect_ex((host, int(port)))
-                half.append(each)
-            for each in half:
-                with suppress(OSError):
-                    each.send(f"GET / HTTP/1.1\r\nHost: {host}".encode())
-            began = time.monotonic()
-            assert api.client("sagemaker").list_training_jobs()["TrainingJobSummaries"] == []
-            assert time.monotonic() - began < 20
-        finally:
-            for each in half:
-                each.close()
+def test_half_sent_requests_do_not_block_others(api):
+    host, port = api.server.url[len("http://") :].split(":")
+    with ExitStack() as stack:
+        half = [stack.enter_context(socket.socket()) for _ in range(1100)]
+        for connection in half:
+            connection.settimeout(0)
+            connection.connect_ex((host, int(port)))
+        for connection in half:
+            with suppress(OSError):
+                connection.send(f"GET / HTTP/1.1\r\nHost: {host}".encode())
+        began = time.monotonic()
+        assert api.client("sagemaker").list_training_jobs()["TrainingJobSummaries"] == []
+        assert time.monotonic() - began < 20
 
 
-@pytest.mark.parametrize("key", ["a//b", "a/./b", "/a/b", "a/../a/b", ".", "..", "a/b//"])
+@pytest.mark.parametrize("key", ["a//b", "a/./b", "/a/b", "a/../a/b", ".", "a/b//"])
 def test_a_key_that_the_s3_server_would_change_is_refused(served, key):
     s3 = client(served)
     bucket = f"kept-keys-{time.time_ns()}"
@@ -295,13 +290,6 @@ def test_a_key_that_the_s3_server_would_change_is_refused(served, key):
         with pytest.raises(ClientError, match="NoSuchKey"):
             read()
     assert s3.get_object(Bucket=bucket, Key="a/b")["Body"].read() == b"first"
-
-
-def test_an_empty_object_is_stored_as_any(served):
-    s3 = client(served)
-    s3.create_bucket(Bucket="empty-objects")
-    s3.put_object(Bucket="empty-objects", Key="empty", Body=b"")
-    assert s3.get_object(Bucket="empty-objects", Key="empty")["Body"].read() == b""
 
 
 @pytest.mark.parametrize("key", ["a&#x2F;/b", "a<![CDATA[/]]>/b"])

@@ -26,7 +26,9 @@ def of_a_job(api, no_settings, monkeypatch):
 
 
 def test_the_structured_failure_and_the_events_are_those_of_the_jobs_machine(api, of_a_job):
-    api.run("raise KeyError('no')", name="fails")
+    ended = api.run("raise KeyError('no ~/.local/share/scriptmode/jobs')", name="fails")
+    # No word of the text is hidden.
+    assert "no ~/.local/share/scriptmode/jobs" in ended["FailureReason"]
     served, here = of_a_job("fails")
     assert served.failure == here.failure
     assert (served.failure.host, served.failure.exit_code, served.failure.exception) == ("algo-1", 1, "KeyError")

@@ -222,14 +222,6 @@ def test_a_definition_that_cannot_run_is_named(app, changes, message):
         ({"StoppingCondition.MaxRuntimeInSeconds": 28 * 86_400 + 1}, "Invalid MaxRuntimeInSeconds"),
         ({"Tags": [{"Key": "AWS:x", "Value": ""}]}, "The tag key 'AWS:x' is reserved: keys cannot begin with 'aws:'."),
         ({"Tags": [{"Key": "x", "Value": "1"}, {"Key": "x", "Value": "2"}]}, "Duplicate tag key"),
-        (
-            {"Tags": [{"Key": str(number), "Value": ""} for number in range(51)]},
-            "at 'tags' failed to satisfy constraint: Member must have length less than or equal to 50",
-        ),
-        (
-            {"ResourceConfig.KeepAlivePeriodInSeconds": 21_601},
-            "1 validation error detected: Value '21601' at 'resourceConfig.keepAlivePeriodInSeconds' failed to satisfy",
-        ),
         ({CHECKPOINTS: "/opt/ml/input/data/x", "CheckpointConfig.S3Uri": "s3://b/c"}, "reserved path: [/opt/ml/input]"),
         (
             {CHECKPOINTS: "/opt/ml/model/../input", "CheckpointConfig.S3Uri": "s3://b/c"},
@@ -238,10 +230,6 @@ def test_a_definition_that_cannot_run_is_named(app, changes, message):
         ({"AlgorithmSpecification.TrainingImage": None}, "either TrainingImage or AlgorithmName, and it has neither"),
         ({"AlgorithmSpecification.AlgorithmName": "x"}, "either TrainingImage or AlgorithmName, and it has both"),
         ({"InputDataConfig": [channel("a", "s3://b/1"), channel("a", "s3://b/2")]}, "channel name 'a' occurs 2 times"),
-        (
-            {"VpcConfig": {"Subnets": ["subnet-1"]}},
-            "Value null at 'vpcConfig.securityGroupIds' failed to satisfy constraint: Member must not be null",
-        ),
         (
             {"VpcConfig": {"Subnets": ["!", "?"], "SecurityGroupIds": ["sg-1"]}},
             "1 validation error detected: Value '!' at 'vpcConfig.subnets' failed to satisfy constraint: Member must",
@@ -259,16 +247,6 @@ def test_a_definition_that_cannot_run_is_named(app, changes, message):
             "Some channels have assigned instance groups: [a] while others not: [b]",
         ),
         ({"ResourceConfig.InstanceCount": 0}, "InstanceCount is 0; give at least 1"),
-        ({"ResourceConfig.InstanceCount": 2**31}, "Value '2147483648' at 'resourceConfig.instanceCount' failed to sat"),
-        ({"ResourceConfig.InstanceType": "ml.m5.xlarg"}, "Member must satisfy enum value set: [ml.m4.xlarge, "),
-        (
-            {"HyperParameters": {"a": "x" * 2501}},
-            "Value at 'hyperParameters' failed to satisfy constraint: Member must",
-        ),
-        (
-            {"Environment": {"A-B": "x"}},
-            "at 'environment' failed to satisfy constraint: Member must satisfy regular",
-        ),
         (
             {"TrainingJobNames": "x"},
             "'trainingJobNames' is not a member of the request; did you mean 'TrainingJobName'?",

@@ -61,7 +61,18 @@ def test_objects_are_on_disk_and_a_job_reads_and_writes_them_without_the_server(
         assert api.client("s3").get_object(Bucket="data", Key="large")["Body"].read() == large
 
 
-def test_after_a_power_cut_the_server_starts_jobs_again_when_its_s3_answers(tmp_path):
+def sockets_of(folder):
+    """Return the sockets that SeaweedFS opens at fixed paths."""
+    ports = json.loads((folder / "data" / "objects" / "process.json").read_text())["ports"][1::2]
+    # Of other servers, which may use the same port for another service, files can be there too.
+    names = zip(("master", "volume", "filer", "s3"), ports)
+    return [Path(f"/tmp/seaweedfs-{service}-grpc-{port}.sock") for service, port in names]
+
+
+def test_after_a_power_cut_jobs_start_again_when_s3_answers_and_no_temporary_file_is_left(tmp_path):
+    folder, temporary = tmp_path / ("longer than the path of a socket may be " * 3), tmp_path / "temporary"
+    folder.mkdir()
+    temporary.mkdir()
     script = """
         import os, pathlib, time
         step = pathlib.Path("/opt/ml/checkpoints/step")
@@ -72,10 +83,10 @@ def test_after_a_power_cut_the_server_starts_jobs_again_when_its_s3_answers(tmp_
             draft = step.with_name("draft")
             draft.write_text(str(number))
             draft.rename(step)
-            time.sleep(1.5)
+            time.sleep(1.5)  # a checkpoint that changes meanwhile is not uploaded
     """
     source = {"S3DataType": "S3Prefix", "S3Uri": "s3://data/in/"}
-    with serving(tmp_path) as api:
+    with serving(folder, environment={"TMPDIR": str(temporary)}) as api:
         api.client("s3").create_bucket(Bucket="data")
         api.client("s3").put_object(Bucket="data", Key="in/a", Body=b"1")
         name = api.start(
@@ -87,64 +98,32 @@ def test_after_a_power_cut_the_server_starts_jobs_again_when_its_s3_answers(tmp_
         objects = api.client("s3").list_objects_v2
         until(lambda: objects(Bucket="data", Prefix="checkpoints/")["KeyCount"])
         api.names.clear()
-        for pid in {api.server.process.pid, *processes_naming(f"{tmp_path}/data")}:
+        sockets = sockets_of(folder)
+        assert all(path.is_socket() for path in sockets)
+        for pid in {api.server.process.pid, *processes_naming(f"{folder}/data")}:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-    with serving(tmp_path) as api:
+    with serving(folder, environment={"TMPDIR": str(temporary)}) as api:
         description = api.wait(name)
         assert description["TrainingJobStatus"] == "Completed", description.get("FailureReason")
-        log = (tmp_path / "data" / "jobs" / name / "logs" / "algo-1.log").read_text()
+        log = (folder / "data" / "jobs" / name / "logs" / "algo-1.log").read_text()
+        sockets += sockets_of(folder)
     assert len(re.findall("^from [1-9]", log, re.MULTILINE)) == 1, log
+    assert not [path for path in (*sockets, *temporary.iterdir()) if path.exists()]
 
 
-def test_an_object_for_which_a_client_asks_encryption_is_stored(tmp_path):
-    with serving(tmp_path) as api:
-        s3 = api.client("s3")
-        s3.create_bucket(Bucket="data")
-        encryption = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": "alias/mine"}
-        s3.put_object(Bucket="data", Key="a", Body=b"1", Metadata={"who": "me"}, **encryption)
-        s3.upload_fileobj(io.BytesIO(os.urandom(9 * 1024 * 1024)), "data", "large", ExtraArgs=encryption)
-        found = s3.get_object(Bucket="data", Key="a")
-        assert (found["Body"].read(), found["Metadata"]) == (b"1", {"who": "me"})
-        assert s3.head_object(Bucket="data", Key="large")["ContentLength"] == 9 * 1024 * 1024
-
-
-def test_metadata_of_any_name_is_that_of_the_client(tmp_path):
-    with serving(tmp_path) as api:
-        s3 = api.client("s3")
-        s3.create_bucket(Bucket="data")
-        s3.put_object(Bucket="data", Key="a", Body=b"hello", Metadata={"scriptmode-content-length": "1"})
-        found = s3.get_object(Bucket="data", Key="a")
-        assert (found["Body"].read(), found["Metadata"]) == (b"hello", {"scriptmode-content-length": "1"})
-
-
-def test_a_server_leaves_nothing_in_directories_for_temporary_files(tmp_path):
-    folder, temporary = tmp_path / ("longer than the path of a socket may be " * 3), tmp_path / "temporary"
-    folder.mkdir()
-    temporary.mkdir()
-
-    def sockets():
-        """Return the sockets that SeaweedFS opens at fixed paths."""
-        ports = json.loads((folder / "data" / "objects" / "process.json").read_text())["ports"][1::2]
-        # Of other servers, which may use the same port for another service, files can be there too.
-        names = zip(("master", "volume", "filer", "s3"), ports)
-        return [Path(f"/tmp/seaweedfs-{service}-grpc-{port}.sock") for service, port in names]
-
-    with serving(folder, environment={"TMPDIR": str(temporary)}) as api:
-        api.client("s3").create_bucket(Bucket="data")
-        ended = api.run("print(1)", OutputDataConfig={"S3OutputPath": "s3://data/out"})
-        assert ended["TrainingJobStatus"] == "Completed"
-        killed = sockets()
-        assert all(path.is_socket() for path in killed)
-        for process in (api.server.process.pid, *processes_naming(f"{folder}/data/objects")):
-            os.kill(process, signal.SIGKILL)
-        api.server.process.wait()
-        api.names.clear()
-    with serving(folder, environment={"TMPDIR": str(temporary)}) as api:
-        assert api.client("s3").list_objects_v2(Bucket="data")["KeyCount"] > 0
-        stopped = sockets()
-        assert all(path.is_socket() for path in stopped)
-    assert not [path for path in (*killed, *stopped, *temporary.iterdir()) if path.exists()]
+def test_an_object_for_which_a_client_asks_encryption_is_stored_with_metadata_of_any_name(served):
+    s3 = served.client("s3")
+    s3.create_bucket(Bucket="data")
+    encryption = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": "alias/mine"}
+    metadata = {"who": "me", "scriptmode-content-length": "1"}
+    s3.put_object(Bucket="data", Key="a", Body=b"hello", Metadata=metadata, **encryption)
+    s3.upload_fileobj(io.BytesIO(os.urandom(9 * 1024 * 1024)), "data", "large", ExtraArgs=encryption)
+    s3.put_object(Bucket="data", Key="empty", Body=b"")
+    found = s3.get_object(Bucket="data", Key="a")
+    assert (found["Body"].read(), found["Metadata"]) == (b"hello", metadata)
+    assert s3.head_object(Bucket="data", Key="large")["ContentLength"] == 9 * 1024 * 1024
+    assert s3.get_object(Bucket="data", Key="empty")["Body"].read() == b""
 
 
 def test_only_sockets_that_no_server_uses_are_removed():

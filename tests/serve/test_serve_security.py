@@ -118,22 +118,6 @@ def test_a_taken_port_is_refused_at_the_start(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_start_prints_the_command_of_clients_and_the_address_of_the_page(tmp_path):
-    command = (sys.executable, "-m", "scriptmode", "serve", "--listen", "127.0.0.1:0", "--s3", "memory")
-    environment = {**os.environ, "SCRIPTMODE_DATA_DIR": str(tmp_path)}
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as server:
-        try:
-            url = server.stdout.readline().split()[1].partition("=")[2]
-            assert server.stderr.readline() == f"jobs in a browser: {url}\n"
-            with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": "text/html"})) as page:
-                assert b"<title>" in page.read()
-        finally:
-            server.terminate()
-
-
-@pytest.mark.slow
 def test_a_data_directory_has_one_server(tmp_path):
     with serving(tmp_path, "--s3", "memory") as api:
         found = refusal(tmp_path / "data", "--listen", "127.0.0.1:0", "--s3", "memory")

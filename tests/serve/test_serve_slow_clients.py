@@ -6,6 +6,7 @@ import signal
 import socket
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
 import pytest
@@ -73,16 +74,22 @@ def others(api):
     }
 
 
-@pytest.mark.parametrize("count", [16, 64])
-def test_clients_that_read_nothing_delay_no_other_and_are_closed(api, count):
+def test_clients_that_read_nothing_delay_no_other_and_are_closed(api):
     with ExitStack() as stack:
-        readers = [ask(stack.enter_context(connect(api))) for _ in range(count)]
+        readers = [ask(stack.enter_context(connect(api))) for _ in range(64)]
         until(lambda: all(select.select([each], [], [], 0)[0] for each in readers))
         assert max(others(api).values()) < 3
         until(lambda: all(map(has_ended, readers)), LIMIT + 10)
 
 
-def test_a_client_that_reads_slower_than_the_least_rate_is_closed(api):
+def at_once(api, *clients):
+    """Run clients at once to their ends, and raise the error of one that fails."""
+    with ThreadPoolExecutor() as pool:
+        for done in [pool.submit(client, api) for client in clients]:
+            done.result()
+
+
+def read_slower_than_the_least_rate(api):
     with ask(connect(api, 4096)) as reader:
         began = time.monotonic()
         while not has_ended(reader):
@@ -91,37 +98,7 @@ def test_a_client_that_reads_slower_than_the_least_rate_is_closed(api):
             assert time.monotonic() - began < 4 * LIMIT
 
 
-def test_a_client_that_reads_slowly_and_steadily_gets_all(api):
-    with ask(connect(api)) as reader:
-        began, left = time.monotonic(), LARGE
-        head, _, body = reader.recv(65536).partition(b"\r\n\r\n")
-        assert f"Content-Length: {LARGE}".encode() in head
-        left -= len(body)
-        # A pause and a bit, again and again, for longer than the limit.
-        while left and time.monotonic() - began < 2 * LIMIT:
-            left -= len(reader.recv(16384))
-            time.sleep(0.05)
-        while left and (data := reader.recv(1024**2)):
-            left -= len(data)
-        assert left == 0
-
-
-def put(each, size):
-    each.sendall(f"PUT /data/slow HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {size}\r\n\r\n".encode())
-
-
-def test_a_client_that_writes_slowly_and_steadily_stores_all(api):
-    with connect(api) as writer:
-        pieces = 2 * LIMIT * 10
-        put(writer, pieces * 1024)
-        for _ in range(pieces):
-            writer.sendall(bytes(1024))
-            time.sleep(0.1)
-        assert writer.recv(100).startswith(b"HTTP/1.1 200")
-    assert api.client("s3").head_object(Bucket="data", Key="slow")["ContentLength"] == pieces * 1024
-
-
-def test_a_client_that_writes_slower_after_a_fast_beginning_is_closed(api):
+def write_slower_after_a_fast_beginning(api):
     with connect(api) as writer:
         put(writer, LARGE)
         writer.sendall(bytes(8 * 1024**2))
@@ -131,6 +108,44 @@ def test_a_client_that_writes_slower_after_a_fast_beginning_is_closed(api):
                 writer.sendall(b"x")
                 time.sleep(0.1)
         assert time.monotonic() - began < 4 * LIMIT
+
+
+def test_clients_that_are_slower_than_the_least_rate_are_closed(api):
+    at_once(api, read_slower_than_the_least_rate, write_slower_after_a_fast_beginning)
+
+
+def read_all_slowly_and_steadily(api):
+    with ask(connect(api)) as reader:
+        began, left = time.monotonic(), LARGE
+        head, _, body = reader.recv(65536).partition(b"\r\n\r\n")
+        assert f"Content-Length: {LARGE}".encode() in head
+        left -= len(body)
+        # A pause and a bit, again and again, for longer than the limit.
+        while left and time.monotonic() - began < 1.5 * LIMIT:
+            left -= len(reader.recv(16384))
+            time.sleep(0.05)
+        while left and (data := reader.recv(1024**2)):
+            left -= len(data)
+        assert left == 0
+
+
+def write_all_slowly_and_steadily(api):
+    with connect(api) as writer:
+        pieces = 15 * LIMIT
+        put(writer, pieces * 1024)
+        for _ in range(pieces):
+            writer.sendall(bytes(1024))
+            time.sleep(0.1)
+        assert writer.recv(100).startswith(b"HTTP/1.1 200")
+    assert api.client("s3").head_object(Bucket="data", Key="slow")["ContentLength"] == pieces * 1024
+
+
+def put(each, size):
+    each.sendall(f"PUT /data/slow HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {size}\r\n\r\n".encode())
+
+
+def test_clients_that_are_slow_and_steady_are_served(api):
+    at_once(api, read_all_slowly_and_steadily, write_all_slowly_and_steadily)
 
 
 def test_answers_to_requests_that_were_sent_at_once_come_in_full(api):

@@ -63,23 +63,18 @@ OTHER_KEYS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("words", "keys"),
-    [("model download {}", {}), ("model download {}", OTHER_KEYS)],
-    ids=["model download", "model download with keys of Amazon S3"],
-)
-def test_a_command_without_the_variables_prints_those_of_the_server(api, in_s3, tmp_path, words, keys):
-    words = [*words.format(in_s3).split(), str(tmp_path / "copy")]
-    found = variables(shell(api, *words, code=1, **keys))
-    assert found["AWS_ENDPOINT_URL"] == api.server.url
+def test_a_command_without_the_variables_prints_those_of_the_server(api, in_s3, tmp_path):
+    words = ["model", "download", in_s3, str(tmp_path / "copy")]
+    for keys in ({}, OTHER_KEYS):
+        found = variables(shell(api, *words, code=1, **keys))
+        assert found["AWS_ENDPOINT_URL"] == api.server.url
     shell(api, *words, **found)
     assert [each.name for each in tmp_path.rglob("weights")] == ["weights"]
 
 
 def test_a_rerun_without_the_variables_prints_those_of_the_server(api, in_s3):
-    for keys in ({}, OTHER_KEYS):
-        found = variables(shell(api, "rerun", in_s3, "--no-wait", code=1, **keys))
-        assert found["AWS_ENDPOINT_URL"] == api.server.url
+    found = variables(shell(api, "rerun", in_s3, "--no-wait", code=1, **OTHER_KEYS))
+    assert found["AWS_ENDPOINT_URL"] == api.server.url
     assert f"{in_s3}-again" in shell(api, "rerun", in_s3, "--job-name", f"{in_s3}-again", **found)
 
 
@@ -157,23 +152,14 @@ def test_an_answer_names_members_and_the_server(api, in_s3, member):
 def test_a_missing_bucket_is_told_alike_of_source_and_input(api):
     source = {"sagemaker_program": "train.py", "sagemaker_submit_directory": "s3://no-bucket/x.tar.gz"}
     data = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": "s3://no-bucket/x"}}
+    create = api.sagemaker.create_training_job
     for changed in ({"HyperParameters": source}, {"InputDataConfig": [{"ChannelName": "train", "DataSource": data}]}):
-        assert "there is no bucket 'no-bucket'" in refusal(
-            api.sagemaker.create_training_job, **api.request("", **changed)
-        )
+        assert "there is no bucket 'no-bucket'" in refusal(create, **api.request("", **changed))
 
 
 def test_a_job_without_a_source_fails_for_that(api):
     reason = api.run("", HyperParameters={"sagemaker_program": "train.py"})["FailureReason"]
     assert "there is no source: the hyperparameter sagemaker_submit_directory is missing" in reason
-
-
-def test_the_advice_for_an_image_is_a_configuration(api, tmp_path):
-    image = {"TrainingImage": "ubuntu:22.04", "TrainingInputMode": "File"}
-    reason = api.run("", AlgorithmSpecification=image)["FailureReason"]
-    table = reason.partition("below a line [images]: ")[2]
-    found = parse_configuration(parse_toml("x", f"[images]\n{table}"), "x")
-    assert found.image_for("ubuntu:22.04") == "scriptmode/tensorflow"
 
 
 def test_a_name_that_the_server_does_not_have_is_asked_of_the_server(api, tmp_path):
@@ -191,19 +177,26 @@ def test_the_list_names_the_regions_of_several(api, in_s3):
     assert (regions[request["TrainingJobName"]], regions[in_s3]) == ("eu-west-1", "us-east-1")
 
 
-def test_the_log_of_a_job_without_hosts_is_why_there_is_none(api):
+def test_a_job_without_hosts_has_its_reason_instead_of_a_log_and_the_advice_is_a_configuration(api):
     image = {"TrainingImage": "ubuntu:22.04", "TrainingInputMode": "File"}
-    name = api.run("", AlgorithmSpecification=image)["TrainingJobName"]
+    ended = api.run("", AlgorithmSpecification=image)
+    assert ended["FailureReason"].startswith("ClientError: The image 'ubuntu:22.04' cannot be used")
+    name = ended["TrainingJobName"]
     for words in ((), ("--json",), ("--host", "algo-1")):
         text = shell(api, "logs", name, *words)
         assert text.startswith(f"training job {name} is Failed and has no log")
         assert "The image 'ubuntu:22.04' cannot be used" in text
     assert shell(api, "logs", name, "--tail", "0") == ""
+    table = ended["FailureReason"].partition("below a line [images]: ")[2]
+    found = parse_configuration(parse_toml("x", f"[images]\n{table}"), "x")
+    assert found.image_for("ubuntu:22.04") == "scriptmode/tensorflow"
 
 
 def test_a_warning_about_several_jobs_is_printed_once(api):
     script = "import os\nopen(os.environ['SM_MODEL_DIR'] + '/of', 'w').write(os.environ['SM_CURRENT_HOST'])"
     hosts = {"InstanceType": "ml.m5.xlarge", "InstanceCount": 2, "VolumeSizeInGB": 1}
-    names = [api.run(script, name=f"loses-{number}", ResourceConfig=hosts)["TrainingJobName"] for number in (1, 2)]
+    names = [api.start(script, name=f"loses-{number}", ResourceConfig=hosts) for number in (1, 2)]
+    for name in names:
+        api.wait(name)
     *_, warning = shell(api, "list", "--name", "loses-").splitlines()
     assert warning == f"{names[1]} and 1 more job: warning: model: algo-2's 'of' is left out: algo-1 has 'of' too"

@@ -203,10 +203,6 @@ class Cluster:
         """
         self.run("scontrol", "update", f"JobId={number}", "StartTime=now+2", check=False)
 
-    def exceed_time_limit(self, number: str) -> None:
-        """Let a running job end with TIMEOUT: at the next check of slurmctld, in at most 30 s."""
-        self.run("scontrol", "update", f"JobId={number}", "EndTime=now+1")
-
     def cancel_all(self) -> None:
         """End every job, and wait until the nodes are free and up."""
         self.run("scancel", "--user=root")

@@ -1,4 +1,4 @@
-"""What a job on a cluster runs into from outside: its time limit, a full shared disk, a client that is gone."""
+"""What a job on a cluster runs into from outside: a full shared disk."""
 
 import pytest
 from fakes.processes import until
@@ -8,7 +8,6 @@ from slurm.slurm_jobs import SlurmJobs
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
-SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
 #: Waits for a file, then ends.
 WAITS = """
 import os, time
@@ -59,14 +58,3 @@ def test_a_job_that_ends_while_the_shared_disk_is_full_has_an_end_and_slurm_know
     assert reason is None or "is full" in reason
     state = "FAILED" if reason else "COMPLETED"
     until(lambda: jobs.cluster.account(jobs.number(name), "State") == [state])
-
-
-@pytest.mark.thorough
-def test_the_time_limit_of_slurm_stops_a_job(jobs):
-    name = jobs.start(SLEEPS)
-    jobs.until_up(name, "up")
-    jobs.cluster.exceed_time_limit(jobs.number(name))
-    description = jobs.wait(name)
-    assert (description["TrainingJobStatus"], description["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
-    assert "reached its time limit" in description["SecondaryStatusTransitions"][-1]["StatusMessage"]
-    until(lambda: jobs.cluster.account(jobs.number(name), "State") == ["TIMEOUT"])

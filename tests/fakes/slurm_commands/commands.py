@@ -1,7 +1,7 @@
 """``squeue``, ``sacct``, ``sbatch``, ``scontrol`` and ``scancel`` of the fake Slurm: arguments to text.
 
-What they print has the fields of recorded output (``slurm_records``); `tests/slurm/test_fake.py` asks a real cluster the
-same. An option that the fake does not know is refused, so that a test never passes for an option that does nothing.
+What they print has the fields of recorded output (``slurm_records``). An option that the fake does not know is refused,
+so that a test never passes for an option that does nothing.
 """
 
 import getopt
