@@ -11,7 +11,7 @@ from fakes.host_folders import free_ports
 from pipe_dataset.framings import line
 from pipe_dataset.pipe_host import PipeHost
 
-pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.tf, pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(1200)]
 ROWS = b"".join(line(b"%d" % number) for number in range(12))
 SERVER = (sys.executable, "-m", "scriptmode_runtime.tensorflow.server")
 CHIEF = (sys.executable, str(Path(__file__).parent / "programs" / "coordinates.py"))
@@ -46,7 +46,6 @@ def start(hosts):
         process.communicate()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("made_as", ["function", "dataset"])
 def test_a_worker_reads_the_fifos_of_its_own_host(hosts, start, made_as):
     hosts["chief"].channels(other="File")

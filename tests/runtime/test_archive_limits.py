@@ -4,7 +4,6 @@ import bz2
 import gzip
 import io
 import tarfile
-import time
 
 import pytest
 from fakes.host_folders import write_files
@@ -147,15 +146,6 @@ def test_counting_stops_at_what_it_cannot_read(tmp_path, content):
     path.write_bytes(content)
     with path.open("rb") as file:
         assert count_members(file, 1000) == 0
-
-
-@pytest.mark.slow
-def test_a_million_empty_members_are_refused_within_seconds(tmp_path, code):
-    source = archive(tmp_path / "model.tar.gz", claiming("directory/empty", 0) * 1_100_000)
-    begun = time.monotonic()
-    with pytest.raises(UserCodeError, match="the model holds more than 1,000,000 files, directories and links; downlo"):
-        unpack(source, str(code), title="the model", limits=MODEL_LIMITS)
-    assert time.monotonic() - begun < 60
 
 
 @pytest.mark.slow
