@@ -136,18 +136,6 @@ def test_members_are_counted_before_the_first_is_written(tmp_path, code, monkeyp
             assert count_members(file, 1000) == 50
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"no archive" * 100, claiming("large", 1 << 40) * 3, claiming("x", 0)[:300], sparse("s", 10**9) * 3],
-    ids=["empty", "text", "large members", "half a header", "sparse members"],
-)
-def test_counting_stops_at_what_it_cannot_read(tmp_path, content):
-    path = tmp_path / "archive"
-    path.write_bytes(content)
-    with path.open("rb") as file:
-        assert count_members(file, 1000) == 0
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
 def test_a_name_of_many_megabytes_is_refused_before_it_is_in_memory(tmp_path, code, kind):
