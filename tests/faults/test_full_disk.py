@@ -169,41 +169,6 @@ def test_a_job_goes_on_while_the_disk_is_full_and_completes_once_there_is_space(
     assert jobs.wait(name)["TrainingJobStatus"] == "Completed"
 
 
-def test_lines_that_a_full_disk_lost_are_counted_in_the_job(jobs):
-    # Files are removed as signals: on a full disk none can be made.
-    script = """
-        import os, pathlib, time
-        waits, writes, ends = (pathlib.Path(name) for name in ("waits", "writes", "ends"))
-        for each in waits, writes, ends:
-            each.touch()
-        print("up", flush=True)
-        while waits.exists():
-            time.sleep(0.02)
-        for number in range(20_000):
-            print(f"line {number:06} of a long log", flush=number % 1000 == 0)
-        print("written", flush=True)
-        writes.unlink()
-        while ends.exists():
-            time.sleep(0.02)
-    """
-    name = jobs.start(script)
-    jobs.until_line(name, "up")
-    code = jobs.job_folder(name).host("algo-1") / "code"
-    filler = fill(jobs.folder)
-    (code / "waits").unlink()
-    until(lambda: not (code / "writes").exists(), 60)
-    # For the last lines to reach the log.
-    time.sleep(1.0)
-    filler.unlink()
-    (code / "ends").unlink()
-    assert jobs.wait(name)["TrainingJobStatus"] == "Completed"
-    kept = sum("of a long log" in line for line in jobs.lines(name))
-    assert kept < 20_000
-    (event,) = [each for each in jobs.platform.events(name) if each.reason == "LogLost"]
-    assert int(event.message.split()[0].replace(",", "")) >= 20_000 - kept
-    assert (event.host, event.is_loss) == ("algo-1", True)
-
-
 def test_a_follower_reads_what_is_missing_from_a_log_on_a_disk_that_stays_full(jobs, tmp_path_factory):
     full = tmp_path_factory.mktemp("elsewhere") / "full"
     name = jobs.start(
@@ -273,21 +238,6 @@ def test_the_disk_of_the_output_place_is_named_and_the_artifacts_are_kept(disk, 
     assert (jobs.job_folder("job-1").output / "model.tar.gz").stat().st_size > 20 * MEBIBYTE
     assert os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize > 10 * MEBIBYTE, "a half file is left"
     jobs.close()
-
-
-def test_every_inode_can_be_taken_at_the_end(tmp_path):
-    with small_disk(tmp_path / "disk", "tmpfs", "16M,nr_inodes=400") as disk:
-        jobs = LocalJobs(disk)
-        then = """
-    try:
-        for number in range(10000):
-            pathlib.Path(os.environ["SM_MODEL_DIR"], str(number)).touch()
-    finally:
-        os._exit(9)
-"""
-        description = jobs.run(FILL.format(then=then))
-        assert description["FailureReason"].endswith(", exit code: 9")
-        stays(jobs, description)
 
 
 @pytest.fixture
