@@ -17,7 +17,6 @@ SHELLS = {
     "foreground": ("#!/bin/sh", "{save}\n"),
     "background": ("#!/bin/sh", "{save} &\nwait\n"),
     "job control": ("#!/bin/bash", "set -m\n{save} &\nwait\n"),
-    "a session of its own": ("#!/bin/sh", "setsid {save}\necho ended\n"),
     "below another shell of another session": ("#!/bin/sh", 'setsid sh -c "{save}; true"\ntrue\n'),
 }
 PYTHON = """

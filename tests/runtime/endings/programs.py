@@ -7,7 +7,6 @@ PYTHON = {
     "sys.exit without output": "import sys\nsys.exit(3)",
     "an exception": 'def train():\n    raise ValueError("the loss is not a number")\n\ntrain()',
     "an exception without a message": "raise KeyboardInterrupt",
-    "an assertion without a message": "assert 1 > 2",
     "a missing module": "import a_module_that_nobody_has",
     "a syntax error": 'print("a)',
     "a cause": 'try:\n    int("x")\nexcept ValueError as error:\n    raise RuntimeError("the configuration is wrong") from error',
