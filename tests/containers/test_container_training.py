@@ -39,7 +39,7 @@ TRAININGS = {
 #: tf.estimator is in the older TensorFlow alone.
 CELLS = [("2.15.1", layout) for layout in TRAININGS] + [("2.21.0", layout) for layout in list(TRAININGS)[:3]]
 #: The notebook of Keras 3 trains these layouts on containers in each run, with TensorFlow 2.21, and hosts that are
-#: processes train them with 2.15: in tests/engines/test_training.py and in the notebook that compares layouts.
+#: processes train them with 2.15 in the quickstart and in the notebook that compares layouts.
 IN_A_NOTEBOOK = [
     (version, layout) for version in ("2.15.1", "2.21.0") for layout in ("parameter_server", "multi_worker_mirrored")
 ]

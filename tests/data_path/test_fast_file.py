@@ -101,23 +101,20 @@ def test_files_and_folders_may_be_read_and_nothing_else(objects, views, place):
     assert shutil.disk_usage(place).free == 0
 
 
-WRITES = {
-    "append": lambda place: (place / "file").open("ab").close(),
-    "make a file": lambda place: (place / "new").touch(),
-    "cut": lambda place: os.truncate(place / "file", 0),
-    "remove": lambda place: (place / "file").unlink(),
-    "move": lambda place: (place / "file").rename(place / "other"),
-    "another mode": lambda place: (place / "file").chmod(0o777),
-    "make a folder": lambda place: (place / "new").mkdir(),
-}
-
-
-@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_every_write_fails_with_erofs(objects, views, place, write):
+def test_every_write_fails_with_erofs(objects, views, place):
     views.mount(objects({"file": b"content", "folder/file": b""}).tree, place)
-    with pytest.raises(OSError) as caught:
-        write(place)
-    assert caught.value.errno == errno.EROFS
+    for write in (
+        lambda: (place / "file").open("ab").close(),
+        (place / "new").touch,
+        lambda: os.truncate(place / "file", 0),
+        (place / "file").unlink,
+        lambda: (place / "file").rename(place / "other"),
+        lambda: (place / "file").chmod(0o777),
+        (place / "new").mkdir,
+    ):
+        with pytest.raises(OSError) as caught:
+            write()
+        assert caught.value.errno == errno.EROFS
     assert (place / "file").read_bytes() == b"content"
 
 

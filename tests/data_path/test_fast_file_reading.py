@@ -1,14 +1,10 @@
 """Prefetching for files: far ahead of reads in sequence, little for others, never more than the budget."""
 
 import random
-import subprocess
 import threading
-from functools import partial
-from pathlib import Path
 
 import pytest
 from fakes.processes import until
-from fakes.views import tree
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -204,19 +200,3 @@ def test_closing_cancels_prefetches_without_a_reader(store):
     prefetcher.close()
     ahead = [start for start, _ in store.reads if start >= 16 * MIB]
     assert len(ahead) <= 1
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_a_server_of_large_files_uses_little_memory(views, tmp_path):
-    size = 2000 * MIB
-    place = tmp_path / "train"
-
-    view = views.mount(partial(tree, [(item(size, name), name) for name in "abc"], Zeros), place)
-    readers = [
-        subprocess.Popen(["head", "-c", str(600 * MIB), place / name], stdout=subprocess.DEVNULL) for name in "abc"
-    ]
-    assert [reader.wait(timeout=240) for reader in readers] == [0, 0, 0]
-    peak = next(line for line in Path(f"/proc/{view.pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
-    own = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS"))
-    assert int(peak.split()[1]) * 1024 < BUDGET_BYTES + 128 * MIB + int(own.split()[1]) * 1024

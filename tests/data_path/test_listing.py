@@ -1,9 +1,7 @@
 """What an entry of InputDataConfig says, and which objects a prefix has: their names, shards and order."""
 
-import gc
 import os
 from itertools import chain, islice
-from pathlib import Path
 
 import pytest
 from fakes.memory_objects import MemoryObjects
@@ -27,12 +25,6 @@ def store(count=10):
 def uris(channel, objects, spool, *, epoch=0, host=0, count=1):
     found = listing.pieces(channel, objects.of, epoch=epoch, host=host, count=count, spool=spool)
     return [piece.uri for piece in found]
-
-
-def test_a_prefix_gives_its_objects_in_the_order_of_the_listing_to_every_host(tmp_path):
-    for host in range(2):
-        found = listing.pieces(source(), store(3).of, epoch=0, host=host, count=2, spool=tmp_path)
-        assert list(found) == [StoredObject(f"s3://b/data/{index:03}", index, "v1") for index in range(3)]
 
 
 @pytest.mark.parametrize("seed", [None, 7, -1, 0])
@@ -185,33 +177,3 @@ def test_defaults_are_those_of_the_service_and_a_channels_mode_comes_before_the_
     assert parse(request(), entry({"S3DataDistributionType": "FullyReplicated"}, **nones)) == smallest
     assert parse(request(TrainingInputMode="Pipe"), entry()).mode == "Pipe"
     assert parse(request(TrainingInputMode="Pipe"), entry(InputMode="FastFile")).mode == "FastFile"
-
-
-MILLION = 1_000_000
-
-
-class Many(MemoryObjects):
-    """A million objects."""
-
-    def objects(self, prefix):
-        return (StoredObject(f"{prefix}folder/object-{number:07}.tfrecord", 1000, "etag") for number in range(MILLION))
-
-
-def memory_used():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.parametrize(("seed", "most"), [(None, 4_000_000), (1, 30_000_000)], ids=["streamed", "shuffled"])
-def test_a_million_objects_are_sharded_and_shuffled_with_a_few_bytes_of_each(tmp_path, seed, most):
-    channel = source(is_sharded=True, shuffle_seed=seed)
-    gc.collect()
-    before = peak = memory_used()
-    found = 0
-    for _ in listing.pieces(channel, Many().of, epoch=0, host=0, count=2, spool=tmp_path):
-        found += 1
-        if found % 10_000 == 1:
-            peak = max(peak, memory_used())
-    assert found == MILLION // 2
-    assert peak - before < most

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from scriptmode.data import listing, manifests
 from scriptmode.data.channel_source import ChannelSource
-from scriptmode.data.file_store import FileStore
-from scriptmode.data.object_store import Literal, StoredObject
+from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataError, DataNotFoundError
 
 URI = "s3://lists/m.jsonl"
@@ -35,21 +34,6 @@ def texts(objects, channel, spool, **place):
     return [piece.data.decode() for piece in pieces(objects, channel, spool, **place)]
 
 
-def test_attributes_are_selected_and_ordered_by_their_names(tmp_path):
-    objects = store(
-        {"is-a-cat": 1, "image-ref": "s3://b/one", "author": "x"},
-        {"image-ref": "s3://b/two", "is-a-cat": 0},
-        one=b"1",
-        two=b"22",
-    )
-    assert pieces(objects, source("image-ref", "is-a-cat"), tmp_path) == [
-        StoredObject("s3://b/one", 1, "v1"),
-        Literal(b"1", URI),
-        StoredObject("s3://b/two", 2, "v1"),
-        Literal(b"0", URI),
-    ]
-
-
 @pytest.mark.parametrize(
     "text", ["1.50", "-2E+3", "123456789012345678901234567890", "null", '"\\u56f3"', '"図"', '{"a":  {"b": []}}', '""']
 )
@@ -60,24 +44,6 @@ def test_an_attribute_is_sent_as_it_is_written(tmp_path, text):
 
 def test_empty_lines_and_a_missing_last_line_feed_are_ignored(tmp_path):
     assert texts(store('{"a": 1}', "", " \r", '{"a": 2}'), source("a"), tmp_path) == ["1", "2"]
-
-
-def test_files_of_this_machine_are_referenced_too(tmp_path):
-    (tmp_path / "one").write_bytes(b"1")
-    (tmp_path / "m.jsonl").write_text(json.dumps({"a-ref": f"file://{tmp_path}/one"}) + "\n")
-    channel = source("a-ref", uri=(tmp_path / "m.jsonl").as_uri())
-    found = listing.pieces(channel, lambda _: FileStore(), epoch=0, host=0, count=1, spool=tmp_path)
-    assert [(piece.uri, piece.size) for piece in found] == [(f"file://{tmp_path}/one", 1)]
-
-
-@pytest.mark.parametrize("seed", [None, 4])
-def test_lines_are_sharded_whole(tmp_path, seed):
-    objects = store(*({"a": number, "b": -number} for number in range(10)))
-    channel = source("a", "b", is_sharded=True, shuffle_seed=seed)
-    shares = [texts(objects, channel, tmp_path, host=host, count=3) for host in range(3)]
-    pairs = [pair for share in shares for pair in zip(share[::2], share[1::2])]
-    assert sorted(pairs) == sorted((str(number), str(-number)) for number in range(10))
-    assert sorted(map(len, shares)) == [6, 6, 8]
 
 
 @pytest.mark.parametrize(

@@ -4,17 +4,13 @@ import json
 import threading
 
 import pytest
-from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.memory_objects import MemoryObjects
-from fakes.processes import until
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scriptmode.data import listing, manifests
 from scriptmode.data.channel_source import ChannelSource
 from scriptmode.data.file_store import FileStore
-from scriptmode.data.object_store import StoredObject
-from scriptmode.data.s3_store import S3Store
 from scriptmode.errors import DataError, DataNotFoundError
 
 URI = "s3://lists/m.json"
@@ -31,14 +27,6 @@ def store(manifest, *names, prefix="s3://b/data/"):
 
 def entries(objects, spool, channel=None, *, epoch=0, host=0, count=1):
     return list(listing.entries(channel or source(), objects.of, epoch=epoch, host=host, count=count, spool=spool))
-
-
-def test_a_manifest_gives_its_objects_in_its_order(tmp_path):
-    objects = store([{"prefix": "s3://b/data/"}, "z", "a/b", "z"], "z", "a/b", "never named")
-    pieces = listing.pieces(source(), objects.of, epoch=0, host=0, count=1, spool=tmp_path)
-    z = StoredObject("s3://b/data/z", 1, "v1")
-    assert list(pieces) == [z, StoredObject("s3://b/data/a/b", 3, "v1"), z]
-    assert [entry.name for entry in entries(objects, tmp_path)] == ["z", "a/b", "z"]
 
 
 def test_objects_are_looked_up_in_parallel(tmp_path):
@@ -62,25 +50,6 @@ def test_objects_before_an_invalid_element_come_before_the_error(tmp_path):
     with pytest.raises(DataError, match="element 32 of the manifest is 7"):
         got.extend(entry.name for entry in found)
     assert got == names
-
-
-@pytest.mark.slow
-def test_closing_the_listing_stops_the_retries(tmp_path, monkeypatch, no_credentials):
-    names = [f"{number:02}" for number in range(40)]
-    manifest = json.dumps([{"prefix": "s3://bkt/"}, *names]).encode()
-    others = {*threading.enumerate()}
-    with FaultyS3({"m": manifest, **dict.fromkeys(names, b"")}) as server:
-        server.use(monkeypatch)
-        fault = Fault(status=503, code="SlowDown")
-        server.fault = lambda request: fault if request.key not in ("m", "00") else None
-        objects = S3Store()
-        found = listing.entries(source("s3://bkt/m"), lambda _: objects, epoch=0, host=0, count=1, spool=tmp_path)
-        assert next(found).name == "00"
-        until(lambda: len(server.asked) > 30)
-        found.close()
-        begun = len(server.asked)
-        until(lambda: not [each for each in {*threading.enumerate()} - others if each.name.startswith("look-up")])
-        assert len(server.asked) <= begun + 16
 
 
 def test_a_host_looks_up_its_own_shard_only(tmp_path):

@@ -149,14 +149,6 @@ def test_a_disk_that_fills_up_meanwhile_is_an_error(server, tmp_path):
     )
 
 
-def test_an_object_that_is_damaged_in_the_store_is_an_error_where_others_are_not(server):
-    server.contents = {"x": bytes(1_000), "whole": b"whole"}
-    damaged, store = S3Store().find("s3://bkt/x"), S3Store()
-    store.check(store.find("s3://bkt/whole"), lambda: [b"whole"], pytest.fail)
-    with pytest.raises(DataError, match="upload the object again"):
-        store.check(damaged, lambda: [b"\1" + bytes(999)], lambda: None)
-
-
 def test_memory_stays_bounded_while_large_objects_are_downloaded(server, tmp_path):
     server.contents = {"x": random.Random(8).randbytes(PART) * 30}
     code = (

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from fakes.faulty_s3 import Fault, FaultyS3, Request
-from fakes.promptness import soon, stretched
+from fakes.promptness import soon
 
 from scriptmode.core.aws import s3
 from scriptmode.core.aws.s3_uris import S3Object, parse_s3_uri
@@ -37,11 +37,10 @@ def first(count, fault):
     return lambda request: fault if request.is_get and next(left, None) is not None else None
 
 
-CUTS = [None, 0, 1, 65_535, 65_536, 65_537, 262_144, len(CONTENT) - 1, *random.Random(2).sample(range(len(CONTENT)), 8)]
+CUTS = [None, 0, 1, 65_535, 65_536, 65_537, 262_144, len(CONTENT) - 1]
 
 
-@pytest.mark.parametrize("at", CUTS)
-@pytest.mark.parametrize("start", [0, 1_000])
+@pytest.mark.parametrize(("start", "at"), [(1_000 * (number % 2), at) for number, at in enumerate(CUTS)])
 def test_a_connection_that_breaks_at_any_byte_loses_and_repeats_none(server, at, start):
     server.fault = first(1, Fault(cut=True, at=at))
     assert read(S3Store(), start) == CONTENT[start:]
@@ -54,11 +53,6 @@ def test_a_retry_requests_only_the_missing_bytes(server):
     assert asked == ["", *(f"bytes={70_000 * turn}-{len(CONTENT) - 1}" for turn in (1, 2, 3))]
 
 
-def test_an_object_is_read_over_a_connection_that_breaks_repeatedly(server):
-    server.fault = first(1_000, Fault(cut=True, at=20_000))
-    assert read(S3Store(retry_seconds=2)) == CONTENT
-
-
 @pytest.mark.parametrize(
     ("status", "code"),
     [(500, "InternalError"), (503, "SlowDown"), (429, "TooManyRequests"), (400, "RequestTimeout")],
@@ -68,16 +62,7 @@ def test_transient_errors_are_retried(server, status, code):
     assert read(S3Store(retry_seconds=20)) == CONTENT
 
 
-@pytest.mark.prompt
-def test_retrying_ends_with_the_last_error(server):
-    server.fault = first(10_000, Fault(status=503, code="SlowDown"))
-    began = time.monotonic()
-    with pytest.raises(DataError, match=r"s3://bkt/x: S3 answered SlowDown: SlowDown; try again later"):
-        read(S3Store(retry_seconds=1))
-    soon(time.monotonic() - began, 5)
-
-
-@pytest.mark.parametrize(("times", "at"), [(1, None), (1, 0), (2, 100_000)])
+@pytest.mark.parametrize(("times", "at"), [(1, None), (2, 100_000)])
 def test_a_connection_that_stalls_counts_as_broken(server, times, at):
     server.fault = first(times, Fault(stall=True, at=at))
     assert read(S3Store(stall=0.5)) == CONTENT
@@ -88,16 +73,6 @@ def test_a_slow_connection_is_not_a_stall(server):
     server.fault = first(1, Fault(rate=5_000))
     assert read(S3Store(stall=1), 0, 10_000) == CONTENT[:10_000]
     assert server.gets == 1
-
-
-@pytest.mark.prompt
-@pytest.mark.parametrize("rate", [10, 400])
-def test_a_connection_that_trickles_counts_as_broken(server, rate):
-    server.fault = first(10_000, Fault(rate=rate))
-    began = time.monotonic()
-    with pytest.raises(DataError, match=r"is too slow: .*(1,024 a second were expected|was not complete after 2 s)"):
-        read(S3Store(retry_seconds=2, stall=0.5))
-    soon(time.monotonic() - began, 6)
 
 
 @pytest.mark.prompt
@@ -202,31 +177,6 @@ def test_a_key_is_requested_as_it_is_written(server, key):
     assert b"".join(store.read(item, 0, item.size)) == key.encode()
     assert server.asked[-1] == Request("GET", key, "")
     assert server.gets == 1
-
-
-#: Which of its two limits a stalled answer meets first depends on the load of the machine.
-STALLED = r"(broke: .*Read timed? ?out.*; retry|is too slow: the answer was not complete after [0-9]+ s; check)"
-#: What happens to every request for the object's bytes, and what is said of it.
-DEATHS = {
-    "closed before an answer": (Fault(cut=True), "broke: Connection was closed before .*; retry"),
-    "stalled before an answer": (Fault(stall=True), STALLED),
-    "closed before the body": (Fault(cut=True, at=0), r"broke: .*\b0 (bytes )?read, .*300000.*; retry"),
-    "stalled in the body": (Fault(stall=True, at=0), STALLED),
-}
-
-
-@pytest.mark.parametrize(("fault", "reason"), DEATHS.values(), ids=DEATHS.keys())
-def test_a_dead_connection_raises_an_error_with_the_reason(server, fault, reason):
-    server.fault = lambda request: fault if request.is_get else None
-    with pytest.raises(DataError, match=f"^s3://bkt/x: the connection to the S3 endpoint .*{reason}") as caught:
-        # Four times as long an answer may take, also on a busy machine.
-        read(S3Store(retry_seconds=stretched(3), stall=stretched(1.0 if fault.stall else 5.0)))
-    assert server.gets > 2
-    seen, error = [], caught.value
-    while error is not None:
-        assert error not in seen
-        seen.append(error)
-        error = error.__cause__ or error.__context__
 
 
 def test_a_small_object_whose_transfer_breaks_once_is_read_again(server):

@@ -101,7 +101,6 @@ ENGINES = (
             "test_the_usage_of_each_host_and_the_line_that_it_writes_are_known": "what a pod receives is not measured",
         }, left_out={
             "test_inputs": "tests/kubernetes/test_pods.py has each mode, whole and in shards; a matrix takes too long",
-            "test_published_suite": "it runs in tests/kubernetes/test_pods.py",
             "test_every_verb_notices_a_killed_agent":
                 "the objects of a job whose agent was killed stay until the next command",
             "test_spot_training_goes_on_after_a_host_agent_was_killed":

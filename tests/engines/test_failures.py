@@ -175,11 +175,9 @@ def test_the_first_host_to_fail_is_the_reason_and_ends_the_others(engine, jobs):
 
 
 @pytest.mark.prompt
-@pytest.mark.parametrize(
-    ("distribution", "host"), [({}, "algo-2"), ({"sagemaker_multi_worker_mirrored_strategy_enabled": True}, "algo-1")]
-)
-def test_a_host_that_is_killed_fails_the_job(engine, jobs, channels, distribution, host):
-    name = jobs.start(SLEEPS, hosts=engine.hosts, channels=channels, hyperparameters=distribution)
+def test_a_host_that_is_killed_fails_the_job(engine, jobs, channels):
+    mirrored, host = {"sagemaker_multi_worker_mirrored_strategy_enabled": True}, "algo-1"
+    name = jobs.start(SLEEPS, hosts=engine.hosts, channels=channels, hyperparameters=mirrored)
     jobs.until_up(name)
     assert bool(jobs.mounted(name)) == engine.mounts
     jobs.kill_host(name, host)

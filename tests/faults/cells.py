@@ -39,11 +39,8 @@ class Job:
         names = [host.name for host in self.hosts]
         options = {"fault": cell.fault.name, "where": cell.process.trainer or next(iter(cell.layout.trainers))}
         if cell.process.task:
-            options.update(servers=cell.process.task.split()[0], starved=cell.process.task)
+            options["servers"] = cell.process.task.split()[0]
         code = {"train.py": (PROGRAMS / "trainer.py").read_text()}
-        if cell.program:
-            options["program"] = cell.program
-            code[f"{cell.program}.py"] = (PROGRAMS / f"{cell.program}.py").read_text()
         for host in self.hosts:
             host.write(names, code, sagemaker_program="train.py", **options, **cell.layout.hyperparameters)
 

@@ -66,8 +66,6 @@ class Cell(NamedTuple):
     name: str
     process: layouts.Process
     layout: layouts.Layout
-    #: What trains, with TensorFlow; "" trains without.
-    program: str = ""
 
     @property
     def title(self):
@@ -76,7 +74,7 @@ class Cell(NamedTuple):
 
     @property
     def row(self):
-        return f"{self.fault.name}, {self.name}{' with TensorFlow' if self.program else ''}"
+        return f"{self.fault.name}, {self.name}"
 
     @property
     def host_timeout(self):
@@ -127,19 +125,4 @@ TABLE = (
     ),
 )
 
-#: Trainings with TensorFlow.
-TENSORFLOW = [
-    Cell(fault, name, layout.processes[name], layout, program)
-    for layout, program, name, fault in (
-        (BETWEEN_GRAPH, "between_graph", "ps", OUT_OF_MEMORY),
-        (BETWEEN_GRAPH, "between_graph", "ps", KILLED),
-        (COORDINATOR, "coordinates", "ps", OUT_OF_MEMORY),
-        (COORDINATOR, "coordinates", "worker", OUT_OF_MEMORY),
-        (COORDINATOR, "coordinates", "ps", KILLED),
-        (MIRRORED, "mirrored", "worker", STOPPED),
-        (MIRRORED, "mirrored", "worker", KILLED),
-        (MPI_5, "ring", "rank k", KILLED),
-        (MPI_5, "ring", "rank k", STOPPED),
-    )
-]
 CELLS = [Cell(fault, name, layout.processes[name], layout) for layout, name, faults in TABLE for fault in faults]

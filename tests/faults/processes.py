@@ -42,12 +42,6 @@ def members(name):
     return [pid for pid in pids if namespace(pid) == name]
 
 
-def takes(pid, number):
-    """Whether a process handles or blocks a signal."""
-    lines = dict(line.split(":\t", 1) for line in (_PROC / str(pid) / "status").read_text().splitlines())
-    return bool((int(lines["SigBlk"], 16) | int(lines["SigCgt"], 16)) >> (number - 1) & 1)
-
-
 def words(pid):
     return _strings(pid, "cmdline")
 

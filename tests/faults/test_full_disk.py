@@ -241,21 +241,6 @@ def test_the_disk_of_the_output_place_is_named_and_the_artifacts_are_kept(disk, 
     jobs.close()
 
 
-def test_every_inode_can_be_taken_at_the_end(tmp_path):
-    with small_disk(tmp_path / "disk", "tmpfs", "16M,nr_inodes=400") as disk:
-        jobs = LocalJobs(disk)
-        then = """
-    try:
-        for number in range(10000):
-            pathlib.Path(os.environ["SM_MODEL_DIR"], str(number)).touch()
-    finally:
-        os._exit(9)
-"""
-        description = jobs.run(FILL.format(then=then))
-        assert description["FailureReason"].endswith(", exit code: 9")
-        stays(jobs, description)
-
-
 @pytest.fixture
 def other_jobs(tmp_path):
     """Jobs whose data directory is on no disk of its own."""

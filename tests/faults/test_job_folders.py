@@ -163,16 +163,6 @@ def test_every_verb_reports_every_damage(file, baseline, victim, tmp_path, pytes
             assert not os.path.lexists(path)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_index_of_ended_jobs_is_read_or_written_again(kind, store, baseline, victim):
-    victim(is_left=False)
-    for attempt in range(5):
-        invoke("list")
-        KINDS[kind](store.data_dir / "ended-jobs.json", random.Random(f"{SEED} {kind} {attempt}"))
-        assert set(check_others(baseline, f"{kind}, {attempt}")) == {GOOD, VICTIM}
-    erase(store.data_dir / "ended-jobs.json")
-
-
 @pytest.mark.parametrize("kind", ["empty", "noise", "a directory", "mutated"])
 def test_a_running_job_without_a_record_of_its_processes_is_still_ended(kind, tmp_path):
     jobs = LocalJobs(tmp_path)

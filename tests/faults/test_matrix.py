@@ -11,7 +11,7 @@ import pytest
 from covering import covering
 from fakes.promptness import soon
 from faults.layouts import BETWEEN_GRAPH, COORDINATOR
-from faults.matrix import CELLS, TENSORFLOW
+from faults.matrix import CELLS
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.prompt]
 
@@ -31,19 +31,18 @@ def parameters(cells):
 def parameter(cell, marks):
     """Return a cell with what it needs: mpirun, or TensorFlow for the servers that the runtime starts."""
     marks = [*marks, pytest.mark.mpi] if cell.layout.name.startswith("mpi") else [*marks]
-    if cell.program or cell.layout in (BETWEEN_GRAPH, COORDINATOR):
+    if cell.layout in (BETWEEN_GRAPH, COORDINATOR):
         marks.append(pytest.mark.tf)
     return pytest.param(cell, id=cell.title, marks=marks)
 
 
 def test_each_run_has_every_row_every_column_and_every_pair():
-    for cells in (CELLS, TENSORFLOW):
-        chosen = covering(cells, pairs)
-        assert len(chosen) < len(cells)
-        assert set().union(*map(pairs, chosen)) == set().union(*map(pairs, cells))
+    chosen = covering(CELLS, pairs)
+    assert len(chosen) < len(CELLS)
+    assert set().union(*map(pairs, chosen)) == set().union(*map(pairs, CELLS))
 
 
-@pytest.mark.parametrize("cell", [*parameters(CELLS), *parameters(TENSORFLOW)])
+@pytest.mark.parametrize("cell", parameters(CELLS))
 def test_a_fault_ends_the_job_as_it_should(cell, outcomes):
     _, seconds = outcomes.of(cell)
     soon(seconds, cell.bound)

@@ -127,19 +127,6 @@ time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("told", [[0], [1], [0, 1]], ids=["first host", "other host", "all hosts"])
-def test_a_stop_lets_the_ranks_of_every_host_save(cluster, told):
-    runs = start(cluster, script=SAVES)
-    for rank in range(4):
-        runs[0].says(f"trains {rank}")
-    for number in told:
-        runs[number].signal(signal.SIGTERM)
-    assert [run.wait() for run in runs] == [143, 143]
-    saved = [sorted(path.name for path in (host.ml / "model").iterdir()) for host in cluster.hosts[:2]]
-    assert saved == [["checkpoint-0", "checkpoint-1"], ["checkpoint-2", "checkpoint-3"]]
-    assert not [pid for run in runs for pid in run.processes()]
-
-
 def test_ranks_that_only_die_of_a_stop_wait_for_those_that_save(cluster):
     script = SAVES.replace("signal.signal(", 'if rank == "1": signal.signal(').replace("time.sleep(1)", "time.sleep(3)")
     runs = start(cluster, script=script)

@@ -113,15 +113,6 @@ def test_what_a_completed_job_left_is_there(disk, jobs, journal, compression, ou
 
 
 @JOURNALS
-def test_what_a_completed_job_left_is_there_once_its_hosts_are_removed(disk, jobs, journal):
-    name = start(jobs)
-    until(lambda: jobs.ended(name))
-    until(lambda: not jobs.job_folder(name).hosts.exists())
-    disk.cut(journal)
-    assert check(jobs, name)["TrainingJobStatus"] == "Completed"
-
-
-@JOURNALS
 def test_checkpoints_that_were_delivered_are_there(disk, jobs, journal):
     name = start(jobs, then="time.sleep(60)")
     record = jobs.job_folder(name).channels / "checkpoints.json"

@@ -1,11 +1,8 @@
 """``train`` as process 1 of a host: it forwards, waits, kills and reaps; no signal is lost, and nothing is left."""
 
-import os
 import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from fakes.promptness import soon
@@ -107,36 +104,6 @@ def test_a_stop_right_after_the_start_is_not_lost(cluster, delay):
     host.run.signal(signal.SIGTERM)
     assert host.run.wait() == 143
     assert host.run.failure == "algo-1: stopped by SIGTERM"
-
-
-def test_from_its_first_line_on_train_takes_a_stop(cluster):
-    host = alone(cluster, child("sleeps.py"))
-    until(lambda: processes.takes(host.run.pid, signal.SIGTERM))
-    host.run.signal(signal.SIGTERM)
-    assert host.run.wait() == 143
-
-
-TESTS = Path(__file__).parents[1]
-#: Makes a cluster, names its first process, and is never asked to end it.
-HOLDS = """
-import sys, time
-from faults.namespaces import Namespaces
-namespaces = Namespaces(2)
-print(namespaces.init, flush=True)
-time.sleep(600)
-"""
-
-
-def test_nothing_of_a_cluster_outlives_the_process_that_made_it():
-    env = {**os.environ, "PYTHONPATH": f"{TESTS}:{TESTS.parent / 'entrypoints'}"}
-    holder = subprocess.Popen([sys.executable, "-c", HOLDS], env=env, stdout=subprocess.PIPE)
-    init = int(holder.stdout.readline())
-    name = processes.namespace(init)
-    assert len(processes.members(name)) > 2
-    holder.kill()
-    holder.communicate()
-    until(lambda: not processes.members(name))
-    assert "algo-1" not in Path("/proc/net/dev").read_text()
 
 
 @pytest.mark.parametrize("layout", [BETWEEN_GRAPH, MIRRORED, MPI_5, MPI_4], ids=lambda layout: layout.name)

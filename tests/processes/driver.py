@@ -7,7 +7,7 @@ import sys
 
 from processes.launchers import ENTRYPOINTS
 
-#: Python source: ``launcher(describe)`` is a supervisor of one host; of several with ``peers``.
+#: Python source: ``launcher(describe)`` is a supervisor of one host.
 LAUNCHER = """
 from contextlib import contextmanager
 from scriptmode_runtime.failure import Failure
@@ -19,13 +19,10 @@ from scriptmode_runtime.processes.loop import Loop
 from scriptmode_runtime.supervisor import Supervisor
 
 @contextmanager
-def launcher(describe, prefix_lines=False, peers=None):
+def launcher(describe, prefix_lines=False):
     with Loop() as loop, LauncherOutput(loop) as output:
         processes = HostProcesses("algo-1", loop, output, prefix_lines=prefix_lines)
-        if peers:
-            peers.processes = processes
-            loop.tickers.append(peers)
-        with Supervisor(processes, Agreement(peers), describe, stop_grace=2.0) as supervisor:
+        with Supervisor(processes, Agreement(None), describe, stop_grace=2.0) as supervisor:
             yield supervisor
 """
 DRIVER = f"""{LAUNCHER}

@@ -46,15 +46,7 @@ def reason(description):
     return description["FailureReason"]
 
 
-@pytest.mark.parametrize(
-    ("action", "message"),
-    [
-        ("open(path, 'a').write('more')", "the file was changed while the job read it"),
-        ("os.unlink(path)", "the file was deleted while the job read its channel"),
-    ],
-    ids=["changed", "deleted"],
-)
-def test_an_object_that_is_another_in_the_middle_of_an_epoch_fails_the_job(jobs, data, action, message):
+def test_an_object_that_is_another_in_the_middle_of_an_epoch_fails_the_job(jobs, data):
     # More than is read ahead, so that its end is still to be read.
     with (data / "big").open("wb") as file:
         file.truncate(400_000_000)
@@ -62,14 +54,14 @@ def test_an_object_that_is_another_in_the_middle_of_an_epoch_fails_the_job(jobs,
     path = {str(data / "big")!r}
     with open(place + "_0", "rb") as fifo:
         fifo.read(1000)
-        {action}
+        open(path, "a").write("more")
         while fifo.read(1000000):
             pass
     print("took the break for the end")
     """
     description = jobs.run(script, channels=channels(data, "Pipe"))
     assert "Data download failed: algo-1: channel 'train'" in reason(description)
-    assert f"file://{data}/big: {message}" in reason(description)
+    assert f"file://{data}/big: the file was changed while the job read it" in reason(description)
     assert "took the break" not in "".join(jobs.lines(description["TrainingJobName"]))
 
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
 
 import pytest
 from fakes.local_jobs import SLEEPS, LocalJobs
@@ -171,34 +170,6 @@ def test_a_copy_of_checkpoints_that_was_cut_short_is_not_copied_back(runs):
     assert kept.read_text() == "123"
 
 
-def test_a_job_with_one_retry_is_queued_again_once(runs):
-    runs.create(spot=False, more={"RetryStrategy": {"MaximumRetryAttempts": 1}}, steps=2)
-    assert runs.interrupt() == 1
-    assert runs.is_requeued()
-    with runs.start() as agent:
-        runs.until_line(agent, "up at 1")
-        agent.send_signal(signal.SIGTERM)
-        assert agent.wait(600) == 1
-    assert not runs.is_requeued()
-    assert "which is all of max_retry_attempts" in runs.describe()["FailureReason"]
-
-
-def test_spot_training_is_queued_again_however_often_and_late_it_is_interrupted(runs):
-    runs.create()
-    state = runs.folder.read_state()
-    for status in ("Interrupted", "Starting", "Interrupted", "Starting", "Interrupted"):
-        state = state.with_status(status, state.created)
-    runs.folder.write_state(replace(state, created=state.created - 6000))
-    runs.folder.write_processes({})
-    runs.folder.log("algo-1").touch()
-    with runs.start() as agent:
-        until(lambda: runs.folder.read_state().secondary != "Interrupted")
-        agent.send_signal(signal.SIGTERM)
-        assert agent.wait(600) == 1
-    assert runs.is_requeued(), runs.describe()
-    assert "as it was interrupted, from the checkpoints in file://" in runs.log()
-
-
 def test_a_checkpoint_that_an_interruption_leaves_out_is_an_event(runs):
     runs.create(hosts=2)
     second = runs.folder.log("algo-2")
@@ -224,16 +195,6 @@ def test_checkpoints_that_an_interruption_cannot_copy_are_an_event(runs):
     (event,) = [each for each in runs.jobs.platform.events(runs.name) if each.is_loss]
     assert event.reason == "CheckpointsNotCopied"
     assert event.message.startswith("the last checkpoints were not copied: ")
-
-
-def test_hosts_that_the_engine_ended_interrupt_the_job(runs):
-    runs.create()
-    with runs.start() as agent:
-        runs.until_line(agent, "up at")
-        os.kill(recorded(runs.folder)["algo-1"].pid, signal.SIGTERM)
-        assert agent.wait(600) == 1
-    assert runs.is_requeued()
-    assert runs.statuses()[-2:] == ["Training", "Interrupted"]
 
 
 @pytest.mark.parametrize("process", ["agent of algo-1", "algo-1"])
@@ -276,17 +237,6 @@ def test_the_reason_of_a_signal_decides_how_the_job_ends(runs, agent, spot, seco
     assert description["SecondaryStatus"] == secondary
     assert reason in description.get("FailureReason", "")
     assert not runs.is_requeued()
-
-
-def test_a_stop_while_the_job_waits_is_obeyed_by_the_next_run(runs):
-    runs.create()
-    runs.interrupt()
-    runs.folder.request_stop()
-    assert runs.describe()["SecondaryStatus"] == "Stopping"
-    with runs.start() as agent:
-        assert agent.wait(600) == 1
-    assert runs.describe()["SecondaryStatus"] == "Stopped"
-    assert runs.log().count("up at") == 1
 
 
 def test_a_run_without_an_end_is_interrupted_since_its_last_heartbeat(runs):

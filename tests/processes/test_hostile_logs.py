@@ -16,7 +16,7 @@ from scriptmode import TrainingJob
 pytestmark = pytest.mark.slow
 
 MIB = 1024 * 1024
-LONG = 120 * MIB
+LONG = 80 * MIB
 #: Runs the command, and writes the most memory that it had, in KiB.
 MEASURED = """
 import sys
@@ -86,7 +86,7 @@ def write_long(jobs, job, *, before=b"", after=b""):
         log.write(after)
 
 
-def test_a_line_of_120_mb_costs_little_memory_and_is_written_whole(jobs, job, write, tmp_path):
+def test_a_line_of_80_mb_costs_little_memory_and_is_written_whole(jobs, job, write, tmp_path):
     write(b"short\n")
     at_start = measured(jobs, tmp_path, "logs", job)[2]
     write_long(jobs, job, before=b"first\n", after=b" loss=0.5\nlast\n")
@@ -103,7 +103,7 @@ def test_a_line_of_120_mb_costs_little_memory_and_is_written_whole(jobs, job, wr
     assert [row["value"] for row in TrainingJob(job, jobs.platform).metrics()] == [0.5]
 
 
-def test_a_line_of_120_mb_is_a_note_in_the_live_view(jobs, job, tmp_path):
+def test_a_line_of_80_mb_is_a_note_in_the_live_view(jobs, job, tmp_path):
     write_long(jobs, job, before=b"first\n", after=b"\nlast\n")
     peak = tmp_path / "peak"
     command = [sys.executable, "-c", MEASURED, str(peak), "logs", "-f", job]
@@ -149,15 +149,15 @@ def test_a_pipe_gets_the_bytes_as_they_are_and_of_a_progress_bar_what_it_shows_l
     assert done.stdout == b"".join(b"algo-1 | " + line + b"\n" for line in (HOSTILE_BYTES + b"\n20%").split(b"\n"))
 
 
-@pytest.mark.parametrize("words", [["describe"], ["logs", "-f", "--plain"], ["logs", "-f"]], ids=" ".join)
-def test_a_reason_with_control_sequences_is_shown_without_them(jobs, words):
+def test_a_reason_with_control_sequences_is_shown_without_them(jobs):
     script = r"""
     import sys
     raise ValueError("wrong \x1b]52;c;c2VjcmV0\x07\x1b]0;owned\x07\x1b[2Jvalue")
     """
     description = jobs.run(script)
     assert "value" in description["FailureReason"]
-    written = shown(jobs, *words, description["TrainingJobName"])
-    assert "value" in written
-    for obeyed in ("\x1b]", "\x1b[2J", "\x07"):
-        assert obeyed not in written + shown(jobs, *words, "no\x1b]0;owned\x07job")
+    for words in (["describe"], ["logs", "-f", "--plain"], ["logs", "-f"]):
+        written = shown(jobs, *words, description["TrainingJobName"])
+        assert "value" in written
+        written += shown(jobs, *words, "no\x1b]0;owned\x07job")
+        assert not [obeyed for obeyed in ("\x1b]", "\x1b[2J", "\x07") if obeyed in written]

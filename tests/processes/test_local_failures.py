@@ -47,7 +47,7 @@ def test_a_killed_agent_leaves_no_file_that_is_not_complete(jobs, phase):
     assert [draft for draft in drafts if draft.exists()] == []
 
 
-@pytest.mark.parametrize("inodes", [5, 9, 12], ids=["source", "job", "record"])
+@pytest.mark.parametrize("inodes", [5, 12], ids=["source", "record"])
 def test_a_disk_without_inodes_is_told_as_such(tmp_path, monkeypatch, inodes):
     (tmp_path / "train.py").write_text("pass")
     (tmp_path / "disk").mkdir()
@@ -89,9 +89,8 @@ def forge(**fields):
     """
 
 
-@pytest.mark.parametrize("host", ["algo-9", "algo-1\n"])
-def test_a_record_that_names_another_host_is_not_believed(jobs, host):
-    assert failure_of(jobs, forge(host=host, exit_code=9)) == Failure("my own words", exit_code=137)
+def test_a_record_that_names_another_host_is_not_believed(jobs):
+    assert failure_of(jobs, forge(host="algo-9", exit_code=9)) == Failure("my own words", exit_code=137)
 
 
 @pytest.mark.parametrize("exit_code", [1, None])
@@ -117,7 +116,6 @@ def test_an_output_place_that_is_lost_under_way_fails_the_job_and_keeps_the_arti
         pytest.param("pass", 0, id="nothing, and names no place"),
         pytest.param("import os; os.environ['SM_MODEL_DIR']", 1, id="nothing, and names the variable"),
         pytest.param("open('weights.keras', 'w').close()", 1, id="in its working directory"),
-        pytest.param("import os; open(os.environ['SM_MODEL_DIR'] + '/weights', 'w').close()", 0, id="a file"),
         pytest.param("raise SystemExit(1)", 0, id="nothing after a failure"),
     ],
 )
@@ -226,20 +224,16 @@ def test_a_job_whose_agent_cannot_be_imported_fails_with_its_log(jobs, monkeypat
     assert reason.endswith("ModuleNotFoundError: No module named 'scriptmode.absent'")
 
 
-@pytest.mark.parametrize("is_described", [False, True])
-def test_a_call_that_is_repeated_after_its_client_was_killed_before_the_agent_started_runs_the_job(jobs, is_described):
+def test_a_call_that_is_repeated_after_its_client_was_killed_before_the_agent_started_runs_the_job(jobs):
     more = {"Environment": {"A": "1"}, "Tags": [{"Key": "team", "Value": "a"}]}
     (jobs.folder / "in").write_text("1")
     inputs = [channel("train", (jobs.folder / "in").as_uri())]
-    request = jobs.request("print('ran')", hyperparameters={"rate": 0.1}, channels=inputs, more=more)
+    request = record_and_be_killed(jobs, hyperparameters={"rate": 0.1}, channels=inputs, more=more)
     name = request["TrainingJobName"]
-    killed = subprocess.run([sys.executable, "-c", KILLED, jobs.data_dir, json.dumps(request)], check=False)
-    assert killed.returncode == -signal.SIGKILL
-    if is_described:
-        reason = jobs.platform.describe(name).response["FailureReason"]
-        why = "the job's agent never started, because the process that created the job"
-        assert reason.startswith(f"InternalServerError: {why}")
-        assert f"start it again: scriptmode rerun {name}" in reason
+    reason = jobs.platform.describe(name).response["FailureReason"]
+    why = "the job's agent never started, because the process that created the job"
+    assert reason.startswith(f"InternalServerError: {why}")
+    assert f"start it again: scriptmode rerun {name}" in reason
     with pytest.raises(JobExistsError):
         jobs.platform.create({**request, "Environment": {"A": "2"}})
     jobs.platform.create(request)
@@ -249,30 +243,30 @@ def test_a_call_that_is_repeated_after_its_client_was_killed_before_the_agent_st
         jobs.platform.create(request)
 
 
-def record_and_be_killed(jobs, **more):
+def record_and_be_killed(jobs, **fields):
     """Record a job whose creator is killed before it starts the agent; return the request."""
-    request = jobs.request("print('ran')", more=more)
+    request = jobs.request("print('ran')", **fields)
     killed = subprocess.run([sys.executable, "-c", KILLED, jobs.data_dir, json.dumps(request)], check=False)
     assert killed.returncode == -signal.SIGKILL
     return request
 
 
 def test_a_job_with_retries_whose_agent_never_started_starts_again(jobs):
-    name = record_and_be_killed(jobs, RetryStrategy={"MaximumRetryAttempts": 1})["TrainingJobName"]
+    name = record_and_be_killed(jobs, more={"RetryStrategy": {"MaximumRetryAttempts": 1}})["TrainingJobName"]
     assert jobs.platform.describe(name).response["SecondaryStatus"] == "Interrupted"
     jobs.completed(name)
     assert [line for line in jobs.lines(name) if "ran" in line] == ["algo-1: ran"]
 
 
 def test_a_job_with_retries_whose_agent_never_starts_fails(jobs, monkeypatch):
-    name = record_and_be_killed(jobs, RetryStrategy={"MaximumRetryAttempts": 2})["TrainingJobName"]
+    name = record_and_be_killed(jobs, more={"RetryStrategy": {"MaximumRetryAttempts": 2}})["TrainingJobName"]
     monkeypatch.setattr(local_agent, "AGENT_MODULE", "scriptmode.absent")
     reason = jobs.wait(name)["FailureReason"]
     assert "it had been started again 2 times, which is all of max_retry_attempts" in reason, reason
 
 
 def test_a_repeated_call_starts_a_job_with_retries_that_never_started_once(jobs):
-    request = record_and_be_killed(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
+    request = record_and_be_killed(jobs, more={"RetryStrategy": {"MaximumRetryAttempts": 1}})
     jobs.platform.create(request)
     description = jobs.completed(request["TrainingJobName"])
     assert "Interrupted" not in [each["Status"] for each in description["SecondaryStatusTransitions"]]

@@ -1,7 +1,6 @@
 """What goes into local jobs and what comes out: names, channels, artifacts, metrics."""
 
 import textwrap
-from pathlib import Path
 
 from fakes.local_jobs import channel
 
@@ -48,28 +47,3 @@ def test_a_script_cannot_damage_the_files_it_trains_on(jobs):
     )
     assert description["TrainingJobStatus"] == "Completed"
     assert (jobs.folder / "in" / "precious").read_text() == "original"
-
-
-def test_an_uncompressed_model_is_a_folder_and_metrics_and_settings_of_the_job_are_known(jobs, code, tmp_path):
-    Path(code, "train.py").write_text("""
-import os
-for epoch in range(3):
-    print(f"epoch {epoch} loss={1 / (epoch + 1)} accuracy=0.{epoch}", flush=True)
-with open(os.path.join(os.environ["SM_MODEL_DIR"], "weights"), "w") as file:
-    file.write("heavy")
-""")
-    definitions = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}, {"Name": "accuracy", "Regex": r"accuracy=(\S+)"}]
-    made = Estimator(
-        entry_point="train.py", source_dir=code, instance_type="local_process", platform=jobs.platform,
-        metric_definitions=definitions, tags={"team": "vision"}, base_job_name="results",
-        output_path=f"file://{tmp_path}/out", disable_output_compression=True,
-    )  # fmt: skip
-    job = made.fit()
-    assert job.model_data == f"file://{tmp_path}/out/{job.name}/output/model/"
-    assert (tmp_path / "out" / job.name / "output/model/weights").read_text() == "heavy"
-    assert (job.download_model(tmp_path / "model") / "weights").read_text() == "heavy"
-    assert [(row["metric_name"], row["value"]) for row in job.metrics()] == [
-        ("loss", 1.0), ("loss", 0.5), ("loss", 1 / 3), ("accuracy", 0.0), ("accuracy", 0.1), ("accuracy", 0.2),
-    ]  # fmt: skip
-    attached = Estimator.attach(job.name, platform=jobs.platform)
-    assert (attached.spec.tags, attached.spec.base_job_name) == ((("team", "vision"),), "results")

@@ -11,7 +11,6 @@ from fakes.command_line import program
 from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.local_jobs import channel
 from fakes.processes import until
-from processes.launchers import CHILDREN
 
 from scriptmode.errors import DataNotFoundError
 
@@ -196,17 +195,6 @@ def test_jobs_whose_bytes_are_damaged_each_time_fail_with_that_reason(jobs, faul
         assert mode == "FastFile" or "the downloaded bytes are not the object's" in description["FailureReason"]
 
 
-@pytest.mark.slow
-def test_jobs_whose_connection_is_dead_fail_with_that_reason(jobs, faulty, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(CHILDREN / "short_retries"))
-    faulty.fault = lambda request: Fault(cut=True) if request.is_get else None
-    for name in start_in_each_mode(jobs).values():
-        description = jobs.wait(name)
-        assert description["TrainingJobStatus"] == "Failed"
-        told = description["FailureReason"] + "\n".join(jobs.lines(name))
-        assert f"s3://bkt/train/x: the connection to the S3 endpoint {faulty.endpoint} broke: it was closed" in told
-
-
 #: What a job of each mode compares of one object whose ETag is an MD5, and one that was uploaded in parts.
 VERIFIED = {
     "File": "2 objects, 1.0 MB: 1 verified (MD5), 1 not verifiable",
@@ -239,15 +227,6 @@ def test_what_was_compared_is_in_the_log_and_in_describe(jobs, faulty, mode):
     assert [(each["channel"], each["mode"], each["verification"]) for each in found] == [
         ("train", mode, {"md5": 1, other: 1})
     ]
-
-
-@pytest.mark.slow
-def test_channels_that_share_their_copies_have_a_line_each(jobs, faulty):
-    channels = [channel(name, "s3://bkt/train/") for name in ("train", "eval")]
-    name = jobs.start("pass", channels=channels)
-    jobs.completed(name)
-    for each in ("train", "eval"):
-        assert f"algo-1: scriptmode: channel '{each}': 1 object, 1.0 MB: 1 verified (MD5)" in jobs.lines(name)
 
 
 @pytest.mark.slow

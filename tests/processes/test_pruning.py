@@ -150,7 +150,7 @@ def test_what_interrupted_removals_left_is_deleted(jobs):
 
 
 def test_processes_that_prune_and_delete_the_same_jobs_leave_each_other_alone(jobs):
-    ended = [jobs.start("pass") for _ in range(6)]
+    ended = [jobs.start("pass") for _ in range(3)]
     for name in ended:
         end_long_ago(jobs, name)
     running = jobs.start(SLEEPS)

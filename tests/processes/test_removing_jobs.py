@@ -13,7 +13,6 @@ from fakes.processes import recorded, until
 from fakes.promptness import GENEROUS
 
 from scriptmode import JobNotFoundError
-from scriptmode_runtime.files import beneath
 from scriptmode_runtime.processes import process_tree
 
 pytestmark = pytest.mark.usefixtures("jobs_of_the_command")
@@ -28,7 +27,7 @@ WRITES = """
         open(f"{folder}/{number % 50}/deeper/{number % 500}", "w").write("x" * 100)
 """
 #: Times that a job is deleted while it writes, and those of a thorough run.
-FEW, MANY = 4, 12
+FEW, MANY = 2, 12
 
 
 def test_a_job_that_writes_is_deleted_whole_every_time(jobs, pytestconfig):
@@ -67,7 +66,7 @@ def test_a_job_that_others_write_to_is_deleted_whole(jobs, monkeypatch):
 
 
 FOLDERS_IN_FOLDERS = """
-    import os, sys
+    import os
     for name in ("SM_MODEL_DIR", "SM_OUTPUT_DATA_DIR", "SM_OUTPUT_INTERMEDIATE_DIR", "SM_CHANNEL_TRAIN"):
         os.chdir(os.environ[name])
         with open("own", "w") as file:
@@ -75,30 +74,21 @@ FOLDERS_IN_FOLDERS = """
         for _ in range(3000):
             os.mkdir("below")
             os.chdir("below")
-    sys.exit({code})
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("code", [0, 3])
-def test_thousands_of_folders_in_each_other_change_no_end_and_are_removed(jobs_in_memory, code):
+def test_thousands_of_folders_in_each_other_change_no_end_and_are_removed(jobs_in_memory):
     jobs = jobs_in_memory
     (jobs.folder / "in").mkdir()
     (jobs.folder / "in" / "file").write_text("data")
-    description = jobs.run(
-        FOLDERS_IN_FOLDERS.format(code=code), channels=[channel("train", f"file://{jobs.folder}/in")]
-    )
+    description = jobs.run(FOLDERS_IN_FOLDERS, channels=[channel("train", f"file://{jobs.folder}/in")])
     name = description["TrainingJobName"]
     until(lambda: not process_tree.is_running(jobs.agent(name)))
     folder = jobs.job_folder(name)
-    assert description["TrainingJobStatus"] == ("Failed" if code else "Completed"), jobs.why(name)
+    assert description["TrainingJobStatus"] == "Completed", jobs.why(name)
     assert jobs.platform.describe(name).response == description
     assert "Traceback" not in folder.agent_log.read_text()
-    if code:
-        assert not (folder.host("algo-1") / "input" / "data").exists()
-        # shutil.rmtree, with which pytest removes temporary folders, is recursive.
-        beneath.remove_tree(folder.hosts)
-        return
     assert not folder.hosts.exists()
     model = jobs.model(description)
     assert model["own"] == b"kept"
@@ -152,8 +142,7 @@ def test_a_running_job_that_cannot_be_read_is_deleted_only_by_force(jobs, file):
     assert not jobs.processes()
 
 
-@pytest.mark.parametrize("words", [(), ("--wait",)])
-@pytest.mark.parametrize("file", ["job.json", "state.json"])
+@pytest.mark.parametrize(("file", "words"), [("job.json", ()), ("state.json", ("--wait",))])
 def test_a_running_job_that_cannot_be_read_is_stopped(jobs, file, words):
     name = jobs.start(WRITES.replace("SIG_IGN", "SIG_DFL"))
     jobs.until_line(name, "up")

@@ -103,22 +103,6 @@ print("data", os.path.isfile(os.path.join(sys.prefix, "share", "extra", "data"))
     assert "data True\n" in log
 
 
-@pytest.mark.long
-def test_what_a_script_installs_itself_stays_in_its_job(jobs):
-    jobs.add_wheel()
-    jobs.add_wheel(number=8, version="2")
-    script = """
-import subprocess, sys
-subprocess.run([sys.executable, "-m", "pip", "install", "-q", "extra==2"], check=True)
-subprocess.run([sys.executable, "-c", "import extra; print('then', extra.NUMBER)"], check=True)
-subprocess.run(["extra-number"], check=True)
-"""
-    log = jobs.run(code={"train.py": script})
-    assert "then 8\n" in log
-    assert "program 8 " in log
-    assert "number 7 " in jobs.run()
-
-
 CHANGE_INSTALLED = "import extra; open(extra.__file__, 'w').write('NUMBER = 8')"
 
 

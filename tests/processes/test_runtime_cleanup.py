@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 
-import pytest
 from fakes.host_folders import write_files, write_host
 from processes.driver import LAUNCHER, run
 from processes.launchers import ENTRYPOINTS, host, until
@@ -101,10 +100,10 @@ with Loop() as loop, LauncherOutput(loop) as output:
     assert [line.split()[2] for line in lines] == [str(number) for number in range(5000)]
 
 
-@pytest.mark.parametrize("cluster", [None, {"isolate_requirements": True}], ids=["plain", "isolated"])
-def test_no_file_of_the_source_hides_a_module_that_pip_imports(tmp_path, launch, cluster):
+def test_no_file_of_the_source_hides_a_module_that_pip_imports(tmp_path, launch):
     code = dict.fromkeys(("pip.py", "runpy.py", "contextlib.py"), "raise SystemExit('the wrong one')")
     code.update({"train.sh": "echo trained", "requirements.txt": "# nothing is wanted\n"})
+    cluster = {"isolate_requirements": True}
     launcher = launch(write_host(tmp_path / "algo-1", code=code, cluster=cluster, sagemaker_program="train.sh"))
     assert launcher.wait(600) == 0, launcher.output
     assert "trained" in launcher.output
@@ -145,62 +144,3 @@ def test_a_signal_without_a_name_is_reported_by_its_number(tmp_path, launch):
     launcher = launch(host(tmp_path, f"import os; os.kill(os.getpid(), {number})"))
     assert launcher.wait() == 128 + number
     assert launcher.failure == f"algo-1, script: killed by signal {number}"
-
-
-#: ``run(ends, then)`` runs a program as ``mpirun``; ``then(others)`` is called once its end was seen, and never before.
-MPIRUN = """
-from scriptmode_runtime import supervisor
-from scriptmode_runtime.peers.base import Peers, lost_host
-
-supervisor._REASON_SECONDS = {seconds}
-failed = "mpirun"
-
-class Others(Peers):
-    finished = disconnected = True
-
-    def __init__(self, then):
-        self.then = then
-
-    def fail(self, failure):
-        self.failure = self.failure or failure
-
-    def announce(self, event):
-        pass
-
-    def deadline(self):
-        return None
-
-    def tick(self):
-        if self.failure is None and any(child.status is not None for child in self.processes.started):
-            self.then(self)
-
-def reason(spec, status, output):
-    return Failure("algo-1", failed, 255, failed + " " + str(status))
-
-def loses(others):
-    others.fail(lost_host("algo-2", "its launcher was lost"))
-
-def reports(others):
-    global failed
-    failed = "rank 3"
-
-def run(ends, then):
-    with launcher(reason, peers=Others(then)) as it:
-        print(it.run(LaunchPlan(spec("mpirun", ends, "ranks"))).message)
-"""
-FAILS, DIES = "import sys; sys.exit(255)", "import os; os.kill(os.getpid(), 9)"
-
-
-@pytest.mark.parametrize(
-    ("ends", "then", "seconds", "reason"),
-    [
-        (FAILS, "loses", 60.0, "algo-2: its launcher was lost"),
-        (FAILS, "reports", 60.0, "rank 3 255"),
-        (FAILS, "print", 0.05, "mpirun 255"),
-        (DIES, "loses", 60.0, "mpirun -9"),
-    ],
-    ids=["host lost", "rank failed", "nothing else", "mpirun killed"],
-)
-def test_mpirun_is_the_reason_where_no_rank_and_no_other_host_is(ends, then, seconds, reason):
-    ran = drive(f"{MPIRUN.replace('{seconds}', str(seconds))}\nrun({ends!r}, {then})")
-    assert ran.stdout.decode().splitlines()[-1] == reason, ran

@@ -17,12 +17,11 @@ SHELLS = {
     "foreground": ("#!/bin/sh", "{save}\n"),
     "background": ("#!/bin/sh", "{save} &\nwait\n"),
     "job control": ("#!/bin/bash", "set -m\n{save} &\nwait\n"),
-    "a session of its own": ("#!/bin/sh", "setsid {save}\necho ended\n"),
     "below another shell of another session": ("#!/bin/sh", 'setsid sh -c "{save}; true"\ntrue\n'),
 }
 PYTHON = """
 import subprocess, sys
-subprocess.run([sys.executable, "saves_slowly.py", "2"], start_new_session={session})
+subprocess.run([sys.executable, "saves_slowly.py", "2"], start_new_session=True)
 print("the parent went on", flush=True)
 """
 CATCHES = """
@@ -64,11 +63,7 @@ def test_a_program_that_a_shell_started_saves_before_the_job_ends(tmp_path, laun
     assert not holding(str(launcher.base))
 
 
-@pytest.mark.parametrize(
-    "script",
-    [PYTHON.format(session=False), PYTHON.format(session=True), CATCHES],
-    ids=["subprocess", "session of its own", "parent ends itself"],
-)
+@pytest.mark.parametrize("script", [PYTHON, CATCHES], ids=["session of its own", "parent ends itself"])
 def test_a_program_that_python_started_saves_before_the_job_ends(tmp_path, launch, script):
     launcher = start(tmp_path, launch, "train.py", script)
     launcher.says("training")
@@ -88,29 +83,13 @@ def test_a_second_interrupt_does_not_wait_for_what_the_script_left(tmp_path, lau
     assert not holding(str(launcher.base))
 
 
-@pytest.mark.parametrize("kind", ["foreground", "background"])
-def test_a_save_that_is_cut_off_is_logged_with_its_seconds(tmp_path, launch, kind):
-    launcher = start(tmp_path, launch, "train.sh", shell(kind, 60.0), SCRIPTMODE_STOP_GRACE_SECONDS="1.5")
+def test_a_save_that_is_cut_off_is_logged_with_its_seconds(tmp_path, launch):
+    launcher = start(tmp_path, launch, "train.sh", shell("background", 60.0), SCRIPTMODE_STOP_GRACE_SECONDS="1.5")
     launcher.says("training")
     launcher.send(signal.SIGTERM)
     assert launcher.wait() == 143
     said = r"scriptmode: process(es)? [\d, ]+ (is|are) killed, not having ended within 1\.5 s of SIGTERM \(SCRIPTMODE_STOP_"
     assert re.search(said, launcher.output), launcher.output
-
-
-def test_after_a_failure_of_another_host_a_shell_scripts_program_has_a_second(tmp_path, launch):
-    waits = 'until [ -e "$GO" ]; do sleep 0.05; done; exit 7'
-    code = {
-        "train.sh": f'[ "$SM_CURRENT_HOST" = algo-1 ] || {{ {waits}; }}\n{sys.executable} {SAVES} 0.8\ntrue\n',
-        SAVES: child(SAVES),
-    }
-    switch = {"sagemaker_multi_worker_mirrored_strategy_enabled": True}
-    job = write_job(tmp_path / "job", 2, code, sagemaker_program="train.sh", **switch)
-    launchers = [launch(base, GO=str(tmp_path / "go")) for base in job.values()]
-    launchers[0].says("training")
-    (tmp_path / "go").touch()
-    assert [launcher.wait() for launcher in launchers] == [7, 7]
-    assert saved(launchers[0]) == "told 1 times"
 
 
 def test_processes_of_a_failed_script_get_sigterm_before_sigkill(tmp_path, launch):
@@ -123,10 +102,10 @@ def test_processes_of_a_failed_script_get_sigterm_before_sigkill(tmp_path, launc
     assert not holding(str(launcher.base))
 
 
-def stopped_ranks(tmp_path, launch, program, text, grace):
+def stopped_ranks(tmp_path, launch, text, grace):
     """Stop two hosts whose ranks' programs save; return their launchers, and the seconds until they had ended."""
     mpi = {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
-    job = write_job(tmp_path / "job", 2, {program: text, SAVES: child(SAVES)}, sagemaker_program=program, **mpi)
+    job = write_job(tmp_path / "job", 2, {"train.sh": text, SAVES: child(SAVES)}, sagemaker_program="train.sh", **mpi)
     launchers = [launch(base, SCRIPTMODE_STOP_GRACE_SECONDS=grace) for base in job.values()]
     until(lambda: launchers[0].output.count("training") == 4)
     for launcher in launchers:
@@ -139,17 +118,12 @@ def stopped_ranks(tmp_path, launch, program, text, grace):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(
-    ("program", "text"),
-    [("train.sh", shell("foreground") + "true\n"), ("train.py", PYTHON.format(session=False))],
-    ids=["shell", "subprocess"],
-)
-def test_programs_that_ranks_started_save_before_the_job_ends(tmp_path, launch, program, text):
-    launchers, _ = stopped_ranks(tmp_path, launch, program, text, "20")
+def test_programs_that_ranks_started_save_before_the_job_ends(tmp_path, launch):
+    launchers, _ = stopped_ranks(tmp_path, launch, shell("foreground") + "true\n", "20")
     assert {saved(launchers[rank // 2], f"saved{rank}") for rank in range(4)} == {"told 1 times"}
 
 
 @pytest.mark.mpi
 def test_ranks_whose_programs_stay_are_killed_when_the_grace_is_over(tmp_path, launch):
-    _, seconds = stopped_ranks(tmp_path, launch, "train.sh", shell("foreground", 600) + "true\n", "1.5")
+    _, seconds = stopped_ranks(tmp_path, launch, shell("foreground", 600) + "true\n", "1.5")
     assert seconds > 1.2

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fakes.host_folders import write_job
 from processes.driver import drive
-from processes.launchers import ENTRYPOINTS, child, host, until
+from processes.launchers import ENTRYPOINTS, child, host
 
 
 def train(base):
@@ -89,16 +89,6 @@ def test_output_without_a_reader_does_not_hurt(tmp_path):
     assert process.wait(600) == 0
 
 
-def test_a_slow_reader_loses_nothing(tmp_path):
-    written = tmp_path / "written"
-    script = f"print('x' * 300_000, flush=True); open({str(written)!r}, 'w').close()"
-    process = train(host(tmp_path, script))
-    until(written.exists)
-    output, _ = process.communicate(timeout=600)
-    assert output == b"x" * 300_000 + b"\n"
-    assert process.returncode == 0
-
-
 def test_progress_over_one_line_comes_through_at_once_and_as_it_is(tmp_path):
     go = tmp_path / "go"
     script = (
@@ -124,17 +114,6 @@ def test_broken_utf_8_is_harmless_in_log_and_report(tmp_path):
     assert (
         base / "output" / "failure"
     ).read_text() == "algo-1, script: exit code 3\nits log ends with\ncaf\ufffd \ufffd end"
-
-
-def test_lines_without_end_of_several_processes_take_time_by_their_length_alone_and_flat_memory():
-    endless = "import os\nfor _ in range(800): os.write(1, b'x' * 65536)\n"
-    wait = "import time; os.write(1, b'\\ny'); time.sleep(60)"
-    peak = "; print(next(l for l in open(f'/proc/{os.getppid()}/status') if l.startswith('VmHWM')).split()[1])"
-    ran = drive(["-c", f"{endless}os.write(1, b'\\n'){peak}"], ["-c", endless + wait], ["-c", endless + wait])
-    assert ran.stdout.endswith(b"well\n")
-    assert len(ran.stdout) > 800 * 65536
-    memory = max(int(word) for word in ran.stdout.replace(b"well", b" ").replace(b"y", b" ").split() if word.isdigit())
-    assert memory < 40 * 1024
 
 
 def lines(launcher):
@@ -184,21 +163,3 @@ def test_mpirun_tags_its_ranks_itself(tmp_path, launch):
     launcher = launch(job["algo-1"], SCRIPTMODE_LOG_PREFIX="1")
     assert launcher.wait() == 0, launcher.output
     assert sorted(lines(launcher)) == ["[1,0]<stdout>: trained", "[1,1]<stdout>: trained"]
-
-
-@pytest.mark.mpi
-def test_ranks_without_tags_are_still_named_with_their_error(tmp_path, launch):
-    mpi = {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
-    script = (
-        "import os, time\nprint('begun', flush=True)\nopen(os.environ['OMPI_COMM_WORLD_RANK'], 'w').close()\n"
-        "while not (os.path.exists('0') and os.path.exists('1')): time.sleep(0.01)\n"
-        "if os.environ['OMPI_COMM_WORLD_RANK'] == '1': raise ValueError('rank one\\n has had enough')\ntime.sleep(60)"
-    )
-    job = write_job(tmp_path / "job", 1, {"train.py": script}, sagemaker_program="train.py", **mpi)
-    launcher = launch(job["algo-1"], SCRIPTMODE_LOG_PREFIX="0")
-    assert launcher.wait() == 1
-    assert lines(launcher).count("begun") == 2
-    assert launcher.failure.startswith("algo-1, rank 1: exit code 1\n")
-    assert "ValueError: rank one\n has had enough" in launcher.failure
-    assert "prterun" not in launcher.failure
-    assert "<stderr>" not in launcher.output

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 from fakes.command_line import PROGRAM, program
@@ -183,17 +182,3 @@ def test_a_wrong_option_is_a_usage_error(folder, words, message):
     done = program("scale", "train.py", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
-
-
-@pytest.mark.tf
-@pytest.mark.long
-def test_a_tensorflow_program_is_measured_in_two_sizes(folder):
-    notebooks = Path(__file__).parents[2] / "notebooks"
-    inputs = [f"--input={name}={notebooks}/data/fashion_mnist/{name}" for name in ("train", "eval")]
-    done = program("scale", "train_mwms.py", "--source-dir", str(notebooks / "code"), "--hosts", "1,2", *inputs,
-                   "--distribution", "multi-worker-mirrored", "--metric", "step=^epoch ([0-9]+):", "--steps", "10",
-                   "-p", "epochs=1000", "-p", "steps-per-epoch=10", "--json")  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    for row in json.loads(done.stdout)["rows"]:
-        assert row["steps_per_second"] > 0
-        assert row["steps"] == pytest.approx(8, abs=2)

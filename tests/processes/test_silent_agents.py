@@ -97,10 +97,14 @@ def test_an_agent_that_waits_for_other_programs_works(tmp_path, longest, is_sile
     assert done.stdout == f"{is_silent}\nTrue\n"
 
 
-def test_every_look_says_that_the_agent_does_not_answer(jobs):
+def test_every_look_says_that_the_agent_does_not_answer_until_it_goes_on(jobs):
     name, agent = a_stopped_agent(jobs)
-    let_time_pass(jobs, name, 100)
     said = f"the job's agent (process {agent.pid}) has not answered since "
+    # At once, as it is stopped.
+    message = jobs.platform.describe(name).response["SecondaryStatusTransitions"][-1]["StatusMessage"]
+    assert said in message
+    assert f"it is stopped, and goes on by: kill -CONT {agent.pid}" in message
+    let_time_pass(jobs, name, 100)
     described = invoke("describe", name)
     assert said in described.stdout
     assert f"end the job: scriptmode stop {name}" in described.stdout
@@ -113,6 +117,8 @@ def test_every_look_says_that_the_agent_does_not_answer(jobs):
     with pytest.raises(PlatformError, match="does not answer") as raised:
         machine_checks.agents()
     assert raised.value.advice.endswith(f"scriptmode stop {name}")
+    process_tree.send_signal(agent, signal.SIGCONT)
+    until(lambda: said not in str(jobs.platform.describe(name).response))
 
 
 def test_a_stop_continues_an_agent_that_was_stopped(jobs):
@@ -167,36 +173,20 @@ def test_a_job_past_its_time_whose_agent_is_continued_was_not_stopped(jobs):
     assert jobs.wait(name)["SecondaryStatus"] == "MaxRuntimeExceeded"
 
 
-def test_a_stopped_agent_is_noticed_at_once_until_it_goes_on(jobs):
-    name, agent = a_stopped_agent(jobs)
-    said = f"the job's agent (process {agent.pid}) has not answered since "
-    description = jobs.platform.describe(name).response
-    message = description["SecondaryStatusTransitions"][-1]["StatusMessage"]
-    assert said in message
-    assert f"it is stopped, and goes on by: kill -CONT {agent.pid}" in message
-    assert said in invoke("list").stderr
-    with pytest.raises(PlatformError, match="does not answer"):
-        machine_checks.agents()
-    process_tree.send_signal(agent, signal.SIGCONT)
-    assert said not in str(jobs.platform.describe(name).response)
-
-
-@pytest.mark.parametrize(
-    ("label", "what"), [("agent of algo-1", "the agent of algo-1"), ("algo-1", "the launcher of algo-1")]
-)
-def test_a_stopped_process_of_a_host_is_noticed_at_once_until_it_goes_on(jobs, label, what):
+def test_a_stopped_process_of_a_host_is_noticed_at_once_until_it_goes_on(jobs):
     name = jobs.start(SAVES)
     jobs.until_line(name, "up")
-    process = recorded(jobs.job_folder(name))[label]
-    os.kill(process.pid, signal.SIGSTOP)
-    told = f"Training in progress; {what} (process {process.pid}) is stopped, and goes on by: kill -CONT {process.pid}"
 
     def message():
         return jobs.platform.describe(name).response["SecondaryStatusTransitions"][-1]["StatusMessage"]
 
-    until(lambda: message() == told, describe=message)
-    os.kill(process.pid, signal.SIGCONT)
-    until(lambda: message() == "Training in progress", describe=message)
+    for label, what in (("agent of algo-1", "the agent of algo-1"), ("algo-1", "the launcher of algo-1")):
+        pid = recorded(jobs.job_folder(name))[label].pid
+        os.kill(pid, signal.SIGSTOP)
+        told = f"Training in progress; {what} (process {pid}) is stopped, and goes on by: kill -CONT {pid}"
+        until(lambda told=told: message() == told, describe=message)
+        os.kill(pid, signal.SIGCONT)
+        until(lambda: message() == "Training in progress", describe=message)
     jobs.platform.stop(name)
     assert jobs.wait(name)["TrainingJobStatus"] == "Stopped"
 

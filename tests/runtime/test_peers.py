@@ -103,17 +103,6 @@ def test_an_event_is_reached_once_every_host_is_there(job):
     assert three.hosts[1].finished
 
 
-@pytest.mark.parametrize("first", [0, 2], ids=["lead", "member"])
-def test_the_first_failure_is_everyones(job, first):
-    three = job(3)
-    three.start()
-    three.hosts[first].fail(failed(f"algo-{first + 1}"))
-    three.settle(lambda: all(host.failure for host in three.hosts))
-    three.hosts[1].fail(failed("algo-2", 9))
-    three.settle()
-    assert {host.failure for host in three.hosts} == {failed(f"algo-{first + 1}")}
-
-
 def test_a_message_sent_before_joining_arrives(job):
     two = job(2)
     two.hosts[1].start()
@@ -134,16 +123,6 @@ def test_a_host_that_joins_a_failed_job_receives_the_failure(job):
     two.hosts[1].start()
     two.running = two.hosts
     two.settle(lambda: two.hosts[1].failure == failed("algo-1"))
-
-
-@pytest.mark.parametrize("lost", [0, 1], ids=["lead", "member"])
-def test_a_lost_connection_is_a_lost_host(job, lost):
-    two = job(2)
-    two.start()
-    two.hosts[lost].close()
-    two.running = [two.hosts[1 - lost]]
-    two.settle(lambda: two.running[0].failure is not None)
-    assert two.running[0].failure.message.startswith(f"algo-{lost + 1}: its launcher was lost")
 
 
 @pytest.mark.parametrize("silent", [0, 1], ids=["lead", "member"])

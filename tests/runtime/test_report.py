@@ -156,16 +156,6 @@ GROUP = """\
     |     raise TypeError("the second")
     | TypeError: the second
     +------------------------------------"""
-#: What Python 3.9 to 3.13 print at shutdown, after the error that ended the program.
-IGNORED = """\
-Exception ignored in: <function Session.__del__ at 0x7f3a5c0d9d00>
-Traceback (most recent call last):
-  File "/venv/lib/python3.11/site-packages/tensorflow/python/client/session.py", line 764, in __del__
-    raise MemoryError
-AttributeError: 'NoneType' object has no attribute 'TF_DeleteSession'
-Exception ignored in: <_io.TextIOWrapper name='<stdout>' mode='w' encoding='utf-8'>
-BrokenPipeError: [Errno 32] Broken pipe
-"""
 
 RAISED = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n'
 CHAINED = (
@@ -197,22 +187,11 @@ CHAINED = (
             f"{GROUP}\n\nDuring handling of the above exception, another exception occurred:\n\n{RAISED}E: e",
             id="after a group",
         ),
-        pytest.param(1, f"{CHAINED}{IGNORED}", "app.errors.ConfigError", CHAINED.strip(), id="a chain, ignored"),
     ],
 )
 def test_the_type_and_the_traceback_of_the_last_error(tmp_path, status, output, exception, traceback):
     failure = described(tmp_path, SCRIPT, status, output)
     assert (failure.exception, failure.traceback) == (exception, traceback)
-
-
-def test_errors_that_python_ignored_have_no_part_in_the_report(tmp_path):
-    lines = f"{RAISED}ModuleNotFoundError: No module named 'pandas'\n{IGNORED * 20}"
-    failure = described(tmp_path / "a", SCRIPT, 1, lines)
-    assert failure.hint.startswith("pandas is not installed")
-    assert "ignored" not in failure.message
-    assert failure.message.endswith("No module named 'pandas'")
-    # If nothing else is known, they are the best clue.
-    assert "BrokenPipeError" in described(tmp_path / "b", SCRIPT, 120, IGNORED).message
 
 
 def test_tracebacks_name_the_files_of_the_source_and_not_the_copy_of_the_job(tmp_path):

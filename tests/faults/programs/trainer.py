@@ -1,12 +1,9 @@
 """A trainer: leaves files, says its steps, and at a word does what the job's ``--fault`` is.
 
-Its steps and its fault are those of ``--program``, one of the modules beside it, or need no TensorFlow.
-
 Words are files that the test makes in ``/opt/ml/input``: ``fault`` on the host of the trainer that ``--where`` names,
 ``quiet`` once the others would wait for it, ``finish`` when training is done.
 """
 
-import importlib
 import json
 import os
 import resource
@@ -27,19 +24,14 @@ GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 
 def main():
     warming = warm_up()
-    if "--program" in OPTIONS:
-        program = importlib.import_module(OPTIONS["--program"])
-        step, fault = program.step, getattr(program, "fault", nothing)
-    else:
-        step, fault = ask_servers, FAULTS.get(OPTIONS["--fault"], nothing)
-    step()
+    ask_servers()
     os.kill(warming, signal.SIGKILL)
     os.waitpid(warming, 0)
-    train(step, fault)
+    train(FAULTS.get(OPTIONS["--fault"], nothing))
 
 
 def warm_up():
-    """Start a process that prints until training begins: TensorFlow takes its time to come up."""
+    """Start a process that prints until training begins: TensorFlow's servers take their time to come up."""
     child = os.fork()
     while not child:
         os.write(1, b"warming up\n")
@@ -47,8 +39,8 @@ def warm_up():
     return child
 
 
-def train(step, fault):
-    """Train by ``step()`` until training is done; at the word ``fault()``, if this is the trainer to do it."""
+def train(fault):
+    """Train until training is done; at the word ``fault()``, if this is the trainer to do it."""
     me = who()
     for folder in ("model", "output/data", "checkpoints"):
         (ML / folder / f"before the fault, {me}").write_text("whole" * 1000)
@@ -61,7 +53,7 @@ def train(step, fault):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     print("training as", me, flush=True)
     while not said("finish"):
-        step()
+        ask_servers()
         if mine and said("fault"):
             fault()
             mine = False

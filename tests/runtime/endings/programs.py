@@ -5,22 +5,15 @@ PYTHON = {
     "sys.exit with a text": 'import sys\nprint("epoch 1")\nsys.exit("no data in the channel")',
     "sys.exit with a number": 'import sys\nprint("epoch 1 loss 0.5")\nsys.exit(7)',
     "sys.exit without output": "import sys\nsys.exit(3)",
-    "os._exit": 'import os\nprint("giving up: the learning rate is negative", flush=True)\nos._exit(9)',
     "an exception": 'def train():\n    raise ValueError("the loss is not a number")\n\ntrain()',
     "an exception without a message": "raise KeyboardInterrupt",
-    "an assertion": 'rate = -1\nassert rate > 0, f"the rate is {rate}"',
-    "an assertion without a message": "assert 1 > 2",
-    "a key": 'parameters = {"lr": 1}\nprint(parameters["learning_rate"])',
-    "a missing file": 'open("/opt/ml/input/data/train/labels.csv")',
     "a missing module": "import a_module_that_nobody_has",
     "a syntax error": 'print("a)',
-    "an indentation error": "def f():\nprint(1)",
     "a cause": 'try:\n    int("x")\nexcept ValueError as error:\n    raise RuntimeError("the configuration is wrong") from error',
     "an exception while another is handled": 'try:\n    int("x")\nexcept ValueError:\n    {}["y"]',
     "a group": 'raise ExceptionGroup("two workers failed", [ValueError("no rate"), OSError(28, "No space left on device")])',
     "a message of many lines": 'raise RuntimeError("the configuration is wrong:\\n" + "\\n".join(f"line {n} is unknown" for n in range(300)))',
     "a message of one long line": 'raise RuntimeError("x" * 5000)',
-    "a library with many frames": ('import json\n\n\ndef load():\n    return json.loads("[" * 100_000)\n\n\nload()'),
     "frames of a recursion": "def f(n):\n    return f(n + 1)\n\n\nf(0)",
     "a thread": (
         "import sys, threading\n\n\ndef feed():\n"
@@ -34,10 +27,6 @@ PYTHON = {
     "argparse": (
         "import argparse\nparser = argparse.ArgumentParser('train.py')\nparser.add_argument('--lr', type=float)\n"
         "parser.parse_args(['--lr', 'fast'])"
-    ),
-    "argparse, an argument that is missing": (
-        "import argparse\nparser = argparse.ArgumentParser('train.py')\nparser.add_argument('--epochs', required=True)\n"
-        "parser.parse_args([])"
     ),
     "a progress bar before the error": (
         "import sys\nfor n in range(50):\n    sys.stdout.write(f'\\r{n}/50 loss 0.1')\n"
@@ -57,38 +46,27 @@ PYTHON = {
     "SIGTERM": 'import os, signal\nprint("step 5", flush=True)\nos.kill(os.getpid(), signal.SIGTERM)',
     "memory": "x = []\nraise MemoryError",
     "a warning and then an exit": 'import sys, warnings\nwarnings.warn("old")\nsys.exit("the input has no label")',
-    "a message of two lines": 'raise ValueError("the shapes differ:\\n(3, 4) and (4, 3)")',
     "notes of an exception": 'error = ValueError("no batch")\nerror.add_note("while reading part-3")\nraise error',
-    "an exception class of the source": "class DataError(Exception):\n    pass\n\n\nraise DataError('part-3 is empty')",
-    "a missing attribute": "import os\nos.pth",
-    "a division": "def mean(values):\n    return sum(values) / len(values)\n\n\nmean([])",
-    "logging": 'import logging, sys\nlogging.error("the checkpoint is from another model")\nsys.exit(1)',
     "an error word in ordinary output": 'import sys\nprint("validation error: 0.25")\nsys.exit("stopped: the loss grows")',
     "absl flags": (
         "import sys\nsys.stderr.write(\"FATAL Flags parsing error: Unknown command line flag 'lr'\\n"
         'Pass --helpshort or --helpfull to see help on flags.\\n")\nsys.exit(1)'
     ),
     "SIGKILL after an error that was handled": 'import logging, os\ntry:\n    int("x")\nexcept ValueError:\n    logging.exception("a record is left out")\nfor n in range(60):\n    print("epoch", n, flush=True)\nos.kill(os.getpid(), 9)',
-    "a process of an executor": 'from concurrent.futures import ProcessPoolExecutor\n\n\ndef half(n):\n    return 1 / n\n\n\nif __name__ == "__main__":\n    with ProcessPoolExecutor(1) as pool:\n        list(pool.map(half, [1, 0]))',
     "a process": 'import multiprocessing, sys\n\n\ndef work():\n    raise ValueError("part-3 has no labels")\n\n\nprocess = multiprocessing.get_context("fork").Process(target=work)\nprocess.start()\nprocess.join()\nsys.exit(process.exitcode)',
     "a child that SIGKILL ended": 'import subprocess, sys\nsys.exit(subprocess.call(["sh", "-c", "kill -9 $$"]))',
     "a segmentation fault beside a thread": "import ctypes, faulthandler, threading, time\nfaulthandler.enable()\n\n\ndef feed():\n    time.sleep(30)\n\n\nthreading.Thread(target=feed, daemon=True).start()\ntime.sleep(0.2)\nctypes.string_at(0)",
     "a failed check of C++": 'import os, sys\nsys.stderr.write("F0000 00:00:00.000000 12 tensor.cc:12] Check failed: ok (0 vs. 1) the shapes differ\\n")\nsys.stderr.write("*** Check failure stack trace: ***\\n")\nsys.stderr.write("".join(f"    @     0x7f{n:010x}  tensorflow::Tensor::Check(long, unsigned)\\n" for n in range(40)))\nsys.stderr.flush()\nos.abort()',
-    "a failed check of C++ that is traced": 'import faulthandler, os, sys\nfaulthandler.enable()\nsys.stderr.write("2026-01-01 00:00:00.0: F tensorflow/core/tensor.cc:12] Check failed: ok the shapes differ\\n")\nsys.stderr.flush()\nos.abort()',
-    "memory that is freed twice": "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]\nfirst, second = libc.malloc(2000), libc.malloc(2000)\nlibc.free(first)\nlibc.free(first)",
     "click": 'import click\n\n\n@click.command()\n@click.option("--lr", type=float)\ndef main(lr): ...\n\n\nmain(["--lr", "fast"])',
     "click, an exception of two lines": 'import click\n\n\n@click.command()\ndef main():\n    raise click.ClickException("part-3 has no labels\\nsee the manifest")\n\n\nmain([])',
     "causes of a cause": 'try:\n    try:\n        open("/nowhere/labels.csv")\n    except OSError as error:\n        raise ValueError("no labels") from error\nexcept ValueError as error:\n    raise RuntimeError("cannot train") from error',
     "an exception while a block is left": 'class Session:\n    def __enter__(self):\n        return self\n\n    def __exit__(self, *_):\n        raise OSError("the session is closed")\n\n\nwith Session():\n    raise ValueError("part-3 has no labels")',
     "a group of groups": 'raise ExceptionGroup("all", [ExceptionGroup("inner", [ValueError("no rate")]), KeyError("y")])',
-    "a task group": 'import asyncio\n\n\nasync def feed():\n    raise ValueError("no rate")\n\n\nasync def main():\n    async with asyncio.TaskGroup() as group:\n        group.create_task(feed())\n\n\nasyncio.run(main())',
     "a message whose last line is the cause": 'lines = [f"  at operation {n}" for n in range(300)]\nraise RuntimeError("\\n".join(["the program cannot be compiled:", *lines, "RESOURCE_EXHAUSTED: out of memory"]))',
-    "a command that fails": 'import subprocess\nsubprocess.run(["cp", "/nowhere/labels.csv", "."], check=True)',
     "a syntax error of an imported module": 'open("model.py", "w").write("def build(:\\n")\nimport model',
     "8-bit control characters": 'import sys\nsys.stderr.buffer.write("\\x9b31mno \\u202edata\\x9b0m\\n".encode())\nsys.exit(2)',
     "an ended session": 'import atexit\n\n\ndef close():\n    raise OSError("the session is lost")\n\n\natexit.register(close)\nraise ValueError("part-3 has no labels")',
     "a message that names another file": "raise ValueError('the configuration is wrong:\\n  File \"config.yaml\", line 3\\n    lr: [\\nunexpected end')",
-    "a C++ exception that is traced": "import faulthandler, os, sys\nfaulthandler.enable()\nsys.stderr.write(\"terminate called after throwing an instance of 'std::runtime_error'\\n  what():  no device\\n\")\nsys.stderr.flush()\nos.abort()",
     "an interrupt": "import os, signal, threading, time\nthreading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n\n\ndef train():\n    time.sleep(30)\n\n\ntrain()",
     "a handler of SIGTERM that exits with a text": 'import os, signal\n\n\ndef stop(*_):\n    raise SystemExit("saved, stopping")\n\n\nsignal.signal(signal.SIGTERM, stop)\nos.kill(os.getpid(), signal.SIGTERM)',
     "a logged exception and then an exit": 'import logging, sys\ntry:\n    open("/nowhere/labels.csv")\nexcept OSError:\n    logging.exception("the training failed")\n    sys.exit(2)',
@@ -104,16 +82,9 @@ SHELL = {
     "exit with a text": 'echo "no GPU is free" >&2; exit 4',
     "killed": "kill -9 $$",
     "a child that was killed": 'sh -c "kill -9 \\$\\$"; exit $?',
-    "grep": "grep label /nowhere/labels.csv",
-    "tar": "tar -xf /nowhere/data.tar",
     "a syntax error of the shell": "if true; then",
-    "cat": "cat /nowhere/labels.csv | sort; exit ${PIPESTATUS[0]}",
-    "mkdir": "mkdir /proc/model",
     "make": "printf 'all:\\n\\tfalse\\n' > Makefile; make",
-    "a wrong option": "sort --wrong",
     "git": "git clone -q file:///nowhere/model",
-    "a file that is no program": "printf '\\x7fELFxx' > tool; chmod +x tool; ./tool",
-    "a directory": "/tmp",
     "python that another command follows": "python3 /nowhere/train.py || exit 3",
     "a pipe": "set -o pipefail\npython3 -c 'raise ValueError(\"no labels\")' 2>&1 | cat",
     "a program that env does not find": "/usr/bin/env a_command_that_nobody_has",
@@ -179,17 +150,9 @@ TENSORFLOW = {
     "a label that is out of range": _MODEL + "model.fit(numpy.ones((8, 4)), numpy.full(8, 9), verbose=0)",
     "shapes that differ": _MODEL
     + "model.fit(numpy.ones((8, 4)), numpy.zeros(8), verbose=0)\nmodel.predict(numpy.ones((8, 5)), verbose=0)",
-    "a file that does not exist": (
-        "import os\nos.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'\nimport tensorflow as tf\n\n"
-        "for record in tf.data.TFRecordDataset('/nowhere/part-0'):\n    print(record)"
-    ),
     "a record that is damaged": (
         "import os\nos.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'\nimport tensorflow as tf\n\n"
         "open('part-0', 'wb').write(b'x' * 100)\nfor record in tf.data.TFRecordDataset('part-0'):\n    print(record)"
-    ),
-    "a matrix product": (
-        "import os\nos.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'\nimport tensorflow as tf\n\n"
-        "tf.linalg.matmul(tf.ones((2, 3)), tf.ones((2, 3)))"
     ),
     "a check of numerics in a graph": (
         "import os\nos.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'\nimport tensorflow as tf\n\n\n"
