@@ -114,7 +114,7 @@ def test_it_says_what_it_is_and_is_not_large(image, tensorflow_version):
 
 
 def test_every_program_finds_its_libraries(image):
-    programs = in_image(image, "sh", "-c", "command -v mpirun prted")
+    programs = in_image(image, "sh", "-c", "command -v mpirun; command -v prted")
     assert programs.split() == ["/opt/scriptmode/bin/mpirun", "/opt/scriptmode/bin/prted"]
     script = "for f in /opt/scriptmode/bin/prted $(find /opt/scriptmode -path '*horovod*' -name '*.so'); do ldd $f | grep -H 'not found'; done; true"
     missing = in_image(image, "sh", "-c", script)
