@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from scriptmode.cli import completers, output
+from scriptmode.cli import output
 from scriptmode.cli.group import Group
 from scriptmode.cli.options import json_option
 from scriptmode.containers import TENSORFLOW_VERSIONS, build_image
@@ -30,7 +30,6 @@ def image() -> None:
 @click.option(
     "--tensorflow",
     metavar="VERSION",
-    shell_complete=completers.complete_choice(*TENSORFLOW_VERSIONS),
     default=TENSORFLOW_VERSIONS[-1],
     show_default=True,
     help=f"TensorFlow version in the image: {' or '.join(TENSORFLOW_VERSIONS)}.",
