@@ -286,9 +286,7 @@ def _create_object_service(s3: str, data_dir: Path) -> tuple[ObjectStore | None,
     if s3 == "memory":
         return None, OtherServices()
     if s3 != "disk":
-        proxy = S3Proxy(s3)
-        proxy.require_answer()
-        return None, OtherServices(proxy)
+        return None, OtherServices(S3Proxy(s3))
     program = seaweedfs.find_program()
     if program is None:
         raise PlatformError(

@@ -41,11 +41,6 @@ def image() -> None:
     help="Base image: Debian or a derivative such as Ubuntu; for GPUs one with CUDA. [default: Debian 12]",
 )
 @click.option(
-    "--development-base",
-    metavar="IMAGE",
-    help="Image that packages are built in, which contains CUDA's headers. [default: the -devel- variant of --base]",
-)
-@click.option(
     "--refresh", is_flag=True, help="Build the image even if it exists, with the newest base image and system packages."
 )
 @json_option
