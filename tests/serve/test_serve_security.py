@@ -376,18 +376,9 @@ def test_an_address_has_a_port(text, address):
     assert parse_address(text) == address
 
 
-@pytest.mark.parametrize(
-    ("text", "advice"),
-    [
-        ("", "write an address and a port, such as 127.0.0.1:4580"),
-        ("x:y", "write an address and a port, such as 127.0.0.1:4580"),
-        (":80", "write an address and a port, such as 127.0.0.1:80"),
-        ("80", "write an address and a port, such as 127.0.0.1:80"),
-        ("99999", "a port is at most 65535, as in 127.0.0.1:4580"),
-        ("x:70000", "a port is at most 65535, as in 127.0.0.1:4580"),
-    ],
-)
-def test_a_wrong_address_is_refused(text, advice):
+@pytest.mark.parametrize("text", ["", "x:y", ":80", "80", "x:70000", "x/y:80"])
+def test_a_wrong_address_is_refused(text):
     with pytest.raises(SpecError) as raised:
         parse_address(text)
-    assert str(raised.value) == f"--listen is {text!r}; {advice}"
+    step = "write an address and a port of at most 65535, such as 127.0.0.1:4580"
+    assert str(raised.value) == f"--listen is {text!r}; {step}"
