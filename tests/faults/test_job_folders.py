@@ -22,8 +22,6 @@ from faults.damage import KINDS, erase
 
 from scriptmode.cli import completers
 from scriptmode.core.spec.service_values import HostActivity
-from scriptmode.doctor import machine_checks
-from scriptmode.errors import DataError
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store.host_activity import write_usage
 from scriptmode_runtime.processes import process_tree
@@ -152,8 +150,6 @@ def test_every_verb_reports_every_damage(file, baseline, victim, tmp_path, pytes
         there = check_others(baseline, f"list after {kind} of {file!r}")
         if there.get(VICTIM, {}).get("TrainingJobStatus") == "Unreadable":
             assert "scriptmode rm victim" in there[VICTIM]["StatusMessage"]
-            with pytest.raises(DataError, match=VICTIM):
-                machine_checks.jobs()
             # A job that cannot be read is not the newest job.
             assert invoke("describe", "--last", "--json").stdout == baseline["described"]
         assert completers.complete_job(None, None, GOOD[:2]) == [GOOD]

@@ -98,7 +98,7 @@ USAGE = {
     "a verb misspelled": (["lsit"], "there is no command 'scriptmode lsit'; did you mean 'list'?", "scriptmode"),
     "another word": (["frobnicate"], "use one of describe, doctor", "scriptmode"),
     "a verb of a group": (["model", "dowload"], "no command 'scriptmode model dowload'; did you mean 'download'?", "scriptmode model"),
-    "a status misspelled": (["list", "--status", "faild"], "'faild' is not a status; did you mean 'Failed'?", "scriptmode list"),
+    "a status misspelled": (["list", "--status", "faild"], "'faild' is not one of 'inprogress', 'stopping', ", "scriptmode list"),
     "a time": (["list", "--since", "today"], "'today' is neither an age nor a time; write for example 30min, 1h, 7d, 2026-01-31 or", "scriptmode list"),
     "an age before all dates": (["list", "--since", "999999w"], "'999999w' is neither an age nor a time", "scriptmode list"),
     "a secret twice": (["plan", "x.py", "--env", "K=b", "--env", "K=c"], "--env K is given twice; remove one of them", "scriptmode plan"),

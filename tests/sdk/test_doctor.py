@@ -17,8 +17,8 @@ from scriptmode_runtime.processes import process_tree
 
 pytestmark = pytest.mark.slow
 
-LOCAL = ["Python", "scriptmode", "MPI", "disk", "jobs", "agents", "ports", "memory", "FUSE", "namespaces", "Docker",
-         "credentials", "Region", "config file", "TensorFlow", "Horovod"]  # fmt: skip
+LOCAL = ["Python", "scriptmode", "MPI", "disk", "memory", "FUSE", "namespaces", "Docker", "credentials",
+         "Region", "config file", "TensorFlow", "Horovod"]  # fmt: skip
 
 BROKEN = """
 from scriptmode.doctor import machine_checks
@@ -57,7 +57,7 @@ def test_this_machine_can_train(tmp_path, no_settings):
     assert done.returncode == 0, done.stdout + done.stderr
     found = by_name(done)
     assert list(found) == LOCAL
-    for name in ("Python", "scriptmode", "TensorFlow", "Horovod", "MPI", "disk", "ports"):
+    for name in ("Python", "scriptmode", "TensorFlow", "Horovod", "MPI", "disk"):
         assert found[name]["outcome"] == "ok", found[name]
         assert found[name]["advice"] == ""
     assert "with MPI" in found["Horovod"]["found"]
@@ -72,7 +72,7 @@ def test_an_invalid_data_directory_is_a_problem_and_the_exit_code(environment, t
     at = next(index for index, line in enumerate(lines) if line.startswith("problem  disk"))
     assert f"SCRIPTMODE_DATA_DIR is '{tmp_path}/data', which is a file" in lines[at]
     assert lines[at + 1].strip() == "-> set the variable to a directory"
-    assert lines[-1].endswith(", problem: 3")
+    assert lines[-1].endswith(", problem: 1")
     assert by_name(doctor(environment, "--json", "--platform", "sagemaker"))["disk"]["outcome"] == "warning"
 
 
@@ -113,7 +113,7 @@ def test_each_check_is_printed_before_the_next_is_done(environment, tmp_path):
 
 
 def imports(pid):
-    return "scriptmode.doctor.import_probe\0horovod" in Path(f"/proc/{pid}/cmdline").read_text()
+    return "import importlib, json" in Path(f"/proc/{pid}/cmdline").read_text()
 
 
 def test_a_check_is_shown_in_columns_with_the_advice_below():

@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 from fakes.doctor_stubs import MISSING, write_stubs
-from fakes.processes import until
 from processes.small_disk import _namespace
 
 from scriptmode.doctor import machine_checks, program_checks
-from scriptmode.errors import DataError, PlatformError
-from scriptmode.platforms.local.system import ports as ports_module
-from scriptmode_runtime.processes import process_tree
+from scriptmode.errors import PlatformError
 
 ROOT = Path(__file__).parents[2]
 LOOK = """
@@ -36,10 +33,10 @@ def failure(look):
     return raised.value
 
 
-def inside(script, subject, *words, kind=()):
+def inside(script, subject, *words):
     """Look at a subject where a shell script has changed the machine, which only that shell and what it starts see."""
     done = subprocess.run(
-        [*_namespace(), *kind, "sh", "-euc", f'{script}\nshift 3; exec "$@"', "sh", *words, *[""] * (3 - len(words)),
+        [*_namespace(), "sh", "-euc", f'{script}\nshift 3; exec "$@"', "sh", *words, *[""] * (3 - len(words)),
          sys.executable, "-c", LOOK, f"scriptmode.doctor.{subject}"],
         check=False, capture_output=True, text=True, timeout=600, env=os.environ,
     )  # fmt: skip
@@ -135,52 +132,8 @@ def test_a_data_directory_is_examined_before_it_is_made_and_not_made(tmp_path, m
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "not" / "yet"))
     before = tmp_path.stat().st_mtime_ns
     machine_checks.disk()
-    machine_checks.jobs()
-    machine_checks.agents()
     # Not for a moment either.
     assert tmp_path.stat().st_mtime_ns == before
-
-
-def test_a_job_whose_agent_was_killed_is_found_and_left_as_it_is(jobs, monkeypatch):
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(jobs.data_dir))
-    name = jobs.start("import time; time.sleep(100)")
-    machine_checks.agents()
-    agent = until(lambda: jobs.job_folder(name).read_processes().get("agent"))
-    os.kill(agent.pid, 9)
-    until(lambda: not process_tree.is_running(agent))
-    # What the agent had just forked may hold its lock for a moment more.
-    error = until(orphan)
-    assert name in error.message
-    assert error.advice.startswith(f"scriptmode describe {name} ends it")
-    assert not jobs.job_folder(name).read_state().ended
-
-
-def orphan():
-    """Return the error about an agent that died, None if there is none."""
-    try:
-        machine_checks.agents()
-    except PlatformError as error:
-        return error
-    return None
-
-
-def test_ports_that_are_all_taken_are_a_problem(tmp_path, monkeypatch):
-    (tmp_path / "ports").mkdir()
-    monkeypatch.setattr(ports_module, "_ephemeral_start", lambda: ports_module.LOWEST + len(ports_module.ROLES))
-    taken = ports_module.Ports(tmp_path / "ports")
-    taken.reserve(["another job"])
-    with pytest.raises(DataError, match="no block of .* free ports") as raised:
-        machine_checks.ports()
-    taken.release()
-    assert raised.value.advice == "stop other jobs or programs"
-    assert "127.0.0.1 connects" in machine_checks.ports()
-
-
-@pytest.mark.slow
-def test_a_machine_without_loopback_is_a_problem(tmp_path, monkeypatch):
-    outcome, found, _ = inside("", "machine_checks.ports", kind=("unshare", "--net"))
-    assert outcome == "failed"
-    assert "127.0.0.1" in found
 
 
 @pytest.mark.slow

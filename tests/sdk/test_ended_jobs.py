@@ -14,7 +14,6 @@ from scriptmode.core.request.parse import parse_request
 from scriptmode.data import regular_files
 from scriptmode.errors import FAILED_DISK
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.store import data_dir_checks
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.store.state import starting_state
@@ -157,7 +156,6 @@ def test_a_job_whose_state_is_broken_is_listed_as_that_and_says_so(store, change
     with pytest.raises(UnreadableJobError, match="look at its directory, or delete it: scriptmode rm b") as raised:
         platform.describe("b")
     assert (str(raised.value), raised.value.job_name, raised.value.path) == (message, "b", file)
-    assert [*data_dir_checks.find_unhealthy_jobs(store.data_dir).unreadable] == ["b"]
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE])

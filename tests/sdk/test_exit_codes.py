@@ -58,8 +58,6 @@ RUN = {
     "output in a file": (["--output-path", "train.py"], "File exists; name another folder (--output-path)"),
     "a setting of another type": (["--set", "max_wait=abc"], "--set max_wait is 'abc'; write a whole number"),
     "a setting with a typo": (["--set", "max_wiat=3"], "--set there is no argument 'max_wiat'; did you mean 'max_wait'?"),
-    "a platform without a type": (["--platform", "sagemaker"], "--instance-type is missing, but Amazon SageMaker needs one"),
-    "another platform": (["--platform", "azure"], "'azure' is not one of 'local', 'sagemaker'"),
     "an option": (["--foo", "5"], "; write arguments of the script after --"),
     "a word": (["full"], "unexpected extra argument (full); write arguments of the script after --"),
     "said twice": (["--max-run", "3", "--set", "max_run=4"], "--set max_run and --max-run both set max_run"),

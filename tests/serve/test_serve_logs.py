@@ -127,7 +127,7 @@ def test_lines_are_filtered_over_streams(api, job):
 
 
 def test_names_of_streams_that_are_not_a_list_of_texts_are_refused():
-    logs = Logs(SimpleNamespace(jobs=lambda _: ()), "arn").operations
+    logs = Logs(SimpleNamespace(jobs=lambda: ()), "arn").operations
     with pytest.raises(ApiError, match="InvalidParameterException: logStreamNames is not a list of texts"):
         logs["FilterLogEvents"]({"logGroupName": GROUP, "logStreamNames": 5})
     assert logs["DescribeLogStreams"]({"logGroupName": GROUP, "logStreamNamePrefix": 5})["logStreams"] == []
@@ -152,7 +152,7 @@ def test_errors_have_the_codes_of_aws(api, job):
 
 @pytest.mark.parametrize("pattern", ["{ $.a = 1 }", "[a, b]", '"open', "%a+%", "?warn ?error", "loss -nan", "x" * 1025])
 def test_a_pattern_that_is_not_of_terms_or_too_long_is_refused(pattern):
-    logs = Logs(SimpleNamespace(jobs=lambda _: ()), "arn").operations
+    logs = Logs(SimpleNamespace(jobs=lambda: ()), "arn").operations
     with pytest.raises(ApiError, match="Invalid filter pattern: .* Served are terms and quoted terms, 1024 characters"):
         logs["FilterLogEvents"]({"logGroupName": GROUP, "filterPattern": pattern})
 

@@ -93,13 +93,11 @@ def test_other_machines_need_a_key(tmp_path):
     ("options", "text"),
     [
         (("--allow", "/no/such"), "--allow is '/no/such', which is not a directory"),
-        (("--s3", "http://127.0.0.1:1"), "the S3 server http://127.0.0.1:1 does not answer: [Errno 111]"),
         (("--s3", "127.0.0.1:1"), "--s3 is '127.0.0.1:1'"),
         (("--s3", "http://127.0.0.1:99999"), "--s3 is 'http://127.0.0.1:99999': Port out of range"),
-        (("--s3", "http://a..b:1"), "the S3 server http://a..b:1 does not answer: "),
         (("--s3", "http://user:secret@127.0.0.1:1"), "--s3 has a user or a password, which is not used"),
     ],
-    ids=["allow", "no answer", "no URL", "no port", "no host", "secret"],
+    ids=["allow", "no URL", "no port", "secret"],
 )
 def test_what_a_server_cannot_use_is_refused_at_its_start(tmp_path, options, text):
     found = refusal(tmp_path, "--listen", "127.0.0.1:0", *options)
@@ -378,18 +376,9 @@ def test_an_address_has_a_port(text, address):
     assert parse_address(text) == address
 
 
-@pytest.mark.parametrize(
-    ("text", "advice"),
-    [
-        ("", "write an address and a port, such as 127.0.0.1:4580"),
-        ("x:y", "write an address and a port, such as 127.0.0.1:4580"),
-        (":80", "write an address and a port, such as 127.0.0.1:80"),
-        ("80", "write an address and a port, such as 127.0.0.1:80"),
-        ("99999", "a port is at most 65535, as in 127.0.0.1:4580"),
-        ("x:70000", "a port is at most 65535, as in 127.0.0.1:4580"),
-    ],
-)
-def test_a_wrong_address_is_refused(text, advice):
+@pytest.mark.parametrize("text", ["", "x:y", ":80", "80", "x:70000", "x/y:80"])
+def test_a_wrong_address_is_refused(text):
     with pytest.raises(SpecError) as raised:
         parse_address(text)
-    assert str(raised.value) == f"--listen is {text!r}; {advice}"
+    step = "write an address and a port of at most 65535, such as 127.0.0.1:4580"
+    assert str(raised.value) == f"--listen is {text!r}; {step}"

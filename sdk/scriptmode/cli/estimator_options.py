@@ -7,7 +7,7 @@ from typing import Any, Callable
 
 import click
 
-from scriptmode.cli import completers, job_file, options
+from scriptmode.cli import job_file, options
 
 _AT_LEAST_1 = click.IntRange(min=1)
 #: For arguments of the estimator with an option each: the metavariable and the help.
@@ -40,9 +40,8 @@ _TYPES = job_file.estimator_arguments()
 SINGLE_OPTIONS = {
     argument: click.option(
         f"--{argument.replace('_', '-')}",
-        type=_AT_LEAST_1 if int in _TYPES[argument] else None,
+        type=_AT_LEAST_1 if int in _TYPES[argument] else click.Path() if argument == "source_dir" else None,
         metavar=metavar,
-        shell_complete=completers.complete_directory if argument == "source_dir" else None,
         help=text,
     )
     for argument, (metavar, text) in _SINGLE.items()
@@ -60,8 +59,7 @@ _REPEATED_OPTIONS = (
                  help="Environment variable of PROGRAM. May be repeated."),
     click.option("--tag", "tags", metavar="NAME=VALUE", multiple=True,
                  help="Tag of the training job. May be repeated."),
-    click.option("--dependency", "dependencies", metavar="PATH", multiple=True,
-                 shell_complete=completers.complete_file,
+    click.option("--dependency", "dependencies", metavar="PATH", multiple=True, type=click.Path(),
                  help="File or directory to add to the source archive. May be repeated."),
     click.option("--set", "others", metavar="NAME=JSON", multiple=True,
                  help="Any argument of scriptmode.Estimator that has no option of its own, such as "
@@ -107,14 +105,11 @@ queue_option = click.option(
 def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add PROGRAM and the options that stand for the arguments of an estimator."""
     first = (
-        click.argument("program", required=False, shell_complete=completers.complete_file),
+        click.argument("program", required=False, type=click.Path()),
         click.option("--file", type=click.Path(path_type=Path),
                      help="TOML or YAML file with arguments of the job. Options override it."),
         options.job_name_option("Name of the job. [default: a name with the current time]"),
     )  # fmt: skip
-    platform = options.platform_option(
-        "Platform that --instance-type must belong to. [default: that of --instance-type]"
-    )
-    others = (*_DISTRIBUTION_OPTIONS, *_REPEATED_OPTIONS, platform, options.account_options)
+    others = (*_DISTRIBUTION_OPTIONS, *_REPEATED_OPTIONS, options.account_options)
     decorators = (*first, *SINGLE_OPTIONS.values(), *others, options.force_option, options.json_option)
     return options.add_options(decorators)(command)

@@ -51,13 +51,11 @@ class RunOptions:
         _require_program(arguments, path)
         arguments.update(_distribution_update(arguments, given))
         arguments.update(_mapping_updates(arguments, given, words))
-        if "instance_type" not in arguments and "instance_groups" not in arguments:
-            if given["platform"] == "sagemaker":
-                raise SpecError(
-                    "--instance-type is missing, but Amazon SageMaker needs one", advice="add one, such as ml.m5.xlarge"
-                )
-            arguments["instance_type"] = _LOCAL_PROCESS
-        is_local = _is_local(arguments, given["platform"])
+        if "instance_groups" not in arguments:
+            arguments.setdefault("instance_type", _LOCAL_PROCESS)
+        groups = arguments.get("instance_groups") or ()
+        types = [str(group.instance_type) for group in groups] or [str(arguments.get("instance_type"))]
+        is_local = not any(instance_type.startswith("ml.") for instance_type in types)
         arguments.update(platform_arguments(given, is_local=is_local))
         for argument in _LOCATIONS:
             if isinstance(arguments.get(argument), str):
@@ -252,17 +250,3 @@ def _parse_distribution(where: str, name: str) -> dict[str, Any]:
     if kind is None:
         raise SpecError(f"{where} is {name!r}", advice=did_you_mean(name, list(NAMES)[:3]))
     return {kind: {"enabled": True}}
-
-
-def _is_local(arguments: Mapping[str, Any], platform: str | None) -> bool:
-    """Return whether the instance type runs on this machine; raise `SpecError` if --platform contradicts it."""
-    groups = arguments.get("instance_groups") or ()
-    types = [str(group.instance_type) for group in groups] or [str(arguments.get("instance_type"))]
-    is_local = not any(instance_type.startswith("ml.") for instance_type in types)
-    if platform is not None and is_local != (platform == "local"):
-        actual = "runs on this machine" if is_local else "belongs to Amazon SageMaker"
-        raise SpecError(
-            f"--platform is {platform!r}, but the instance type {types[0]!r} {actual}",
-            advice="correct --instance-type, or leave --platform out",
-        )
-    return is_local

@@ -104,13 +104,11 @@ class Recipe:
         return packed.getvalue()
 
 
-def resolve_recipe(
-    tensorflow: str | None = None, *, gpu: bool = False, base: str | None = None, development_base: str | None = None
-) -> Recipe:
+def resolve_recipe(tensorflow: str | None = None, *, gpu: bool = False, base: str | None = None) -> Recipe:
     """Return the recipe for a TensorFlow version; ``2.15`` means ``2.15.1``. Raises `SpecError`.
 
-    ``base`` is an image of Debian or a derivative, for GPUs with CUDA; ``development_base`` has CUDA's headers, and is
-    by default NVIDIA's development image of the same release.
+    ``base`` is an image of Debian or a derivative, for GPUs with CUDA: packages are built in NVIDIA's development image
+    of the same release, which has CUDA's headers.
     """
     version = _version(tensorflow)
     if gpu and base is None:
@@ -121,7 +119,7 @@ def resolve_recipe(
         )
     start = base or DEFAULT_BASE
     beside = start.replace(_CUDA_RUNTIME, _CUDA_DEVELOPMENT) if gpu else start
-    return Recipe(version, gpu, start, development_base or beside)
+    return Recipe(version, gpu, start, beside)
 
 
 def recipe_directory() -> Path:

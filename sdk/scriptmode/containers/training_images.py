@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 _PROJECT_IMAGE = re.compile(REPOSITORY + r":(?P<tensorflow>[0-9.]+)(?P<gpu>-gpu)?-[0-9a-f]+")
 
 
-def default_image(
-    tensorflow: str | None = None, *, gpu: bool = False, base: str | None = None, development_base: str | None = None
-) -> str:
+def default_image(tensorflow: str | None = None, *, gpu: bool = False, base: str | None = None) -> str:
     """Return the name of the image that this version of scriptmode builds. Does not call Docker.
 
     The name ends with a digest of the image's files: another version of scriptmode has another image.
@@ -36,7 +34,6 @@ def default_image(
         tensorflow: Version of TensorFlow, by default the newest one.
         gpu: Whether the image is for GPUs.
         base: Base image, for GPUs with CUDA.
-        development_base: Image with CUDA's headers.
 
     Returns:
         The name, such as ``scriptmode:2.21.0-0123456789ab``.
@@ -45,7 +42,7 @@ def default_image(
         SpecError: There is no image for the version, or ``gpu`` is set without ``base``.
 
     """
-    return resolve_recipe(tensorflow, gpu=gpu, base=base, development_base=development_base).name
+    return resolve_recipe(tensorflow, gpu=gpu, base=base).name
 
 
 def built_image(tensorflow: str | None = None) -> str:
@@ -94,7 +91,6 @@ def build_image(
     *,
     gpu: bool = False,
     base: str | None = None,
-    development_base: str | None = None,
     refresh: bool = False,
     on_line: OnLine = docker_client.ignore_line,
 ) -> str:
@@ -107,7 +103,6 @@ def build_image(
         tensorflow: Version of TensorFlow, by default the newest one.
         gpu: Whether the image is for GPUs.
         base: Image of Debian or a derivative, for GPUs with CUDA. Its name may end with a digest.
-        development_base: Image with CUDA's headers.
         refresh: Whether to build the image also if Docker has it, on the newest base and with Debian's newest packages.
             Python's packages are those of the lock file, and the name stays the same.
         on_line: Called with each line of the builder.
@@ -120,7 +115,7 @@ def build_image(
         ContainerError: The build failed.
 
     """
-    wanted = resolve_recipe(tensorflow, gpu=gpu, base=base, development_base=development_base)
+    wanted = resolve_recipe(tensorflow, gpu=gpu, base=base)
     if refresh or not docker_client.has_image(wanted.name):
         _build(wanted, refresh=refresh, on_line=on_line)
     return wanted.name

@@ -1,16 +1,10 @@
-"""Checks for jobs on Amazon SageMaker: credentials with the clock, Region, config file, and the service itself."""
+"""Checks for jobs on Amazon SageMaker: credentials, Region, config file, and the service itself."""
 
 from __future__ import annotations
 
 import os
-import time
-from contextlib import suppress
-from email.utils import parsedate_to_datetime
 
 from scriptmode.errors import PlatformError
-
-#: Seconds from which on AWS refuses a signature as too old or too new (IAM User Guide, "Signing AWS API requests").
-_MOST_CLOCK_SECONDS = 5 * 60
 
 
 def credentials() -> str:
@@ -25,20 +19,8 @@ def credentials() -> str:
         client = connection.brief_client("sts")
         response = connection.call("the caller's identity", client.get_caller_identity)
     except PlatformError as error:
-        raise PlatformError(f"from {source}, but {error.message}", _clock_advice(error) or error.advice) from error
+        raise PlatformError(f"from {source}, but {error.message}", error.advice) from error
     return f"{response['Arn']}, from {source}"
-
-
-def _clock_advice(error: PlatformError) -> str:
-    """Return how to set the clock if the answer that the error is about shows that it is wrong, else ""."""
-    response = getattr(error.__cause__, "response", None) or {}
-    date = response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
-    with suppress(TypeError, ValueError):
-        ahead = time.time() - parsedate_to_datetime(date).timestamp()
-        if abs(ahead) > _MOST_CLOCK_SECONDS:
-            direction = "ahead of" if ahead > 0 else "behind"
-            return f"set the clock, which is {abs(ahead):,.0f} s {direction} AWS's: timedatectl set-ntp true"
-    return ""
 
 
 def region() -> str:

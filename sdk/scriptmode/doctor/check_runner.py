@@ -33,7 +33,7 @@ class Check:
     Attributes:
         name: Subject of the check, such as ``TensorFlow`` or ``disk``.
         outcome: ``"ok"``; ``"warning"`` for something that only some jobs need; ``"problem"`` for something that
-            prevents every job of the platform, or for damage.
+            prevents every job of the platform.
         found: What was found, with versions and paths.
         advice: The next step, ``""`` if none is needed.
     """
@@ -80,9 +80,6 @@ def _table() -> list[_Row]:
         _Row("scriptmode", program_checks.runtime, reinstall, (LOCAL, SAGEMAKER, CLUSTER)),
         _Row("MPI", program_checks.mpi, openmpi),
         _Row("disk", machine_checks.disk, f"free space, or set another {DATA_DIR_VARIABLE}", _DATA_DIR_JOBS),
-        _Row("jobs", machine_checks.jobs, "remove it: scriptmode rm", _DATA_DIR_JOBS),
-        _Row("agents", machine_checks.agents, "end them: scriptmode stop"),
-        _Row("ports", machine_checks.ports, "see that the loopback interface is up: ip link set lo up", (LOCAL,)),
         _Row("memory", machine_checks.memory, "end other programs; a host with TensorFlow needs about 1 GB"),
         _Row("FUSE", machine_checks.fuse, "data is copied without it"),
         _Row("namespaces", machine_checks.namespaces, "use instance type 'local'"),

@@ -1,14 +1,11 @@
-"""Checks of what local hosts need of this machine: Docker, FUSE mounts, ports, memory and the data directory."""
+"""Checks of what local hosts need of this machine: Docker, FUSE mounts, memory and the data directory."""
 
 from __future__ import annotations
 
 import errno
 import os
 import shutil
-import socket
-import tempfile
 from contextlib import suppress
-from pathlib import Path
 
 from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, default_data_dir
 from scriptmode.core.text.messages import format_bytes
@@ -20,7 +17,6 @@ from scriptmode_runtime.host import machine
 _LEAST_MEMORY = 1024**3
 #: More than Docker's default of /dev/shm; the buffers of NCCL and Open MPI for ranks on one host are there.
 _LEAST_SHARED_MEMORY = 64 * 1024**2 + 1
-_NAMES_SHOWN = 5
 _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
@@ -56,24 +52,6 @@ def namespaces() -> str:
     if refusal := host_identity.find_refusal():
         raise PlatformError(refusal.text, refusal.advice)
     return "own /opt/ml: yes, for each host that is a process"
-
-
-def ports() -> str:
-    """Reserve one host's block of ports as a job does, and connect to this machine by loopback."""
-    from scriptmode.platforms.local.system.ports import Ports
-
-    with tempfile.TemporaryDirectory(prefix="ports-") as spare:
-        shared = default_data_dir() / "ports"
-        reserved = Ports(shared if shared.is_dir() and os.access(shared, os.W_OK) else Path(spare))
-        try:
-            block = reserved.reserve(["a host"])["a host"]
-            with socket.create_server(("127.0.0.1", 0)) as server:
-                socket.create_connection(server.getsockname(), timeout=2).close()
-        except OSError as error:
-            raise PlatformError(f"no connection to this machine by 127.0.0.1: {error.strerror or error}") from error
-        finally:
-            reserved.release()
-    return f"{min(block.values())} to {max(block.values())} are free for a host, 127.0.0.1 connects"
 
 
 def memory() -> str:
@@ -115,33 +93,3 @@ def disk() -> str:
     if free < full_disk.JOB_BYTES:
         raise DataError(f"{room}; no job can begin, its own files take {format_bytes(full_disk.JOB_BYTES)}")
     return room
-
-
-def jobs() -> str:
-    """Check for jobs that cannot be read."""
-    from scriptmode.platforms.local.store import data_dir_checks
-
-    folder = default_data_dir()
-    if unreadable := data_dir_checks.find_unhealthy_jobs(folder).unreadable:
-        error = next(iter(unreadable.values()))
-        raise DataError(f"{len(unreadable)} cannot be read: {_names([*unreadable])}; {error.message}", error.advice)
-    return f"all in {folder} can be read"
-
-
-def agents() -> str:
-    """Check for running jobs whose agents died or do not answer."""
-    from scriptmode.platforms.local.store import data_dir_checks
-
-    unhealthy = data_dir_checks.find_unhealthy_jobs(default_data_dir())
-    if unhealthy.orphaned:
-        what = f"died (killed, or the machine was restarted), of the jobs {_names(unhealthy.orphaned)}"
-        step = f"scriptmode describe {unhealthy.orphaned[0]} ends it and what is left of it; scriptmode list, all"
-        raise PlatformError(what, step)
-    if unhealthy.silent:
-        what = f"stopped or hanging, of the jobs {_names(unhealthy.silent)}, does not answer"
-        raise PlatformError(what, f"end it and what it runs: scriptmode stop {unhealthy.silent[0]}")
-    return "each of a running job answers"
-
-
-def _names(names: list[str]) -> str:
-    return ", ".join(names[:_NAMES_SHOWN]) + (", ..." if len(names) > _NAMES_SHOWN else "")

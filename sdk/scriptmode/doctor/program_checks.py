@@ -19,6 +19,23 @@ from scriptmode.errors import PlatformError
 _SECONDS = 10.0
 #: Seconds for an import: TensorFlow's takes 3 s on an idle machine, and a minute on a busy one or from a cold disk.
 _IMPORT_SECONDS = 120.0
+#: Imports a package and prints its version; what the package writes goes to the standard error. It ends itself if the
+#: import hangs and its parent was killed. Threads of the package could keep the interpreter from exiting.
+_IMPORT = """\
+import importlib, json, os, signal, sys
+signal.alarm(180)
+output = os.fdopen(os.dup(1), "w", encoding="utf-8")
+os.dup2(2, 1)
+package = importlib.import_module(sys.argv[1])
+facts = {"version": str(package.__version__), "file": str(package.__file__)}
+if sys.argv[1] == "horovod":
+    facts["mpi"] = bool(importlib.import_module("horovod.tensorflow").mpi_built())
+else:
+    # tf.keras is one of two packages; the module of one of its classes says which.
+    facts["keras"] = str(importlib.import_module(package.keras.Model.__module__.partition(".")[0]).__version__)
+print(json.dumps(facts), file=output, flush=True)
+os._exit(0)
+"""
 
 
 def _run(*argv: str, seconds: float = _SECONDS) -> tuple[str, str]:
@@ -29,7 +46,8 @@ def _run(*argv: str, seconds: float = _SECONDS) -> tuple[str, str]:
     except OSError as error:  # TimeoutError is an OSError
         failure = error.strerror or str(error)
     if failure:
-        raise PlatformError(f"{' '.join(argv[:3])} does not work: {failure}")
+        shown = " ".join(word for word in argv[:4] if "\n" not in word)
+        raise PlatformError(f"{shown} does not work: {failure}")
     return done.output.strip(), done.errors.strip()
 
 
@@ -94,6 +112,6 @@ def horovod() -> str:
 def _import(package: str) -> dict[str, Any]:
     if not find_spec(package):
         raise PlatformError(f"{package} is not installed")
-    answer, _ = _run(sys.executable, "-m", "scriptmode.doctor.import_probe", package, seconds=_IMPORT_SECONDS)
+    answer, _ = _run(sys.executable, "-c", _IMPORT, package, seconds=_IMPORT_SECONDS)
     facts: dict[str, Any] = json.loads(answer)
     return facts

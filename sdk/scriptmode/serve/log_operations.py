@@ -79,8 +79,8 @@ class Stream:
 class LogSource(Protocol):
     """The jobs that have logs."""
 
-    def jobs(self, since: float) -> Iterable[str]:
-        """Return the names of the jobs that may have lines since a time, in seconds since the epoch."""
+    def jobs(self) -> Iterable[str]:
+        """Return the names of the jobs that may have lines."""
 
     def streams(self, job: str) -> list[Stream]:
         """Return the streams of a job; none for a job that does not exist, and for hosts without output."""
@@ -188,7 +188,7 @@ class Logs:
     def _streams(self, prefix: str) -> list[Stream]:
         """Return the streams of jobs that have output, by a prefix of their names."""
         job, slash, _ = prefix.partition("/")
-        names = [job] if slash else [name for name in self._source.jobs(0) if name.startswith(job)]
+        names = [job] if slash else [name for name in self._source.jobs() if name.startswith(job)]
         return [stream for name in names for stream in self._source.streams(name) if stream.name.startswith(prefix)]
 
     def _stream(self, name: str) -> Stream:
@@ -211,9 +211,9 @@ class JobLogs:
         self._platform = platform
         self._watch = watch
 
-    def jobs(self, since: float) -> Iterator[str]:
-        """Yield the names of the jobs that may have lines since a time."""
-        return self._watch.jobs(since)
+    def jobs(self) -> list[str]:
+        """Return the names of the jobs that may have lines."""
+        return self._watch.jobs()
 
     def streams(self, job: str) -> list[Stream]:
         """Return the streams of a job; none for a job that does not exist, and for hosts without output."""

@@ -115,12 +115,9 @@ class LogWatch:
         for host, location in self._platform.log_locations(job).items():
             yield host, *self._update(Path(location), folder / f"{host}.times")
 
-    def jobs(self, since: float) -> Iterator[str]:
-        """Yield the names of the jobs that run, or ended since a time in seconds since the epoch."""
-        for job in self._platform.list():
-            is_old = job["TrainingJobStatus"] in ENDED and job["LastModifiedTime"].timestamp() < since
-            if job["TrainingJobStatus"] != UNREADABLE and not is_old:
-                yield job["TrainingJobName"]
+    def jobs(self) -> list[str]:
+        """Return the names of the jobs that can be read."""
+        return [job["TrainingJobName"] for job in self._platform.list() if job["TrainingJobStatus"] != UNREADABLE]
 
     def _update(self, log: Path, file: Path) -> tuple[LogTimes, int]:
         with self._lock:

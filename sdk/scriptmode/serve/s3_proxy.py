@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.etree import ElementTree as ET
 
-from scriptmode.errors import PlatformError, invalid
+from scriptmode.errors import invalid
 from scriptmode.serve.error_answers import render_s3_error
 from scriptmode.serve.signatures import BODY_HASH, sign_for_s3
 from scriptmode.serve.wsgi import read_body, request_headers, respond
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from scriptmode.serve.wsgi import Environ, StartResponse
 
 _SECONDS = 60.0
-#: For the first answer of a server, at the start.
-_START_SECONDS = 10.0
 _CHUNK = 1024 * 1024
 #: Headers of one connection, not of the request. (RFC 9110, 7.6.1)
 _OF_CONNECTION = frozenset({"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "expect"})
@@ -70,30 +68,12 @@ class S3Proxy:
             raise invalid("--s3", f"is {url!r}: {error}", advice) from error
         if parts.scheme not in ("http", "https") or not host:
             raise invalid("--s3", f"is {url!r}", advice)
-        self._url = url
         self._is_tls = parts.scheme == "https"
         self._host = host
         self._wait_until_ready = wait_until_ready
         self._dropped = dropped
         self._key = key
         self._is_ready = False
-
-    def require_answer(self) -> None:
-        """Raise `PlatformError` unless the server answers a request, whatever its answer is."""
-        connection = self._connect(_START_SECONDS)
-        try:
-            connection.request("GET", "/")
-            connection.getresponse()
-        except (OSError, UnicodeError, http.client.HTTPException) as error:
-            raise PlatformError(
-                f"the S3 server {self._url} does not answer: {error}", advice="start it, or correct --s3"
-            ) from error
-        finally:
-            connection.close()
-
-    def _connect(self, seconds: float) -> http.client.HTTPConnection:
-        kind = http.client.HTTPSConnection if self._is_tls else http.client.HTTPConnection
-        return kind(self._host, self._port, timeout=seconds)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Pass one request on, and return the body of its answer."""
@@ -102,11 +82,12 @@ class S3Proxy:
         if not self._is_ready:
             self._wait_until_ready()
             self._is_ready = True
-        connection = self._connect(_SECONDS)
+        kind = http.client.HTTPSConnection if self._is_tls else http.client.HTTPConnection
+        connection = kind(self._host, self._port, timeout=_SECONDS)
         try:
             self._send(connection, environ)
             answer = connection.getresponse()
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, UnicodeError, http.client.HTTPException) as error:
             connection.close()
             return _refuse(start_response, "ServiceUnavailable", type(error).__name__, 503)
         except _BodyError as error:

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, SERVER_FILE, make_private, unwritable_error
 from scriptmode.core.machine.installation import install_command
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from scriptmode.serve.wsgi import Environ, Service, StartResponse
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 4580
-_HIGHEST_PORT = 65535
 
 
 @dataclass(frozen=True)
@@ -71,20 +71,16 @@ class Settings:
 
 def parse_address(text: str) -> tuple[str, int]:
     """Parse ``HOST:PORT``, ``HOST``, ``[IPV6]:PORT`` or ``IPV6``; raise `SpecError`."""
-    host, colon, port = text.rpartition(":")
     is_ipv6 = text.count(":") > 1 and not text.startswith("[")
-    if not colon or text.endswith("]") or is_ipv6:
-        host, port = text, str(DEFAULT_PORT)
-    if host.isdecimal():
-        host, port = "", host
-    if port.isdecimal() and int(port) > _HIGHEST_PORT:
-        raise invalid(
-            "--listen", f"is {text!r}", f"a port is at most {_HIGHEST_PORT}, as in {DEFAULT_HOST}:{DEFAULT_PORT}"
-        )
-    if not host or not port.isdecimal():
-        example = f"{DEFAULT_HOST}:{port if port.isdecimal() else DEFAULT_PORT}"
-        raise invalid("--listen", f"is {text!r}", f"write an address and a port, such as {example}")
-    return host.strip("[]"), int(port)
+    try:
+        parts = urlsplit(f"//[{text}]" if is_ipv6 else f"//{text}")
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port = "", None
+    if not host or host.isdecimal() or set(text) & set("/@?#"):
+        step = f"write an address and a port of at most 65535, such as {DEFAULT_HOST}:{DEFAULT_PORT}"
+        raise invalid("--listen", f"is {text!r}", step)
+    return host, DEFAULT_PORT if port is None else port
 
 
 class Server:
@@ -286,9 +282,7 @@ def _create_object_service(s3: str, data_dir: Path) -> tuple[ObjectStore | None,
     if s3 == "memory":
         return None, OtherServices()
     if s3 != "disk":
-        proxy = S3Proxy(s3)
-        proxy.require_answer()
-        return None, OtherServices(proxy)
+        return None, OtherServices(S3Proxy(s3))
     program = seaweedfs.find_program()
     if program is None:
         raise PlatformError(

@@ -62,7 +62,7 @@ class FakeLogs:
             method: partial(self._call, method, served[name]) for method, name in names.items()
         }
 
-    def jobs(self, _since: float) -> Iterable[str]:
+    def jobs(self) -> Iterable[str]:
         """Return the names of all jobs."""
         return self._account.jobs
 

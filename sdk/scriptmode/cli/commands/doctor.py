@@ -24,10 +24,10 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 def doctor(platform: str, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
     """Check whether training jobs can run, and print how to fix problems.
 
-    Problems prevent every job from starting, or are damaged files of a job. Warnings are about requirements of some
-    jobs only, such as Docker. Each check is printed as soon as it is done; the import of TensorFlow comes last.
-    With --platform slurm a step runs on a free node of the partition that SCRIPTMODE_SLURM names, else the default
-    one, and tests whether it shares files with this machine. With --platform kubernetes a pod runs a job.
+    Problems prevent every job from starting. Warnings are about requirements of some jobs only, such as Docker. Each
+    check is printed as soon as it is done; the import of TensorFlow comes last. With --platform slurm a step runs on a
+    free node of the partition that SCRIPTMODE_SLURM names, else the default one, and tests whether it shares files with
+    this machine. With --platform kubernetes a pod runs a job.
 
     Exit code: 0 if there are no problems; 1 if there is one.
 

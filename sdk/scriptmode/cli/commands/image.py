@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from scriptmode.cli import completers, output
+from scriptmode.cli import output
 from scriptmode.cli.group import Group
 from scriptmode.cli.options import json_option
 from scriptmode.containers import TENSORFLOW_VERSIONS, build_image
@@ -30,7 +30,6 @@ def image() -> None:
 @click.option(
     "--tensorflow",
     metavar="VERSION",
-    shell_complete=completers.complete_choice(*TENSORFLOW_VERSIONS),
     default=TENSORFLOW_VERSIONS[-1],
     show_default=True,
     help=f"TensorFlow version in the image: {' or '.join(TENSORFLOW_VERSIONS)}.",
@@ -40,11 +39,6 @@ def image() -> None:
     "--base",
     metavar="IMAGE",
     help="Base image: Debian or a derivative such as Ubuntu; for GPUs one with CUDA. [default: Debian 12]",
-)
-@click.option(
-    "--development-base",
-    metavar="IMAGE",
-    help="Image that packages are built in, which contains CUDA's headers. [default: the -devel- variant of --base]",
 )
 @click.option(
     "--refresh", is_flag=True, help="Build the image even if it exists, with the newest base image and system packages."

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from scriptmode import DataError, SpecError
-from scriptmode.cli import completers, output
+from scriptmode.cli import output
 from scriptmode.cli.options import json_option
 
 _TRAIN = '''\
@@ -88,13 +88,7 @@ _ROWS = 64
 
 
 @click.command()
-@click.argument(
-    "directory",
-    metavar="[DIRECTORY]",
-    default=".",
-    type=click.Path(path_type=Path),
-    shell_complete=completers.complete_directory,
-)
+@click.argument("directory", metavar="[DIRECTORY]", default=".", type=click.Path(path_type=Path))
 @json_option
 def init(directory: Path, *, as_json: bool) -> None:
     """Write a training script, its test, a job file and a little data to start from.

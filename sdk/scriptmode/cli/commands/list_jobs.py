@@ -14,16 +14,8 @@ from scriptmode.cli import output
 from scriptmode.cli.options import account_options, json_option, no_jobs_text, platform_option
 from scriptmode.cli.values import convert_time
 from scriptmode.core.spec.service_values import STATUSES
-from scriptmode.core.text.messages import did_you_mean, pluralize
+from scriptmode.core.text.messages import pluralize
 from scriptmode.core.text.terminal_text import escape_unprintable
-
-
-def _parse_status(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001 - click's
-    """Return the status in its own case; raise `click.BadParameter` for another word."""
-    status = next((name for name in STATUSES if value is not None and name.lower() == value.lower()), None)
-    if status is None and value is not None:
-        raise click.BadParameter(f"{value!r} is not a status; {did_you_mean(value, STATUSES)}")
-    return status
 
 
 @click.command("list")
@@ -31,8 +23,7 @@ def _parse_status(ctx: click.Context, param: click.Parameter, value: str | None)
 @account_options
 @click.option(
     "--status",
-    callback=_parse_status,
-    metavar=f"[{'|'.join(STATUSES)}]",
+    type=click.Choice(STATUSES, case_sensitive=False),
     help="List jobs with this status only.",
 )
 @click.option("--name", "name_contains", metavar="TEXT", help="List jobs whose name contains TEXT only.")

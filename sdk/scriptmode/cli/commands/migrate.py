@@ -7,20 +7,13 @@ from pathlib import Path
 import click
 
 from scriptmode import DataError
-from scriptmode.cli import completers, output
+from scriptmode.cli import output
 from scriptmode.core.text.messages import pluralize
 from scriptmode.v2.migrated_file import MigratedFile, find_files, migrate_file
 
 
 @click.command()
-@click.argument(
-    "paths",
-    metavar="PATH...",
-    nargs=-1,
-    required=True,
-    type=click.Path(exists=True, path_type=Path),
-    shell_complete=completers.complete_file,
-)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--write", is_flag=True, help="Change the files.")
 def migrate(paths: tuple[Path, ...], *, write: bool) -> None:
     """Show what has to change in programs of the SageMaker SDK v2 or v1.

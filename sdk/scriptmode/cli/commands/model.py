@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from scriptmode import TrainingJob
-from scriptmode.cli import completers, output
+from scriptmode.cli import output
 from scriptmode.cli.group import Group
 from scriptmode.cli.options import job_options_before, json_option
 
@@ -24,13 +24,7 @@ def model() -> None:
 
 @model.command()
 @job_options_before("folder")
-@click.argument(
-    "folder",
-    metavar="[DIRECTORY]",
-    required=False,
-    type=click.Path(path_type=Path),
-    shell_complete=completers.complete_directory,
-)
+@click.argument("folder", metavar="[DIRECTORY]", required=False, type=click.Path(path_type=Path))
 @click.option("--no-extract", is_flag=True, help="Download the archive model.tar.gz, without extracting it.")
 @json_option
 def download(job: TrainingJob, folder: Path | str | None, *, no_extract: bool, as_json: bool) -> None:

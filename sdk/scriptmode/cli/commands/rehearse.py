@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from scriptmode.cli import completers, estimator_options, output
+from scriptmode.cli import estimator_options, output
 from scriptmode.cli.error_reporting import FAILED, translate_errors_to_options
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes
 from scriptmode.cli.run_options import RunOptions
@@ -20,7 +20,7 @@ _FAULTS = ("kill", "lose-host", "interrupt")
     "--step-metric", metavar="NAME", required=True, help="Metric of --metric whose values are the steps of the program."
 )
 @click.option(
-    "--fault", "faults", metavar="FAULT", multiple=True, shell_complete=completers.complete_choice(*_FAULTS),
+    "--fault", "faults", metavar="FAULT", multiple=True,
     help="A fault, with its settings after a colon: kill:host=algo-2,at=60. May be repeated. "
     f"One of {', '.join(_FAULTS)}. [default: all of them]",
 )  # fmt: skip

@@ -24,7 +24,7 @@ _KEYS = {
 
 
 @click.command()
-@click.argument("jobs", metavar="[JOB...]", nargs=-1, shell_complete=completers.complete_any_job)
+@click.argument("jobs", metavar="[JOB...]", nargs=-1, shell_complete=completers.complete_job)
 @click.option("-f", "--force", is_flag=True, help="Kill JOB if it still runs, without time to save anything.")
 @click.option(
     "--older-than",

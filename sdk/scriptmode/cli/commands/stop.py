@@ -17,7 +17,7 @@ _POLL_SECONDS = 0.2
 
 
 @click.command()
-@click.argument("jobs", metavar="[JOB...]", nargs=-1, shell_complete=completers.complete_running_job)
+@click.argument("jobs", metavar="[JOB...]", nargs=-1, shell_complete=completers.complete_job)
 @last_option
 @platform_option()
 @account_options

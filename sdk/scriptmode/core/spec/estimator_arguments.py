@@ -98,9 +98,7 @@ class EstimatorArguments:
     training_repository_credentials_provider_arn: Optional[str] = _plain()
     framework_version: Optional[str] = None
     py_version: Optional[str] = None
-    platform: Any = field(
-        default=None, metadata={INSTEAD_IN_TEXT: "instance_type selects the platform; --platform only checks it"}
-    )
+    platform: Any = field(default=None, metadata={INSTEAD_IN_TEXT: "instance_type selects the platform"})
     sagemaker_session: object = field(default=None, metadata={INSTEAD_IN_TEXT: "use --region and --profile"})
     model_uri: Optional[str] = None
     model_channel_name: Optional[str] = None

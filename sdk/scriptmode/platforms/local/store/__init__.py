@@ -7,7 +7,7 @@
 - `host_logs`: reading hosts' logs while they are written
 - `host_activity`: resources that the hosts use, and how their logs grow
 - `job_response`: state and request rendered as Describe and List responses
-- `data_dir_checks`: whether a directory can hold a store, and which of its jobs are damaged
+- `data_dir_checks`: whether a directory can hold a store
 
 The service and the agent import this package; it imports neither.
 """

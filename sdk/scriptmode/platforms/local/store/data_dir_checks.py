@@ -1,23 +1,17 @@
-"""Tests of a data directory: whether it can hold jobs, and which of its jobs are damaged, orphaned or silent."""
+"""Tests of a data directory: whether it can hold jobs."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from scriptmode.core.machine import drafts
 from scriptmode.data.durable import replace_file
-from scriptmode.errors import DataError, JobNotFoundError, UnreadableJobError
-from scriptmode.platforms.local.store.engine_record import read_engine_record
-from scriptmode.platforms.local.store.job_store import JobStore
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from scriptmode.platforms.local.store.job_store import JobFolder
 
 _FIFO_MODE = 0o600
 
@@ -54,46 +48,3 @@ def _lock(path: Path) -> None:
     finally:
         os.close(first)
         os.close(second)
-
-
-@dataclass
-class UnhealthyJobs:
-    """Names of jobs with a problem."""
-
-    #: The error of reading each, by the job's name.
-    unreadable: dict[str, UnreadableJobError] = field(default_factory=dict)
-    #: Jobs that have not ended, though their agents died.
-    orphaned: list[str] = field(default_factory=list)
-    #: Jobs whose agents are alive and have no heartbeat.
-    silent: list[str] = field(default_factory=list)
-
-
-def find_unhealthy_jobs(data_dir: Path) -> UnhealthyJobs:
-    """Return the jobs of a data directory that have a problem; reads the files of all jobs, changes nothing."""
-    store = JobStore(data_dir)
-    names: list[str] = []
-    # A path that is not a directory has no jobs; another check reports it.
-    with suppress(DataError):
-        names = sorted(name for name, _ in store.versions())
-    unhealthy = UnhealthyJobs()
-    for name in names:
-        # The job was removed in the meantime.
-        with suppress(JobNotFoundError):
-            try:
-                _look(store.folder(name), unhealthy)
-            except UnreadableJobError as error:
-                unhealthy.unreadable[name] = error
-    return unhealthy
-
-
-def _look(folder: JobFolder, found: UnhealthyJobs) -> None:
-    folder.read_job()
-    if folder.read_state().ended or read_engine_record(folder):
-        # A scheduler has the agent: a free lock means nothing.
-        return
-    with folder.try_lock() as is_locked:
-        is_orphaned = is_locked is not False and not folder.read_state().ended
-    if is_orphaned:
-        found.orphaned.append(folder.name)
-    elif folder.silent_since() is not None:
-        found.silent.append(folder.name)
