@@ -5,7 +5,7 @@ import time
 
 import pytest
 from fakes.processes import until
-from fakes.promptness import soon
+from fakes.promptness import soon, stretched
 
 SAVES = """
     import os, signal, sys, time
@@ -87,7 +87,7 @@ def test_a_job_that_exceeds_its_time_limit_is_stopped_and_keeps_its_model(jobs):
 
 
 def test_max_wait_counts_from_the_creation_and_ends_a_job_that_trains(jobs):
-    limits = {"MaxRuntimeInSeconds": 10, "MaxWaitTimeInSeconds": 10}
+    limits = dict.fromkeys(("MaxRuntimeInSeconds", "MaxWaitTimeInSeconds"), round(stretched(10)))
     name = jobs.start(SAVES, more={"EnableManagedSpotTraining": True, "StoppingCondition": limits})
     description = stopped(jobs, name, "MaxWaitTimeExceeded")
     assert "MaxWaitTimeInSeconds" in description["SecondaryStatusTransitions"][-1]["StatusMessage"]
