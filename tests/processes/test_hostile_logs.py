@@ -135,7 +135,7 @@ def test_a_terminal_gets_text_and_colours_alone(jobs, job, write, words):
 
 def test_a_carriage_return_does_not_overwrite_the_hosts_name(jobs, job, write):
     write(b"10%\r20%\rok\r\n")
-    assert "algo-1 |\x1b[0m ok%\n" in shown(jobs, "logs", job)
+    assert "algo-1 |\x1b[0m ok\n" in shown(jobs, "logs", job)
 
 
 def test_a_pipe_gets_the_bytes_as_they_are_and_of_a_progress_bar_what_it_shows_last(jobs, job, write):

