@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
-from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +11,7 @@ from scriptmode.core.aws import image_support, images
 from scriptmode.core.spec.hosts import LOCAL_GPU
 from scriptmode.core.spec.versions import version_numbers
 from scriptmode.core.text.messages import Problem
-from scriptmode.errors import ContainerError, SpecError, invalid
+from scriptmode.errors import ContainerError, invalid
 from scriptmode.platforms import opt_ml, planned_containers
 from scriptmode.platforms.local.hosts import container_fleet, job_containers
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.core.spec.service_values import PlannedHost
-    from scriptmode.core.spec.training_job import Algorithm, TrainingJobSpec
+    from scriptmode.core.spec.training_job import TrainingJobSpec
     from scriptmode.platforms.local.hosts import HostSettings
     from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet
     from scriptmode.platforms.local.store.job_record import Job
@@ -121,7 +119,12 @@ def _image_of(spec: TrainingJobSpec, region: str) -> str:
         )
     if LOCAL_GPU in spec.resources.types:
         if algorithm.framework_version:
-            return _find_image_of_aws(algorithm, algorithm.py_version, LOCAL_GPU, region)
+            return images.look_up_image(
+                framework_version=algorithm.framework_version,
+                py_version=algorithm.py_version,
+                region=region,
+                instance_types=(LOCAL_GPU,),
+            )
         raise invalid(
             "image_uri",
             "is missing",
@@ -133,12 +136,7 @@ def _image_of(spec: TrainingJobSpec, region: str) -> str:
 
     tensorflow = _nearest(algorithm.framework_version, TENSORFLOW_VERSIONS)
     image = default_image(tensorflow)
-    with warnings.catch_warnings():
-        # About an image that does not run.
-        warnings.simplefilter("ignore")
-        uri = _similar_image_of_aws(algorithm, region)
-    named = f"{uri!r}, which is AWS's and is pulled with your AWS credentials" if uri else "..."
-    hosts, advice = f"the hosts run this project's image {image}", f"For another image give image_uri={named}"
+    hosts, advice = f"the hosts run this project's image {image}", "For another image (AWS's too) give image_uri=..."
     warn_of_others(algorithm, hosts, (tensorflow,), PYTHON_VERSION, advice)
     return image
 
@@ -152,20 +150,3 @@ def _nearest(wanted: str | None, versions: Sequence[str]) -> str:
 
     newest_first = sorted(versions, key=position, reverse=True)
     return min(newest_first, key=lambda version: abs(position(version) - position(wanted or newest_first[0])))
-
-
-def _similar_image_of_aws(algorithm: Algorithm, region: str) -> str | None:
-    """Return the URI of AWS's image of that TensorFlow, also with another Python; ``None`` where AWS has none."""
-    for python in (algorithm.py_version, None) if algorithm.framework_version else ():
-        with suppress(SpecError):
-            return _find_image_of_aws(algorithm, python, "local", region)
-    return None
-
-
-def _find_image_of_aws(algorithm: Algorithm, python: str | None, instance_type: str, region: str) -> str:
-    return images.look_up_image(
-        framework_version=str(algorithm.framework_version),
-        py_version=python,
-        region=region,
-        instance_types=(instance_type,),
-    )
