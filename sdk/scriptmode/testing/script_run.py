@@ -46,17 +46,6 @@ _OF_FIT = {
     "wait": "leave it out: entry_point always waits for the script's end",
     "logs": "leave it out: the output is the result's log",
 }
-_CONFIG_FILES = (
-    contract.HYPERPARAMETERS_FILE,
-    contract.INPUT_DATA_CONFIG_FILE,
-    contract.RESOURCE_CONFIG_FILE,
-    contract.CLUSTER_FILE,
-)
-#: A host's start that keeps its configuration files, which a job removes, in a directory of its name beside the jobs.
-_RECORDING = (
-    'cp -R "$SAGEMAKER_BASE_DIR/input/config" "$SAGEMAKER_BASE_DIR/../../../../${SAGEMAKER_BASE_DIR##*/}" '
-    '&& exec "$0" -m scriptmode_runtime'
-)
 
 
 @dataclass(frozen=True)
@@ -72,7 +61,7 @@ class EntryPointRun:
         log: What the script wrote to standard output and standard error; of a job, one host after the other.
         metrics: The metrics in the log, as `TrainingJob.metrics` returns them.
         variables: The environment variables that the script has in addition to this process's: ``SM_*``, ``TF_CONFIG``
-            and others; of a job, those on the host that ``hosts`` names.
+            and others; empty with the mode ``"job"``.
         exception: The exception that ended the script in this process: ``raise run.exception`` to debug it. ``None``
             with the modes ``"process"`` and ``"job"``, and for a script that succeeded or called ``sys.exit``.
     """
@@ -149,10 +138,7 @@ def entry_point(
     folder = Path(tempfile.mkdtemp(prefix="entry-point-", dir=parent))
     arguments = {"entry_point": script, **hosts.estimator_arguments, **arguments}
     try:
-        if mode == JOB:
-            run = _run_job(folder, inputs, hosts, arguments)
-        else:
-            run = _run_host(folder, inputs, hosts, mode, arguments)
+        run = _run_job(folder, inputs, arguments) if mode == JOB else _run_host(folder, inputs, hosts, mode, arguments)
     except BaseException:
         if directory is None:
             beneath.remove_tree(folder, failed=lambda *_: None)
@@ -233,16 +219,13 @@ def _program(host: PreparedHost, process: ScriptProcess, arguments: Mapping[str,
     return in_process.Program(words, {**host.variables, **process.spec.env}, cwd, script, source)
 
 
-def _run_job(folder: Path, inputs: object, hosts: Layout, arguments: Mapping[str, Any]) -> EntryPointRun:
+def _run_job(folder: Path, inputs: object, arguments: Mapping[str, Any]) -> EntryPointRun:
     """Run all hosts as a job in the data directory ``folder``."""
     __tracebackhide__ = True
     from scriptmode.platforms.local import LocalPlatform
 
     platform = LocalPlatform(data_dir=folder)
-    estimator = Estimator(
-        platform=platform, container_entry_point=("/bin/sh", "-c", _RECORDING, sys.executable), **arguments
-    )
-    job = estimator.fit(inputs, wait=False, logs=False)
+    job = Estimator(platform=platform, **arguments).fit(inputs, wait=False, logs=False)
     try:
         job.wait()
     except TrainingJobError:
@@ -259,7 +242,7 @@ def _run_job(folder: Path, inputs: object, hosts: Layout, arguments: Mapping[str
         output=_artifact(job, "output", folder),
         log=log,
         metrics=job.metrics(),
-        variables=_recorded_variables(folder, job.name, hosts),
+        variables={},
     )
 
 
@@ -273,16 +256,3 @@ def _artifact(job: TrainingJob, name: str, folder: Path) -> Path:
     except DataNotFoundError:
         target.mkdir(exist_ok=True)
         return target
-
-
-def _recorded_variables(folder: Path, job_name: str, hosts: Layout) -> Mapping[str, str]:
-    """Return the variables of the script on a host of a job; none for a job that ended before its start."""
-    from scriptmode.platforms.local.one_host import processes_of_job
-
-    recorded = folder / hosts.host_name
-    if not recorded.exists():
-        return {}
-    files = {name: json.loads((recorded / Path(name).name).read_text(encoding="utf-8")) for name in _CONFIG_FILES}
-    processes = processes_of_job(folder / "jobs" / job_name, hosts.host_name, files)
-    chosen = [process for process in processes if hosts.task in ("", process.spec.name)]
-    return chosen[0].spec.env if chosen else {}

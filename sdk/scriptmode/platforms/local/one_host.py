@@ -15,7 +15,7 @@ from scriptmode.data.stores import Stores
 from scriptmode.errors import SpecError
 from scriptmode.platforms.local.agent import cleanup
 from scriptmode.platforms.local.agent.host_failure import describe_host_failure
-from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet, process_environment
+from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
 from scriptmode.platforms.local.hosts.process_host import run_to_end
 from scriptmode.platforms.local.inputs import file_mode
 from scriptmode.platforms.local.outputs import log_metrics
@@ -23,7 +23,6 @@ from scriptmode.platforms.local.service import LocalPlatform
 from scriptmode.platforms.local.store.host_logs import LogReader
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.forked_tasks import Tasks
-from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode_runtime import script_process
 from scriptmode_runtime.errors import RuntimeFailure
 
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from scriptmode.core.spec.job_failure import Failure
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local.store.job_record import Job
+    from scriptmode.platforms.opt_ml import Sandbox
     from scriptmode_runtime.script_process import ScriptProcess
 
 
@@ -127,11 +127,3 @@ def planned_tasks(platform: LocalPlatform, request: JobRequest) -> list[list[str
         [process.spec.name for process in script_process.plan(host.base_dir, host.files, host.variables)]
         for host in platform.planned_hosts(request).values()
     ]
-
-
-def processes_of_job(path: Path, name: str, files: Mapping[str, dict[str, Any]]) -> tuple[ScriptProcess, ...]:
-    """Return the script's processes on a host of the job at ``path``, which ended; ``files`` are the host's."""
-    folder = JobFolder(path)
-    job, sandbox = folder.read_job(), Sandbox(name, folder.host(name))
-    variables = process_environment(job, sandbox, os.environ)
-    return script_process.plan(str(sandbox.base), files, variables)
