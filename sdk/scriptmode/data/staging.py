@@ -8,7 +8,6 @@ import time
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Callable, NamedTuple, cast
 
@@ -24,6 +23,7 @@ from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from scriptmode.data.object_store import StoredObject
     from scriptmode.data.s3_store import S3Store
@@ -94,34 +94,13 @@ def _check_space(items: Sequence[StoredObject], folder: Path) -> None:
     block = disk.f_frsize
     needed = sum(-(-item.size // block) * block for item in items)
     free = disk.f_bavail * block
-    if needed > free and not _share_blocks(items, folder):
+    if needed > free:
         raise DataError(
             f"{len(items):,} objects of {format_bytes(needed)} do not fit on the disk of {str(folder)!r}, which has "
             f"{format_bytes(free)} free",
             advice="free some space, set SCRIPTMODE_DATA_DIR to a directory on a larger disk, "
             "or use input mode Pipe or FastFile",
         )
-
-
-def _share_blocks(items: Sequence[StoredObject], folder: Path) -> bool:
-    """Return whether all are files that the file system of ``folder`` can copy without using space."""
-    import fcntl
-
-    if not all(file_uris.is_file(item.uri) for item in items):
-        return False
-    clone = 0x40049409  # FICLONE, linux/fs.h
-    probe = folder / ".probe"
-    # A file's version begins with the device of its file system.
-    one_of_each = {item.version.partition("-")[0]: item for item in items}
-    try:
-        for item in one_of_each.values():
-            with Path(path_of(item)).open("rb") as source, probe.open("wb") as target:
-                fcntl.ioctl(target.fileno(), clone, source.fileno())
-    except OSError:
-        return False
-    finally:
-        probe.unlink(missing_ok=True)
-    return True
 
 
 @dataclass
