@@ -70,21 +70,6 @@ def test_the_requirements_of_the_source_are_packages_too(read):
     assert keras.find_legacy_keras(here) == "2.21.0"
 
 
-#: What the host has, the job's variable, and the advice after a failure with Keras 3.
-ADVICE = {
-    "not installed": (["tensorflow_cpu-2.21.0"], {}, "add tf-keras==2.21.* to requirements.txt and train with tf.keras"),
-    "TensorFlow is unknown": ([], {}, "add tf-keras of TensorFlow's version to requirements.txt and train with tf.keras"),
-    "switched off": (CURRENT, {VARIABLE: "0"}, f"set {VARIABLE}=1 and train with tf.keras"),
-    "imports keras": (CURRENT, {}, "train with tf.keras, which is Keras 2 here, not with keras"),
-    "set by the job, imports keras": ([], {VARIABLE: "1"}, "train with tf.keras, which is Keras 2 here, not with keras"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("installed", "environ", "advice"), ADVICE.values(), ids=ADVICE)
-def test_the_advice_after_a_failure_names_what_is_missing(read, installed, environ, advice):
-    assert keras.advise(read(installed, environ=environ, **MIRRORED)) == advice
-
-
 def test_a_host_reads_the_packages_of_its_own_interpreter(tmp_path):
     base = write_host(tmp_path / "ml", sagemaker_program="train.py", **MIRRORED)
     found = environment.read(str(base), {}).import_path

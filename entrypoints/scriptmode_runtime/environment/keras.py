@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 
     from scriptmode_runtime.environment import TrainingEnvironment
 
-_TRUE = ("1", "true", "True")
 _STRATEGIES = (contract.MULTI_WORKER_MIRRORED, contract.PARAMETER_SERVER)
 #: Each version of tf-keras is for the TensorFlow of that version, and this one is the first with Keras 3.
 _FIRST = (2, 16)
-_DISTRIBUTIONS = ("tensorflow", "tensorflow_cpu", "tensorflow_gpu", "tensorflow_rocm", "intel_tensorflow")
 
 
 def find_legacy_keras(here: TrainingEnvironment) -> str:
@@ -35,17 +33,6 @@ def find_legacy_keras(here: TrainingEnvironment) -> str:
         return ""
     version = _find_version(here, "tf_keras")
     return version if _release(version) >= _FIRST else ""
-
-
-def advise(here: TrainingEnvironment) -> str:
-    """Return what to change so that a script that failed with Keras 3 uses Keras 2."""
-    if find_legacy_keras(here) or here.inherited.get(contract.LEGACY_KERAS_VARIABLE) in _TRUE:
-        return "train with tf.keras, which is Keras 2 here, not with keras"
-    if _release(_find_version(here, "tf_keras")) >= _FIRST:
-        return f"set {contract.LEGACY_KERAS_VARIABLE}=1 and train with tf.keras"
-    release = next(filter(None, (_release(_find_version(here, name)) for name in _DISTRIBUTIONS)), ())
-    version = "=={}.{}.*".format(*release) if release else " of TensorFlow's version"
-    return f"add tf-keras{version} to requirements.txt and train with tf.keras"
 
 
 def _find_version(here: TrainingEnvironment, name: str) -> str:

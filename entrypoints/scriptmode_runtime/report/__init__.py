@@ -140,7 +140,9 @@ def describe(
     hide = create_redaction(environment)
     output = without_native_frames(without_handled(without_ignored(output), status))
     where = f"{host}, {process}: {_status_text(status)}"
-    hint = hide(_hint(environment, output, status, spec))
+    from scriptmode_runtime.report.hints import hint as find_hint
+
+    hint = hide(find_hint(output, _exit_code(status), spec))
     if len(hint) > _LONGEST_HINT:
         # Never cut: a part of a hint may state as a fact what the whole hint only supposes.
         hint = ""
@@ -245,10 +247,3 @@ def _exit_code(status: int) -> int:
     if status < 0:
         return SIGNALLED - status
     return status or LAUNCHER_FAILED
-
-
-def _hint(environment: TrainingEnvironment, output: str, status: int, spec: ProcessSpec) -> str:
-    from scriptmode_runtime.environment.keras import advise
-    from scriptmode_runtime.report.hints import hint
-
-    return hint(output, _exit_code(status), spec, advise(environment))

@@ -103,9 +103,9 @@ _OF_OUTPUT = {
     r"module 'keras[\w.]{0,80}' has no attribute 'experimental'":
         "Keras 3 has no DatasetCreator: {keras}, or write the loop",
     r"module 'keras[\w.]{0,80}' has no attribute 'Reduction'|Received: reduction=auto":
-        "Keras 3 has names for losses.Reduction: reduction='none', 'sum' or 'sum_over_batch_size'; or {keras}",
+        "Keras 3 has names for losses.Reduction: reduction='none', 'sum' or 'sum_over_batch_size'",
     r"object has no attribute 'reset_states'":
-        "Keras 3 has no reset_states: call reset_state() of metrics and layers, or {keras}",
+        "Keras 3 has no reset_states: call reset_state() of metrics and layers",
     r"module 'keras[\w.]{0,80}' has no attribute 'constant'|'Variable' object has no attribute 'ref'"
     r"|'SymbolicTensor' object has no attribute 'assign'":
         "Horovod is older than Keras 3: import scriptmode_runtime.tensorflow.horovod instead, or TF_USE_LEGACY_KERAS=1",
@@ -144,15 +144,14 @@ _OF_EXIT_CODE = {
         for number in (6, 9, 11, 15)
     },
 }
+#: How to get Keras 2.
+_KERAS_2 = "add tf-keras of TensorFlow's version to requirements.txt"
 #: Characters before a traceback that may have its reason: what a library logs before it raises.
 _BEFORE = 2000
 
 
-def hint(output: str, exit_code: int, spec: ProcessSpec, keras: str = "use tf-keras") -> str:
-    """Return the advice for the last match in the output, else for the exit code, else "".
-
-    ``keras`` is how to get Keras 2, for programs that need it.
-    """
+def hint(output: str, exit_code: int, spec: ProcessSpec) -> str:
+    """Return the advice for the last match in the output, else for the exit code, else ""."""
     # From shortly before the last traceback on, with the tracebacks that it was chained from.
     text = output[max(0, last_traceback(output) - _BEFORE) :]
     best, advice = -1, _OF_EXIT_CODE.get(exit_code, "")
@@ -161,7 +160,7 @@ def hint(output: str, exit_code: int, spec: ProcessSpec, keras: str = "use tf-ke
         for match in re.finditer(pattern, text):
             if match.end() > best:
                 best, advice, words = match.end(), template, match.groups("")
-    return advice.format(*words, python=_python(spec), ports=_ports(spec), keras=keras)
+    return advice.format(*words, python=_python(spec), ports=_ports(spec), keras=_KERAS_2)
 
 
 def _python(spec: ProcessSpec) -> str:
