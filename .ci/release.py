@@ -1,7 +1,6 @@
 """Make the files of a release and check them: ``make release VERSION=0.1.0``. RELEASING.md describes the rest.
 
-The first run with a version writes it into pyproject.toml and makes the entries below [Unreleased] in CHANGELOG.md its
-section. The next run, on the commit with that change, makes in ``dist/VERSION``:
+It makes in ``dist/VERSION``:
 
 - the source distribution, and from it a wheel for each of `MACHINES`, compiled by Zig for systems with `GLIBC` or newer
 - the documentation as HTML
@@ -22,14 +21,12 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 
 from uv import find_uv_bin
 
 ROOT = Path(__file__).parents[1]
 CHANGELOG, PROJECT = ROOT / "CHANGELOG.md", ROOT / "pyproject.toml"
-UNRELEASED = "## [Unreleased]\n"
 VERSION = re.compile(r"\d+\.\d+\.\d+((a|b|rc)\d+)?")
 MACHINES = ("x86_64", "aarch64")
 #: The glibc of manylinux2014, which TensorFlow's own wheels need.
@@ -71,16 +68,13 @@ class Release:
 
 
 def main() -> None:
-    """Prepare the version, or make its files."""
+    """Make the files of the version."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("version", nargs="?", default="", help="the version, such as 0.1.0")
     parser.add_argument("--unchecked", action="store_true", help="do not run tests/outside")
     arguments = parser.parse_args()
     try:
         check(arguments.version)
-        if f"## [{arguments.version}]" not in CHANGELOG.read_text():
-            prepare(arguments.version)
-            return
     except RefusedError as error:
         sys.exit(f"release: {error}")
     release = Release(arguments.version, git("rev-parse", "HEAD"), git("log", "-1", "--format=%ct"))
@@ -98,26 +92,11 @@ def check(version: str) -> None:
         raise RefusedError(f"the tag v{version} exists; give the next version")
     if changes := git("status", "--porcelain"):
         raise RefusedError(f"the checkout has changes; commit or remove them:\n{changes}")
-    is_prepared = f"## [{version}]" in CHANGELOG.read_text()
-    if is_prepared and f'\nversion = "{version}"\n' not in PROJECT.read_text():
-        raise RefusedError(f"CHANGELOG.md has a section {version}, but pyproject.toml has another version; correct it")
-    if is_prepared == bool(unreleased_entries()):
-        step = "move them to the section of this version" if is_prepared else "a release needs at least one; write it"
-        raise RefusedError(f"CHANGELOG.md has {'' if is_prepared else 'no '}entries below [Unreleased]; {step}")
-
-
-def unreleased_entries() -> str:
-    """Return what the changelog has below [Unreleased]."""
-    return CHANGELOG.read_text().partition(UNRELEASED)[2].partition("\n## ")[0].strip()
-
-
-def prepare(version: str) -> None:
-    """Write the version into pyproject.toml and CHANGELOG.md, and print the next commands."""
-    heading = f"{UNRELEASED}\n## [{version}] - {datetime.now(timezone.utc):%Y-%m-%d}\n"
-    CHANGELOG.write_text(CHANGELOG.read_text().replace(UNRELEASED, heading, 1))
-    PROJECT.write_text(re.sub(r'\nversion = ".*"\n', f'\nversion = "{version}"\n', PROJECT.read_text(), count=1))
-    say(f"CHANGELOG.md and pyproject.toml have the version {version} now. Read them, and then:")
-    say(f"  git commit --all --message 'release: version {version}'\n  make release VERSION={version}")
+    text = CHANGELOG.read_text()
+    if f"## [{version}]" not in text or f'\nversion = "{version}"\n' not in PROJECT.read_text():
+        raise RefusedError(f"CHANGELOG.md has no section {version}, or pyproject.toml another version; write both")
+    if text.partition("## [Unreleased]\n")[2].partition("\n## ")[0].strip():
+        raise RefusedError("CHANGELOG.md has entries below [Unreleased]; move them to the section of this version")
 
 
 def make(release: Release) -> None:
