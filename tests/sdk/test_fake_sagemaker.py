@@ -258,7 +258,7 @@ def test_a_stream_that_is_not_there_is_not_found(fake, started):
         logs.get_log_events(logGroupName=LOG_GROUP, logStreamName="job-1/algo-2-0")
     with pytest.raises(logs.exceptions.InvalidParameterException):
         logs.get_log_events(logGroupName=LOG_GROUP, logStreamName=stream_name(logs), nextToken="1")
-    for refused in ({"limit": 51}, {"nextToken": "there"}):
+    for refused in ({"limit": 51}, {"nextToken": "there"}, {"orderBy": "Age"}):
         with pytest.raises(logs.exceptions.InvalidParameterException):
             logs.describe_log_streams(logGroupName=LOG_GROUP, **refused)
 

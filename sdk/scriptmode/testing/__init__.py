@@ -15,14 +15,42 @@ Public are the names in ``__all__``.
 
 from __future__ import annotations
 
-from scriptmode.testing.engine_suite import EngineSuite
-from scriptmode.testing.fake_clock import FakeClock
-from scriptmode.testing.fake_sagemaker import FakeSageMaker
-from scriptmode.testing.host_layout import Layout, layouts
-from scriptmode.testing.job_life import Life, Line, Phase, Point
-from scriptmode.testing.local_server import RunningServer, server
-from scriptmode.testing.script_run import EntryPointRun, entry_point
-from scriptmode.testing.service_calls import Call, ServiceError
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scriptmode.testing.engine_suite import EngineSuite
+    from scriptmode.testing.fake_clock import FakeClock
+    from scriptmode.testing.fake_sagemaker import FakeSageMaker
+    from scriptmode.testing.host_layout import Layout, layouts
+    from scriptmode.testing.job_life import Life, Line, Phase, Point
+    from scriptmode.testing.local_server import RunningServer, server
+    from scriptmode.testing.script_run import EntryPointRun, entry_point
+    from scriptmode.testing.service_calls import Call, ServiceError
+else:
+    # Each name is imported at its first use: a test of a script needs no fake of the service.
+    _MODULES = {
+        "engine_suite": ("EngineSuite",),
+        "fake_clock": ("FakeClock",),
+        "fake_sagemaker": ("FakeSageMaker",),
+        "host_layout": ("Layout", "layouts"),
+        "job_life": ("Life", "Line", "Phase", "Point"),
+        "local_server": ("RunningServer", "server"),
+        "script_run": ("EntryPointRun", "entry_point"),
+        "service_calls": ("Call", "ServiceError"),
+    }
+
+    def __getattr__(name: str) -> Any:
+        module = next((module for module, names in _MODULES.items() if name in names), None)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "Call",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from scriptmode.testing.service_calls import ServiceError
 
 _ENDPOINTS = {
     "cloudwatch": "https://monitoring.{region}.{suffix}/",
@@ -13,6 +15,9 @@ _ENDPOINTS = {
     "sagemaker-runtime": "https://runtime.sagemaker.{region}.{suffix}/",
 }
 _ENDPOINT = "https://{service}.{region}.{suffix}/"
+#: Error codes of the services for invalid arguments.
+_CODES = {"cloudwatch": "ValidationError", "logs": "InvalidParameterException"}
+_NUMBERS = ("integer", "long")
 
 
 def endpoint(service: str, region: str) -> str:
@@ -77,6 +82,32 @@ def serialize_times(service: str, method: str, arguments: Mapping[str, Any]) -> 
     times = {name for name in arguments if shape.members[name].type_name == "timestamp"}
     seconds = {name: parse_to_aware_datetime(arguments[name]).timestamp() for name in times}
     return {**arguments, **seconds}
+
+
+def check_limits(service: str, operation: str, arguments: Mapping[str, Any]) -> None:
+    """Raise the service's error for enumerations and upper bounds, which the service checks, and boto3 does not."""
+    shape = operation_model(service, operation).input_shape
+    problems = [text for name, value in arguments.items() for text in _problems(name, shape.members[name], value)]
+    if problems:
+        raise validation_error(problems, _CODES.get(service, "ValidationException"))
+
+
+def validation_error(found: list[str], code: str = "ValidationException") -> ServiceError:
+    """Return the error with all problems of one call."""
+    errors = "1 validation error" if len(found) == 1 else f"{len(found)} validation errors"
+    return ServiceError(code, f"{errors} detected: {'; '.join(found)}")
+
+
+def _problems(name: str, shape: Any, value: Any) -> Iterator[str]:
+    failed = f"Value '{value}' at '{name[0].lower()}{name[1:]}' failed to satisfy constraint: Member must"
+    known = getattr(shape, "enum", None)
+    if known and value not in known:
+        yield f"{failed} satisfy enum value set: [{', '.join(known)}]"
+    most = shape.metadata.get("max")
+    if most is not None and shape.type_name in _NUMBERS and value > most:
+        yield f"{failed} have value less than or equal to {most}"
+    if most is not None and shape.type_name == "string" and len(value) > most:
+        yield f"{failed} have length less than or equal to {most}"
 
 
 @functools.cache
