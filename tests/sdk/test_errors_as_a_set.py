@@ -261,7 +261,7 @@ NOT_ARGUMENTS = {
     "planning/host_plans.py": 1,
     "platforms/local/hosts/container_limits.py": 1,
     "platforms/local/one_host.py": 1,
-    "platforms/local/system/file_systems.py": 3,
+    "platforms/local/system/file_systems.py": 1,
     "core/platforms/registry.py": 1,
     "core/platforms/sagemaker/job_defaults.py": 1,
     "platforms/slurm/slurm_settings.py": 1,

@@ -278,6 +278,7 @@ def test_a_job_that_got_the_number_later_is_left_alone(jobs, fake):
 def test_a_job_whose_request_is_damaged_is_deleted_and_cancelled(jobs, fake, state):
     name = jobs.begin({"state": state})
     (jobs.job_folder(name).path / "job.json").write_text('{"x')
+    (jobs.job_folder(name).path / "hosts.json").write_text('{"types": ["slurm"], "engine": {}}')
     jobs.platform.delete(name)
     assert not jobs.exists(name)
     assert fake.job(1)["state"] == "CANCELLED"
