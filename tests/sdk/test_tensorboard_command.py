@@ -60,3 +60,13 @@ def test_a_failed_jobs_hosts_are_read_where_they_are_kept(jobs):
     name = jobs.start(f"{WRITE}\nraise SystemExit(1)")
     jobs.wait(name)
     assert runs(tensorboard_command(jobs.platform, name))[""].endswith("algo-1/output")
+
+
+def test_a_directory_that_a_hyperparameter_names_is_read_and_one_for_data_is_not(jobs, tmp_path):
+    for folder in ("logs", "images"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / EVENTS).touch()
+    given = {"log-dir": f"file://{tmp_path}/logs", "data_dir": str(tmp_path / "images"), "model_dir": "/opt/ml/model"}
+    name = jobs.start("pass", hyperparameters=given)
+    jobs.wait(name)
+    assert runs(tensorboard_command(jobs.platform, name)) == {"": f"{tmp_path}/logs"}

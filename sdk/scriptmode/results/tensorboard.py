@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 from scriptmode.core.platforms.base import Platform
 from scriptmode.core.spec.job_description import JobDescription
@@ -16,6 +17,10 @@ from scriptmode_runtime import contract
 
 #: Part of the name of every event file (TensorFlow's EventsWriter; other programs' writers follow it).
 _MARK = "tfevents"
+#: Hyperparameters that name a log directory; others, such as data_dir, may name directories of millions of files.
+_LOGGED_TO = frozenset(
+    {"job_dir", "model_dir", "log_dir", "logdir", "output_dir", "summary_dir", "checkpoint_dir", "tensorboard_dir"}
+)
 #: The directories of a host with event files; ``output`` has that of TensorBoardOutputConfig.
 _AREAS = (contract.OUTPUT_DIR, contract.MODEL_DIR, contract.CHECKPOINTS_DIR)
 
@@ -27,8 +32,7 @@ def tensorboard_command(platform: Platform, name: str) -> str:
     Raises `DataError` for a job without event files on this machine.
     """
     description = platform.describe(name)
-    folders = {f"{host}/{area}": base / area for host, base in platform.host_folders(name).items() for area in _AREAS}
-    runs = {run: folder for run, folder in folders.items() if _has_event_files(folder)}
+    runs = {run: folder for run, folder in _folders(platform, description) if _has_event_files(folder)}
     if not runs and description.has_ended:
         runs = _artifact(platform, description)
     if not runs:
@@ -40,6 +44,20 @@ def tensorboard_command(platform: Platform, name: str) -> str:
     spec = ",".join(f"{run}:{folder}" for run, folder in runs.items())
     option = ("--logdir", str(*runs.values())) if len(runs) == 1 else ("--logdir_spec", spec)
     return shlex.join((sys.executable, "-m", "tensorboard.main", *option))
+
+
+def _folders(platform: Platform, description: JobDescription) -> Iterator[tuple[str, Path]]:
+    """Yield the names of runs and their directories: those that hyperparameters name, and those of the hosts."""
+    for key, text in description.job.hyperparameters.items():
+        value = contract.decode(text)
+        if not isinstance(value, str) or key.replace("-", "_") not in _LOGGED_TO:
+            continue
+        path = Path(unquote(urlparse(value).path) if value.startswith("file://") else value)
+        if path.is_absolute() and Path(contract.DEFAULT_BASE_DIR) not in (path, *path.parents):
+            yield key, path
+    for host, base in platform.host_folders(description.name).items():
+        for area in _AREAS:
+            yield f"{host}/{area}", base / area
 
 
 def _has_event_files(folder: Path) -> bool:
