@@ -37,10 +37,7 @@ class Terminal:
         os.write(self._ours, text.encode())
 
     def read(self):
-        """Read some of what was written; return whether there may be more.
-
-        Not all of it: a program may write sooner than the emulator reads.
-        """
+        """Read some of what was written, at times sooner than it is emulated; return whether there may be more."""
         try:
             chunk = os.read(self._ours, 65536)
         except BlockingIOError:

@@ -7,6 +7,7 @@ import pytest
 from fakes import link_chains
 
 from scriptmode import SourceError
+from scriptmode.core.machine.data_dir import make_private
 from scriptmode.core.source import source_archive
 from scriptmode.core.source.source_archive import read_source, script_name
 from scriptmode.core.spec.training_job import Script
@@ -55,6 +56,7 @@ def test_version_control_caches_and_virtual_environments_stay_out(code):
         (code / folder).mkdir()
         (code / folder / "file").write_text("")
     (code / "env" / "pyvenv.cfg").write_text("")
+    make_private(code / "data" / "fetched" / "model", code / "data")
     (code / "old.pyc").write_text("")
     assert packed_names(code) == ["sub/helper.py", "train.py"]
 

@@ -61,6 +61,7 @@ def make_private(folder: Path, data_dir: Path) -> None:
     data_dir.parent.mkdir(parents=True, exist_ok=True)
     for path in path_within(folder, data_dir):
         path.mkdir(mode=0o700, exist_ok=True)
+    (data_dir / MARK).touch()
 
 
 def path_within(folder: Path, data_dir: Path) -> list[Path]:

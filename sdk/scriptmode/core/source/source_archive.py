@@ -43,7 +43,6 @@ _PACKED_AT_ONCE = 8 * 10**6
 _LARGE, _LARGEST = 50 * 10**6, 3
 #: The runtime unpacks no deeper directories.
 _DEEPEST = 200
-_LEFT_OUT_MARKS = ("pyvenv.cfg", data_dir.MARK)
 #: Names that files with secrets go by.
 _SECRETS = (".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx", "id_rsa*", "id_ed25519*",
             "id_ecdsa*", ".netrc", ".pypirc", ".npmrc", ".git-credentials", "credentials", "credentials.json",
@@ -319,7 +318,7 @@ def _walk(root: Path, below: str, rule: _Rule) -> Iterator[str]:
 
 def _left_out(path: Path) -> bool:
     if path.is_dir():
-        return path.name in _LEFT_OUT_FOLDERS or any((path / mark).exists() for mark in _LEFT_OUT_MARKS)
+        return path.name in _LEFT_OUT_FOLDERS or any((path / mark).exists() for mark in ("pyvenv.cfg", data_dir.MARK))
     return path.name in _LEFT_OUT_FILES or path.name.endswith(".pyc")
 
 
