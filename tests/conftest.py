@@ -41,6 +41,9 @@ settings.load_profile("any machine")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# With it pytest's last lines have whole logs, among which the names of failed tests are not seen.
+os.environ.pop("CI", None)
+
 # nbformat imports it where it is installed: 4 seconds of each process, for a format that no notebook has.
 sys.modules["rfc3987_syntax"] = None
 # boto3 parses a megabyte of models for each session, of which tests make thousands.

@@ -30,9 +30,16 @@ class ContainerJob:
 
     def until_ended(self):
         """Wait for the end; return the status."""
-        return until(
-            lambda: self.job.ended and self.job.status, describe=lambda: f"{self.job.describe()}\n{self.log()[-3000:]}"
-        )
+        return until(lambda: self.job.ended and self.job.status, describe=self._last_words)
+
+    def _last_words(self):
+        """Return the last lines of each host, and what runs in its container."""
+        lines = [self.job.secondary_status]
+        for host in sorted({event.host for event in self.job.logs()}):
+            lines += [f"{host}: {event.message}" for event in self.job.logs() if event.host == host][-8:]
+        for container in self._listed(*LISTS[0], "--quiet"):
+            lines += listed("top", container, "-eo", "pid,ppid,stat,wchan:20,args")
+        return "\n".join(lines)
 
     def left(self):
         """Containers and networks of the job, whatever they do."""

@@ -3,21 +3,9 @@
 import json
 
 import pytest
-from containers.conftest import docker
 from fakes.local_jobs import unpacked
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(2400)]
-
-
-def test_the_image_has_nothing_of_this_project(aws_image):
-    looked_for = "ls -d /opt/scriptmode; command -v train; pip list --format freeze"
-    said = docker("run", "--rm", "--network", "none", aws_image, "sh", "-c", looked_for).stdout
-    assert "/opt/aws/bin/train" in said
-    assert "scriptmode:" not in said
-    assert "cannot access '/opt/scriptmode'" in said
-    packages = dict(line.split("==") for line in said.splitlines() if "==" in line)
-    assert (packages["sagemaker_training"], packages["sagemaker_tensorflow_training"]) == ("4.8.3", "20.5.0")
-    assert not [name for name in packages if "scriptmode" in name or "horovod" in name]
 
 
 def test_a_script_trains_on_one_host_of_it(foreign_jobs):
