@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scriptmode.engines import Job
+    from scriptmode_kubernetes.settings import KubernetesSettings
 
 LABEL, HOST_LABEL = "scriptmode/job", "scriptmode/host"
 #: The volume in the container ``agent``, and the directory that both containers see.
@@ -112,39 +113,6 @@ def pod(
     """
     settings = settings_from_json(job.engine)
     name, label = names
-    algorithm = job.request.algorithm
-    command = (*algorithm.container_entry_point, *algorithm.container_arguments) or ("train",)
-    base = f"jobs/{job.request.name}/hosts/{host}"
-    own = next(group.instance_type for group in job.request.resources.host_groups if host in group.hosts)
-    gpus = gpu_count(own)
-    train = {
-        "name": TRAIN,
-        "image": algorithm.image_uri,
-        # Kubernetes would replace $(NAME), and $$ by $.
-        "command": [word.replace("$", "$$") for word in ("/bin/sh", "-c", _WAIT, CONTROL, *command)],
-        "env": [_from_secret(variable, name) for variable in variables],
-        "resources": merge(settings.resources, {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}),
-        "volumeMounts": [
-            {"name": "scriptmode", "mountPath": contract.DEFAULT_BASE_DIR, "subPath": base},
-            {"name": "scriptmode", "mountPath": CONTROL, "subPath": "control"},
-            {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108 - in the pod
-        ],
-    }
-    agent = {
-        "name": AGENT,
-        "image": settings.agent_image or algorithm.image_uri,
-        "command": [settings.agent_python, "-m", "scriptmode_kubernetes.pod"],
-        "env": [
-            *({"name": key, "value": value} for key, value in agent_variables.items()),
-            {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
-            _from_secret(CONNECTION_KEY, name, prefix="", variable="SCRIPTMODE_CONNECTION"),
-        ],
-        "resources": {"requests": _AGENT_REQUESTS},
-        # Then its status has the end of its log.
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": {"runAsUser": 0},
-        "volumeMounts": [{"name": "scriptmode", "mountPath": VOLUME}],
-    }
     spec = {
         "restartPolicy": "Never",
         "hostname": host,
@@ -157,7 +125,10 @@ def pod(
         "terminationGracePeriodSeconds": int(job.stop_grace) + _MARGIN_SECONDS,
         "nodeSelector": settings.node_selector,
         "tolerations": list(settings.tolerations),
-        "containers": [agent, train],
+        "containers": [
+            _agent_container(job, settings, name, agent_variables),
+            _train_container(job, host, settings, [_from_secret(variable, name) for variable in variables]),
+        ],
         "volumes": [{"name": "scriptmode", "emptyDir": {}}, {"name": "shm", "emptyDir": {"medium": "Memory"}}],
     }
     about = _metadata(f"{name}-{host}", label, owner)
@@ -168,6 +139,45 @@ def pod(
         about["annotations"]["kueue.x-k8s.io/pod-group-total-count"] = str(job.request.resources.count)
     made = {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": spec}
     return dict(merge(made, settings.patch))
+
+
+def _train_container(job: Job, host: str, settings: KubernetesSettings, env: Sequence[Any]) -> dict[str, Any]:
+    algorithm = job.request.algorithm
+    command = (*algorithm.container_entry_point, *algorithm.container_arguments) or ("train",)
+    base = f"jobs/{job.request.name}/hosts/{host}"
+    own = next(group.instance_type for group in job.request.resources.host_groups if host in group.hosts)
+    gpus = gpu_count(own)
+    return {
+        "name": TRAIN,
+        "image": algorithm.image_uri,
+        # Kubernetes would replace $(NAME), and $$ by $.
+        "command": [word.replace("$", "$$") for word in ("/bin/sh", "-c", _WAIT, CONTROL, *command)],
+        "env": env,
+        "resources": merge(settings.resources, {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}),
+        "volumeMounts": [
+            {"name": "scriptmode", "mountPath": contract.DEFAULT_BASE_DIR, "subPath": base},
+            {"name": "scriptmode", "mountPath": CONTROL, "subPath": "control"},
+            {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108 - in the pod
+        ],
+    }
+
+
+def _agent_container(job: Job, settings: KubernetesSettings, name: str, variables: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "name": AGENT,
+        "image": settings.agent_image or job.request.algorithm.image_uri,
+        "command": [settings.agent_python, "-m", "scriptmode_kubernetes.pod"],
+        "env": [
+            *({"name": key, "value": value} for key, value in variables.items()),
+            {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+            _from_secret(CONNECTION_KEY, name, prefix="", variable="SCRIPTMODE_CONNECTION"),
+        ],
+        "resources": {"requests": _AGENT_REQUESTS},
+        # Then its status has the end of its log.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": {"runAsUser": 0},
+        "volumeMounts": [{"name": "scriptmode", "mountPath": VOLUME}],
+    }
 
 
 def merge(value: Any, patch: Any) -> Any:

@@ -9,7 +9,6 @@ from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SDK = "sdk/scriptmode"
 RUNTIME = "entrypoints/scriptmode_runtime"
 
 
@@ -41,5 +40,6 @@ def read(root: Path, folder: str) -> tuple[Source, ...]:
 
 
 def product(root: Path = ROOT) -> tuple[Source, ...]:
-    """Return the files of the SDK and of the runtime."""
-    return read(root, SDK) + read(root, RUNTIME)
+    """Return the files of every package of the product."""
+    found = read(root, "sdk") + read(root, "entrypoints")
+    return tuple(source for source in found if not source.path.startswith("sdk/docs/"))

@@ -34,6 +34,7 @@ STARTERS = (
     "sdk/scriptmode/serve/seaweedfs.py",  # an S3 server beside the server
     "sdk/scriptmode/testing/engine_suite.py",  # another process that reads a job
     "sdk/scriptmode/testing/local_server.py",  # a server for tests
+    "sdk/scriptmode_kubernetes/api.py",  # a kubeconfig's command that prints a token
 )
 #: Commands print by output.echo, which filters what a terminal would obey; click's own help and completion do not.
 PRINTERS = ("sdk/scriptmode/cli/group.py", "sdk/scriptmode/cli/output.py")
