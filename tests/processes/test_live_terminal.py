@@ -5,6 +5,7 @@ import re
 import signal
 import sys
 import time
+from functools import partial
 
 import pytest
 from fakes.command_line import PROGRAM
@@ -75,11 +76,12 @@ class Session:
     def play(self):
         """Resize one of the terminals, and end the job."""
         terminals = self.terminals.values()
-        large = self.terminals["200x60"]
-        until_read(terminals, lambda: re.search(r"  loss .*algo-2.* · (line|bar) \d", " ".join(large.panel())))
-        until_read(terminals, lambda: all("Training" in "".join(each.panel()) for each in terminals))
-        #: Columns, rows, and the panel.
-        self.panels = [(*size, self.terminals[key].panel()) for key, size in SIZES.items()]
+        #: Columns, rows, and the panel, which is not read while it is drawn.
+        self.panels = []
+        for key, size in SIZES.items():
+            last = r"  loss .*algo-2.* · (line|bar) \d" if key == "200x60" else r"Training.*\n."
+            drawn = partial(drawn_panel, self.terminals[key], re.compile(last, re.DOTALL))
+            self.panels.append((*size, until_read(terminals, drawn)))
         resized = self.terminals["resized"]
         for columns, rows in ((40, 12), (30, 7), (100, 30)):
             resized.resize(columns, rows)
@@ -105,6 +107,11 @@ def session(tmp_path_factory):
         yield played
     finally:
         played.close()
+
+
+def drawn_panel(terminal, expected):
+    panel = terminal.panel()
+    return expected.search("\n".join(panel)) and panel
 
 
 def redrawn(terminal, columns):
