@@ -48,7 +48,7 @@ while status != 0:
     child = os.fork() or create_and_get_signal(number)
     status = os.waitpid(child, os.WUNTRACED)[1]
     if sent == signal.SIGKILL:
-        platform.require_runnable(store_source(number))
+        platform.require_runnable(store_source(f"{number}-again"))
     platform.list()
     if os.WIFSTOPPED(status):
         os.kill(child, signal.SIGCONT)

@@ -36,7 +36,9 @@ def sync_directory(path: Path) -> None:
             raise
 
 
-def replace_file(path: Path, content: bytes, *, durable: bool = True, directory: bool = False) -> None:
+def replace_file(
+    path: Path, content: bytes, *, durable: bool = True, directory: bool = False, drafts_in: Path | None = None
+) -> None:
     """Write a file so that every reader sees either the complete old or the complete new content.
 
     Args:
@@ -44,9 +46,10 @@ def replace_file(path: Path, content: bytes, *, durable: bool = True, directory:
         content: Its new content.
         durable: Whether a power cut leaves the old or the new content, too, instead of an empty file.
         directory: Whether the new content is certain to survive a power cut once this returns.
+        drafts_in: Another directory of the same file system for the draft.
 
     """
-    descriptor, name = drafts.new_file(path.parent)
+    descriptor, name = drafts.new_file(drafts_in or path.parent)
     draft = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:

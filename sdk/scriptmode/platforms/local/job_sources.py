@@ -30,9 +30,11 @@ def store_source(store: JobStore, archive: bytes, uri: str, kms_key: str | None)
         return
     try:
         path, entries = file_uris.file_path(uri), ChangedDirectories()
-        drafts.remove_orphans(path.parent)
+        # The next call finds what was left of any source; a directory of the user's is not searched.
+        location = store.sources if path.parent.parent == store.sources else path.parent
+        drafts.remove_orphans(location)
         if not _reserve(store, path, entries):
-            replace_file(path, archive, directory=True)
+            replace_file(path, archive, directory=True, drafts_in=location)
             entries.sync()
     except (OSError, ValueError) as error:
         if full_disk.is_full(error):
