@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -102,7 +103,7 @@ def instance_kind(instance_type: str) -> HostKind:
     name = instance_type.partition(":")[0]
     if kind := _KINDS.get(instance_type):
         return kind
-    return _installed_kind(name) if not name.startswith("ml.") and name in entry_points() else HostKind.CLOUD
+    return HostKind.CLOUD if name.startswith("ml.") else _installed_kind(name)
 
 
 def local_instance_types() -> tuple[str, ...]:
@@ -119,9 +120,22 @@ def entry_points(group: str = GROUP) -> dict[str, EntryPoint]:
     return {point.name: point for package in distributions() for point in package.entry_points if point.group == group}
 
 
+def _find_engine(name: str) -> EntryPoint | None:
+    """Return the entry point of an engine: one of this package before all others, which takes longer."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    with suppress(PackageNotFoundError):
+        for point in distribution("scriptmode").entry_points:
+            if (point.group, point.name) == (GROUP, name):
+                return point
+    return entry_points().get(name)
+
+
 @cache
 def _installed_kind(name: str) -> HostKind:
-    point = entry_points()[name]
+    point = _find_engine(name)
+    if point is None:
+        return HostKind.CLOUD
     try:
         kind = point.load()
     except Exception as error:
