@@ -55,14 +55,14 @@ if TYPE_CHECKING:
     from scriptmode.estimator import Estimator, TensorFlow
     from scriptmode.job import TrainingJob
     from scriptmode.planning import Plan
-    from scriptmode.platforms.slurm.slurm_platform import Slurm
     from scriptmode.sagemaker_session import Session
     from scriptmode.tuning.tuner import HyperparameterTuner, Tuner
+    from scriptmode_slurm.platform import Slurm
 else:
     # Each name is imported at its first use: a command that needs few of them starts quickly. Those that are not listed
     # are errors.
     _MODULES = {
-        name: module
+        name: module if module.startswith("scriptmode_") else f"scriptmode.{module}"
         for module, names in {
             "core.aws.iam_role": "get_execution_role",
             "core.spec.distribution": "MPI MultiWorkerMirrored ParameterServer",
@@ -76,8 +76,8 @@ else:
             "estimator": "Estimator TensorFlow",
             "job": "TrainingJob",
             "planning": "Plan",
-            "platforms.slurm.slurm_platform": "Slurm",
             "sagemaker_session": "Session",
+            "scriptmode_slurm.platform": "Slurm",
             "tuning.tuner": "HyperparameterTuner Tuner",
         }.items()
         for name in names.split()
@@ -94,7 +94,7 @@ else:
             return import_module("scriptmode.errors")
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"scriptmode.{_MODULES.get(name, 'errors')}"), name)
+        value = getattr(import_module(_MODULES.get(name, "scriptmode.errors")), name)
         globals()[name] = value
         return value
 

@@ -20,8 +20,8 @@ from scriptmode.core.request.fields import FIELDS, SOURCES, argument_of
 from scriptmode.core.request.service_model import REQUEST_SHAPE, shapes
 from scriptmode.core.spec.estimator_arguments import EstimatorArguments
 from scriptmode.core.spec.older_names import GONE, MISSING_METHODS
-from scriptmode.platforms.slurm.slurm_settings import REFUSED, SlurmSettings
 from scriptmode.v2 import name_table as names_of_v2
+from scriptmode_slurm.settings import REFUSED, SlurmSettings
 
 
 def rows(page):

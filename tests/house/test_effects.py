@@ -18,7 +18,7 @@ PURE = {
     "sdk/scriptmode/platforms/local/hosts": "job_variables.py",
     "sdk/scriptmode/platforms/local/store": "job_record.py shapes.py state.py",
     "sdk/scriptmode/platforms/local/tuning": "tuning_response.py",
-    "sdk/scriptmode/platforms/slurm": "steps.py",
+    "sdk/scriptmode_slurm": "steps.py",
     "sdk/scriptmode/core/request": "parse.py render.py rerun.py tuning.py",
     "sdk/scriptmode/v2": "debugger.py migration.py name_table.py",
     "sdk/scriptmode/serve": "configuration.py paging.py request_mapping.py s3_requests.py",

@@ -30,7 +30,7 @@ STARTERS = (
     "sdk/scriptmode/platforms/local/hosts/",
     "sdk/scriptmode/platforms/local/remote/",  # the agent of a host elsewhere
     "sdk/scriptmode/platforms/local/system/",
-    "sdk/scriptmode/platforms/slurm/slurm_fleet.py",
+    "sdk/scriptmode_slurm/fleet.py",
     "sdk/scriptmode/serve/seaweedfs.py",  # an S3 server beside the server
     "sdk/scriptmode/testing/engine_suite.py",  # another process that reads a job
     "sdk/scriptmode/testing/local_server.py",  # a server for tests
@@ -149,7 +149,7 @@ def test_neither_boto3_nor_tensorflow_is_imported_before_it_is_needed(tmp_path):
 #: The engines, which alone ask for a kind of host.
 ENGINES = (
     "sdk/scriptmode/platforms/local/hosts/",
-    "sdk/scriptmode/platforms/slurm/",
+    "sdk/scriptmode_slurm/",
     "sdk/scriptmode/core/spec/hosts.py",
 )
 

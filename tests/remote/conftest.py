@@ -20,6 +20,6 @@ def elsewhere(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH")))))
     monkeypatch.syspath_prepend(folder)
     monkeypatch.setenv("TMPDIR", str(tmp_path_factory.mktemp("hosts")))
-    hosts._entry_points.cache_clear()
+    hosts.entry_points.cache_clear()
     yield
-    hosts._entry_points.cache_clear()
+    hosts.entry_points.cache_clear()

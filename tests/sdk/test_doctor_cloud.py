@@ -8,8 +8,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 from fakes.slurm_programs import Programs
 
-from scriptmode.doctor import aws_checks, slurm_checks
+from scriptmode.doctor import aws_checks
 from scriptmode.errors import ConfigError, PlatformError
+from scriptmode_slurm import checks
 
 IDENTITY = """<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>
 <Arn>arn:aws:iam::123456789012:user/ada</Arn><UserId>A</UserId><Account>123456789012</Account>
@@ -123,7 +124,7 @@ def programs(monkeypatch, tmp_path):
 def test_a_node_of_the_partition_writes_what_this_machine_reads(programs, tmp_path, monkeypatch, own, where, option):
     monkeypatch.setenv("SCRIPTMODE_SLURM", f"account=vision{own}")
     programs.add("srun", f'echo "$@" >>"{tmp_path}/args"; {RUN}')
-    assert slurm_checks.share_files() == f"a node of {where} can use {tmp_path}/data and {sys.executable}"
+    assert checks.share_files() == f"a node of {where} can use {tmp_path}/data and {sys.executable}"
     assert list((tmp_path / "data").iterdir()) == []
     words = {*(tmp_path / "args").read_text().split()}
     assert {word for word in words if word.startswith(("--partition", "--account"))} == {"--account=vision", *option}
@@ -142,16 +143,16 @@ STEPS = {
 def test_a_data_directory_that_is_not_shared_is_a_problem(programs, program, message):
     programs.add("srun", program)
     with pytest.raises(PlatformError, match=message) as raised:
-        slurm_checks.share_files()
+        checks.share_files()
     assert "SCRIPTMODE_DATA_DIR" in raised.value.advice
 
 
 def test_a_refusal_of_slurm_has_no_advice_on_the_directory(programs):
     programs.add("srun", "echo 'srun: error: Unable to allocate resources: Invalid account' >&2; exit 1")
     with pytest.raises(PlatformError, match="srun: Unable to allocate resources: Invalid account; see whether"):
-        slurm_checks.share_files()
+        checks.share_files()
 
 
 def test_a_busy_partition_is_not_a_problem(programs):
     programs.add("srun", "echo 'srun: error: Unable to allocate resources: Requested nodes are busy' >&2; exit 1")
-    assert slurm_checks.share_files().endswith("srun: Unable to allocate resources: Requested nodes are busy")
+    assert checks.share_files().endswith("srun: Unable to allocate resources: Requested nodes are busy")

@@ -89,10 +89,8 @@ def test_the_types_of_macos_hold_outside_the_local_platform(tmp_path):
         [sys.executable, "-m", "mypy", "--platform", "darwin", "--cache-dir", tmp_path, "-p", "scriptmode"],
         check=False, capture_output=True, text=True, timeout=600, cwd=ROOT,
     )  # fmt: skip
-    # The data path serves jobs of this machine: FIFOs and mounts; slurm and serve run jobs by the local platform.
-    linux_only = [
-        f"scriptmode/{name}" for name in ("platforms/local", "platforms/slurm", "platforms/opt_ml.py", "serve", "data")
-    ]
+    # The data path serves jobs of this machine: FIFOs and mounts; serve runs jobs by the local platform.
+    linux_only = [f"scriptmode/{name}" for name in ("platforms/local", "platforms/opt_ml.py", "serve", "data")]
     errors = [line for line in done.stdout.splitlines() if ": error:" in line]
     lines = [line for line in errors if not any(package in line for package in linux_only)]
     assert lines == [line for line in lines if "scriptmode_runtime" in line]

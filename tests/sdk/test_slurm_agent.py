@@ -15,15 +15,15 @@ from scriptmode import PlatformError
 from scriptmode.platforms.local.hosts.agent_control import StopReason
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.engine_record import write_engine_record
-from scriptmode.platforms.slurm import commands, slurm_agent
-from scriptmode.platforms.slurm.slurm_agent import SlurmAgent
+from scriptmode_slurm import agent, commands
+from scriptmode_slurm.agent import SlurmAgent
 
 CONTROL = ("pending_message", "locate", "why_terminated", "requeue", "report_failure", "withdraw")
 AGENT = f"""
 import sys
 from scriptmode.platforms.local.agent import agent_process
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
-from scriptmode.platforms.slurm.slurm_agent import SlurmAgent
+from scriptmode_slurm.agent import SlurmAgent
 for name in {CONTROL}:
     setattr(LocalAgent, name, getattr(SlurmAgent, name))
 sys.exit(agent_process.main(["--foreground", sys.argv[1]]))
@@ -184,7 +184,7 @@ def test_a_controller_that_is_down_ends_nothing_and_delays_no_list(jobs, fake):
 
 
 def test_a_job_that_is_preempted_while_it_trains_goes_on_by_itself(jobs, fake, monkeypatch):
-    monkeypatch.setattr(slurm_agent, "_HEARTBEAT_SECONDS", 600.0)  # the machine may be busy
+    monkeypatch.setattr(agent, "_HEARTBEAT_SECONDS", 600.0)  # the machine may be busy
     jobs.agent_argv = (sys.executable, "-c", AGENT, "FOLDER")
     name = jobs.begin(script=COUNTS)
     folder = jobs.job_folder(name)

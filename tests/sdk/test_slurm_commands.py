@@ -7,9 +7,9 @@ from fakes import slurm_programs
 
 from scriptmode.core.machine.clock import SYSTEM
 from scriptmode.errors import PlatformError, TransientError
-from scriptmode.platforms.slurm import batch_script, commands, problems
-from scriptmode.platforms.slurm.commands import JobStatus
 from scriptmode.testing.fake_clock import FakeClock
+from scriptmode_slurm import batch_script, commands, problems
+from scriptmode_slurm.commands import JobStatus
 
 PARTITIONS = """\
 PartitionName=batch AllowGroups=ALL AllowAccounts=ALL Default=YES QoS=N/A DefaultTime=NONE GraceTime=5 MaxNodes=UNLIMITED \

@@ -20,7 +20,7 @@ from scriptmode import (
 from scriptmode.core.request.parse import parse_request
 from scriptmode.planning.host_plans import job_roles
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.slurm import commands
+from scriptmode_slurm import commands
 
 PENDING = {"state": "PENDING", "reason": "Priority"}
 

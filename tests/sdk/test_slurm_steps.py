@@ -14,10 +14,10 @@ from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.forked_tasks import Tasks
 from scriptmode.platforms.local.system.ports import DEFAULT_EPHEMERAL, LOWEST, ROLES
-from scriptmode.platforms.slurm import addresses, apptainer_images, steps
-from scriptmode.platforms.slurm.addresses import Interface
-from scriptmode.platforms.slurm.slurm_fleet import SlurmFleet
-from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
+from scriptmode_slurm import addresses, apptainer_images, steps
+from scriptmode_slurm.addresses import Interface
+from scriptmode_slurm.fleet import SlurmFleet
+from scriptmode_slurm.settings import SlurmSettings
 
 ETHERNET, FAST = Interface("eth0", "192.0.2.7"), Interface("ib0", "10.1.2.7")
 FAST_6 = Interface("ib0", "fd00::7")

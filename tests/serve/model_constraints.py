@@ -185,8 +185,8 @@ def application(platform):
     """Return the application of a server with SageMaker's operations alone."""
     tuning, table = LocalTuning(platform), HostTable()
     operations = (
-        TrainingJobs(platform, table, lambda: platform).operations,
-        TuningJobs(tuning, table, lambda: platform).operations,
+        TrainingJobs(platform, table).operations,
+        TuningJobs(tuning, table).operations,
         TagOperations(platform, tuning).operations,
     )
     guard = Guard("127.0.0.1")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request import tuning
 from scriptmode.core.request.service_model import shapes
-from scriptmode.core.spec.hosts import LOCAL_PROCESS, SLURM, HostKind, instance_kind, local_instance_types
+from scriptmode.core.spec.hosts import LOCAL_PROCESS, HostKind, instance_kind, local_instance_types
 from scriptmode.core.spec.training_job import RESERVED_TAGS, SERVER_TAGS
 from scriptmode.core.text.messages import did_you_mean
 from scriptmode.data import file_uris
@@ -88,7 +88,7 @@ class HostTable:
 def require_hosts(hosts: object, name: str) -> None:
     """Raise `SpecError` for a value of a setting that is not the name of hosts."""
     if not isinstance(hosts, str) or not instance_kind(hosts).is_local:
-        raise invalid(name, f"is {hosts!r}", f"give one of {', '.join(HOSTS)}, {SLURM}:PARTITION")
+        raise invalid(name, f"is {hosts!r}", f"give one of {', '.join(HOSTS)}, slurm:PARTITION")
 
 
 def is_extension(table: HostTable, field: str, value: object) -> bool:
@@ -105,9 +105,8 @@ class MappedRequest:
     """A request for the local platform; ``failure`` is why its job cannot run, "" if it can."""
 
     request: Mapping[str, Any]
+    kind: HostKind
     failure: str = ""
-    #: Whether the hosts are nodes of a cluster.
-    is_scheduled: bool = False
     #: Tags of a tuning job's training jobs.
     tags: Sequence[Mapping[str, str]] = ()
 
@@ -133,7 +132,7 @@ def to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
     failure = _map_image(changed.get("AlgorithmSpecification"), table, kind, asked)
     if asked:
         changed["Tags"] = [*changed.get("Tags", ()), *({"Key": key, "Value": value} for key, value in asked.items())]
-    return MappedRequest(changed, failure, kind.is_scheduled)
+    return MappedRequest(changed, kind, failure)
 
 
 def tuning_to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
@@ -141,11 +140,11 @@ def tuning_to_local(request: Mapping[str, Any], table: HostTable) -> MappedReque
     check_tags(request.get("Tags"))
     if tuning.DEFINITION not in request:
         # The platform refuses it.
-        return MappedRequest(request)
+        return MappedRequest(request, instance_kind(LOCAL_PROCESS))
     mapped = to_local(request[tuning.DEFINITION], table)
     definition = {key: value for key, value in mapped.request.items() if key != "Tags"}
     tags = [{"Key": _TUNING_JOB, "Value": request["HyperParameterTuningJobName"]}, *mapped.request.get("Tags", ())]
-    return MappedRequest({**request, tuning.DEFINITION: definition}, mapped.failure, mapped.is_scheduled, tags)
+    return MappedRequest({**request, tuning.DEFINITION: definition}, mapped.kind, mapped.failure, tags)
 
 
 def tuning_to_described(description: Mapping[str, Any], server_tags: Sequence[Mapping[str, str]]) -> dict[str, Any]:

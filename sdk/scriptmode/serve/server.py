@@ -16,7 +16,6 @@ from scriptmode.core.spec.service_values import ENDED
 from scriptmode.errors import PlatformError, invalid
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
-from scriptmode.platforms.slurm.slurm_platform import Slurm
 from scriptmode.serve import page, seaweedfs
 from scriptmode.serve.access_keys import AccessKeys, random_key
 from scriptmode.serve.application import Application
@@ -116,13 +115,12 @@ class Server:
         self._s3_url = self._objects.url if self._objects else settings.s3
         # Hosts on other machines do not reach a server of this machine's loopback interface.
         self._passes_s3_on = settings.s3 == "memory" or (self._objects and settings.table.is_elsewhere)
-        jobs = self._training_jobs(settings)
         is_s3_checked = settings.s3 not in ("disk", "memory")
         self._guard = Guard(settings.host, keys=self._accepted_keys, is_s3_checked=is_s3_checked)
         logs = log_operations(self._platform, self._watch)
         self._application = Application(
             {
-                "SageMaker": self._sagemaker(settings, jobs),
+                "SageMaker": self._sagemaker(settings),
                 "Logs_20140328": logs,
                 page.TARGET: {
                     **page.PageOperations(self._metrics.values, logs).operations,
@@ -139,19 +137,11 @@ class Server:
         keys = self._keys.read()
         return {**keys, **dict([self._objects.access.key])} if keys and self._objects else keys
 
-    def _training_jobs(self, settings: Settings) -> TrainingJobs:
-        return TrainingJobs(
-            self._platform,
-            settings.table,
-            Slurm,
-            final_metrics=self._metrics.final_values,
-            allowed=settings.allowed,
-        )
-
-    def _sagemaker(self, settings: Settings, jobs: TrainingJobs) -> dict[str, Operation]:
+    def _sagemaker(self, settings: Settings) -> dict[str, Operation]:
+        table, allowed, metrics = settings.table, settings.allowed, self._metrics.final_values
         return {
-            **jobs.operations,
-            **TuningJobs(self._tuning, settings.table, Slurm, allowed=settings.allowed).operations,
+            **TrainingJobs(self._platform, table, final_metrics=metrics, allowed=allowed).operations,
+            **TuningJobs(self._tuning, table, allowed=allowed).operations,
             **self._tags.operations,
         }
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.platforms.registry import platform_of
 from scriptmode.core.spec.service_values import ENDED, UNREADABLE
 from scriptmode.errors import (
     ContainerError,
@@ -51,7 +52,6 @@ class TrainingJobs:
     Args:
         platform: The platform that runs the jobs.
         table: The hosts and images that stand for SageMaker's.
-        slurm: Creates the platform of jobs on a Slurm cluster, which has the same jobs.
         final_metrics: Returns FinalMetricDataList of a job that has ended.
         allowed: Directories of this machine that a request may name.
     """
@@ -60,14 +60,12 @@ class TrainingJobs:
         self,
         platform: LocalPlatform,
         table: HostTable,
-        slurm: Callable[[], LocalPlatform],
         *,
         final_metrics: Callable[[str], list[dict[str, Any]]] = lambda _: [],
         allowed: Sequence[str] = (),
     ) -> None:
         self._platform = platform
         self._table = table
-        self._slurm = slurm
         self._final_metrics = final_metrics
         self._allowed = allowed
         self.operations: dict[str, Operation] = {
@@ -84,7 +82,7 @@ class TrainingJobs:
         request_errors.check_training_job(request)
         mapped = request_mapping.to_local(request, self._table)
         with translated_errors():
-            platform = self._slurm() if mapped.is_scheduled else self._platform
+            platform = platform_of(mapped.kind) if mapped.kind.is_scheduled else self._platform
             platform.validate(mapped.request)
             try:
                 return {"TrainingJobArn": platform.create(mapped.request, failure=mapped.failure)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.platforms.registry import platform_of
 from scriptmode.core.request.tuning import DEFINITION, FINAL_OBJECTIVE, REQUEST_SHAPE, field_of_training_job
 from scriptmode.core.spec.service_values import ENDED
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
@@ -15,9 +16,8 @@ from scriptmode.serve.request_errors import check_training_job, status_error, va
 from scriptmode.serve.training_jobs import translated_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from scriptmode.platforms.local import LocalPlatform
     from scriptmode.serve.request_mapping import HostTable
     from scriptmode.serve.training_jobs import Operation
 
@@ -30,17 +30,9 @@ _FINAL_VALUE = "FinalObjectiveMetricValue"
 class TuningJobs:
     """The operations on tuning jobs, by their names in Amazon SageMaker's API. Arguments are as of `TrainingJobs`."""
 
-    def __init__(
-        self,
-        tuning: LocalTuning,
-        table: HostTable,
-        slurm: Callable[[], LocalPlatform],
-        *,
-        allowed: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, tuning: LocalTuning, table: HostTable, *, allowed: Sequence[str] = ()) -> None:
         self._tuning = tuning
         self._table = table
-        self._slurm = slurm
         self._allowed = allowed
         self.operations: dict[str, Operation] = {
             "CreateHyperParameterTuningJob": self._create,
@@ -60,7 +52,7 @@ class TuningJobs:
         if mapped.failure:
             raise validation_error(mapped.failure)
         with translated_errors():
-            tuning = LocalTuning(self._slurm()) if mapped.is_scheduled else self._tuning
+            tuning = LocalTuning(platform_of(mapped.kind)) if mapped.kind.is_scheduled else self._tuning
             return {"HyperParameterTuningJobArn": tuning.create(mapped.request, mapped.tags)}
 
     def _is_extension(self, field: str, value: object) -> bool:

@@ -7,6 +7,7 @@ from collections import Counter
 import click
 
 from scriptmode.cli import output
+from scriptmode.core.spec.hosts import entry_points
 from scriptmode.core.text.progress_line import ProgressLine
 from scriptmode.doctor import examine
 
@@ -16,7 +17,7 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 @click.command()
 @click.option(
     "--platform",
-    type=click.Choice(("local", "sagemaker", "slurm", "kubernetes")),
+    type=click.Choice(("local", "sagemaker", *entry_points())),
     default="local",
     help="Platform on which jobs are to run. [default: local]",
 )

@@ -6,7 +6,6 @@ import signal
 import sys
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,14 @@ from scriptmode.cli import output
 from scriptmode.cli.group import Group
 from scriptmode.cli.options import force_option, json_option
 from scriptmode.cli.structured_files import parse_toml, read_text
+from scriptmode.core.spec.hosts import entry_points
 from scriptmode.serve.access_keys import AccessKeys
 from scriptmode.serve.configuration import parse_configuration
 from scriptmode.serve.request_mapping import HOSTS, HostTable, require_hosts
 from scriptmode.serve.server import DEFAULT_HOST, DEFAULT_PORT, Server, Settings, parse_address
+
+#: The group of entry points of verbs that run ``scriptmode serve`` elsewhere.
+_VERBS = "scriptmode.serve"
 
 
 class _ServeGroup(Group):
@@ -30,14 +33,14 @@ class _ServeGroup(Group):
         return click.Group.parse_args(self, ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the verbs, with the one that `get_command` imports."""
-        return [*super().list_commands(ctx), "manifests"]
+        """Return the verbs, with those of engines, which `get_command` imports."""
+        return [*super().list_commands(ctx), *entry_points(_VERBS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a verb; that of Kubernetes is of another package."""
-        if cmd_name != "manifests":
+        """Return a verb, also one of an engine."""
+        if cmd_name not in entry_points(_VERBS):
             return super().get_command(ctx, cmd_name)
-        command: click.Command = import_module("scriptmode_kubernetes.manifests_command").manifests
+        command: click.Command = entry_points(_VERBS)[cmd_name].load()
         return command
 
 

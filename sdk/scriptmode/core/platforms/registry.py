@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import re
 import sys
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from scriptmode.core.spec.hosts import (
+    LOCAL_PROCESS,
     HostKind,
     instance_kind,
     local_instance_types,
@@ -37,19 +39,18 @@ def for_instance_types(instance_types: tuple[str, ...], session: object = None) 
     if len(kinds) > 1:
         what = f"instance types {', '.join(map(repr, instance_types))} need different kinds of hosts"
         raise SpecError(what, "use one", argument="instance_type")
-    if all(kind.is_local for kind in kinds):
-        is_scheduled = any(kind.is_scheduled for kind in kinds)
+    kind = kinds.pop()
+    if kind.is_local:
         # Hosts of this machine have boto3's own settings for S3.
         has_own_settings = not getattr(session, "local_mode", False) and getattr(session, "uses_own_settings", True)
         if session is not None and has_own_settings:
-            where = "a Slurm cluster" if is_scheduled else "this machine"
             raise invalid(
                 "sagemaker_session",
-                f"is {session!r}, but instance_type {instance_types[0]!r} runs on {where}, "
+                f"is {session!r}, but instance_type {instance_types[0]!r} runs on {kind.place}, "
                 "with boto3's own settings for S3",
                 "leave sagemaker_session out",
             )
-        return slurm_platform() if is_scheduled else local_platform()
+        return platform_of(kind)
     return sagemaker_platform(session)
 
 
@@ -142,18 +143,14 @@ def require_local_jobs() -> None:
 
 def local_platform() -> LocalPlatform:
     """Return the local platform; raise `SpecError` on an operating system where it cannot run."""
+    return platform_of(instance_kind(LOCAL_PROCESS))
+
+
+def platform_of(kind: HostKind) -> LocalPlatform:
+    """Return the platform of a kind of local hosts; raise `SpecError` on an operating system where it cannot run."""
     require_local_jobs()
-    from scriptmode.platforms.local import LocalPlatform
-
-    return LocalPlatform()
-
-
-def slurm_platform() -> Platform:
-    """Return the Slurm cluster of this login node, with the settings of its variable and config files."""
-    require_local_jobs()
-    from scriptmode.platforms.slurm.slurm_platform import Slurm
-
-    return Slurm()
+    platform: LocalPlatform = resolve_name(kind.platform)()
+    return platform
 
 
 def _service_name() -> str:

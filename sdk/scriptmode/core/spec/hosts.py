@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -21,8 +22,6 @@ LOCAL_PROCESS = "local_process"
 #: Instance types whose hosts are containers of this machine, without and with GPUs (names of the SageMaker SDK).
 LOCAL_GPU = "local_gpu"
 LOCAL_CONTAINER = ("local", LOCAL_GPU)
-#: Instance type whose hosts are nodes of a Slurm cluster; ``slurm:gpu`` names a partition.
-SLURM = "slurm"
 #: The account of jobs on this machine, their Region if AWS's settings name none, and the role of those without one.
 LOCAL_ACCOUNT = "000000000000"
 LOCAL_REGION = "us-east-1"
@@ -49,8 +48,8 @@ class HostKind:
         engine: The engine that runs them, as ``module:class``.
         agent: What controls the agents of their jobs, in the same form.
         is_local: Whether their jobs are in a data directory of this machine, and cost nothing.
-        is_scheduled: Whether Slurm starts them on other machines, with disks and time limits of their own; False for
-            engines of other packages.
+        platform: The platform of their jobs, in the same form; by default that of hosts of this machine.
+        is_scheduled: Whether a scheduler starts them on other machines, with disks and time limits of their own.
         runs_images: Whether they can run an image.
         runs_scripts: Whether they can run a script without an image, by an interpreter of this machine.
         takes_gpus: Whether ``NAME:gpu=N`` is the instance type of hosts with N GPUs each.
@@ -62,6 +61,7 @@ class HostKind:
     place: str = _THIS_MACHINE
     engine: str = f"{_HOSTS}.process_engine:ProcessEngine"
     agent: str = f"{_HOSTS}.local_agent:LocalAgent"
+    platform: str = "scriptmode.platforms.local.service:LocalPlatform"
     is_local: bool = True
     is_scheduled: bool = False
     runs_images: bool = False
@@ -71,7 +71,6 @@ class HostKind:
 
     PROCESS: ClassVar[HostKind]
     CONTAINER: ClassVar[HostKind]
-    SLURM: ClassVar[HostKind]
     CLOUD: ClassVar[HostKind]
 
     @property
@@ -87,15 +86,6 @@ HostKind.CONTAINER = HostKind(
     runs_images=True,
     runs_scripts=False,
 )
-HostKind.SLURM = HostKind(
-    "nodes of a Slurm cluster",
-    "Slurm",
-    engine="scriptmode.platforms.slurm.slurm_engine:SlurmEngine",
-    agent="scriptmode.platforms.slurm.slurm_agent:SlurmAgent",
-    is_scheduled=True,
-    runs_images=True,
-    checks="scriptmode.doctor.slurm_checks:CHECKS",
-)
 HostKind.CLOUD = HostKind(
     "Amazon SageMaker",
     "Amazon SageMaker",
@@ -105,34 +95,47 @@ HostKind.CLOUD = HostKind(
     runs_images=True,
     runs_scripts=False,
 )
-_KINDS = {LOCAL_PROCESS: HostKind.PROCESS, **dict.fromkeys(LOCAL_CONTAINER, HostKind.CONTAINER), SLURM: HostKind.SLURM}
+_KINDS = {LOCAL_PROCESS: HostKind.PROCESS, **dict.fromkeys(LOCAL_CONTAINER, HostKind.CONTAINER)}
 
 
 def instance_kind(instance_type: str) -> HostKind:
     """Return what the hosts of an instance type are; raise `SpecError` for a broken engine of another package."""
     name = instance_type.partition(":")[0]
-    if kind := _KINDS.get(name if name == SLURM else instance_type):
+    if kind := _KINDS.get(instance_type):
         return kind
-    return _installed_kind(name) if not name.startswith("ml.") and name in _entry_points() else HostKind.CLOUD
+    return HostKind.CLOUD if name.startswith("ml.") else _installed_kind(name)
 
 
 def local_instance_types() -> tuple[str, ...]:
-    """Return the instance types of the local platform, with those of engines of other packages."""
-    return (*_KINDS, *_entry_points())
+    """Return the instance types of the local platform, with those of engines that are packages."""
+    return (*_KINDS, *entry_points())
 
 
 @cache
-def _entry_points() -> dict[str, EntryPoint]:
-    """Return the entry points of engines of other packages, by the names of their instance types."""
+def entry_points(group: str = GROUP) -> dict[str, EntryPoint]:
+    """Return the entry points of a group by their names; those of engines by the names of their instance types."""
     # It takes some milliseconds, and few jobs have such a type.
     from importlib.metadata import distributions
 
-    return {point.name: point for package in distributions() for point in package.entry_points if point.group == GROUP}
+    return {point.name: point for package in distributions() for point in package.entry_points if point.group == group}
+
+
+def _find_engine(name: str) -> EntryPoint | None:
+    """Return the entry point of an engine: one of this package before all others, which takes longer."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    with suppress(PackageNotFoundError):
+        for point in distribution("scriptmode").entry_points:
+            if (point.group, point.name) == (GROUP, name):
+                return point
+    return entry_points().get(name)
 
 
 @cache
 def _installed_kind(name: str) -> HostKind:
-    point = _entry_points()[name]
+    point = _find_engine(name)
+    if point is None:
+        return HostKind.CLOUD
     try:
         kind = point.load()
     except Exception as error:
@@ -140,11 +143,6 @@ def _installed_kind(name: str) -> HostKind:
     if not isinstance(kind, HostKind):
         raise invalid("instance_type", f"is {name!r}, and {point.value} is not a HostKind: {kind!r}", _CORRECT)
     return kind
-
-
-def slurm_partition(instance_type: str) -> str:
-    """Return the partition that an instance type of Slurm names; "" for ``slurm``."""
-    return instance_type.partition(":")[2]
 
 
 class HostGroup(NamedTuple):

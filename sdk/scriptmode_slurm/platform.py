@@ -6,11 +6,11 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from scriptmode.core.spec.hosts import SLURM, HostKind
 from scriptmode.errors import invalid
 from scriptmode.platforms.local.service import LocalPlatform
-from scriptmode.platforms.slurm.slurm_settings import parse_settings
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
+from scriptmode_slurm import SLURM
+from scriptmode_slurm.settings import parse_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,8 +88,8 @@ class Slurm(LocalPlatform):
             PlatformError: Slurm does not answer, or ``python`` cannot run the hosts.
 
         """
-        if spec.resources.host_kind is not HostKind.SLURM:
+        if spec.resources.host_kind is not SLURM:
             what = f"{spec.resources.types[0]!r} is not a node of a Slurm cluster"
-            advice = f"use {SLURM!r} or '{SLURM}:PARTITION', or leave platform out"
+            advice = "use 'slurm' or 'slurm:PARTITION', or leave platform out"
             raise invalid("instance_type", what, advice)
         return super().complete(spec)

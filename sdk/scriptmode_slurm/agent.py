@@ -19,9 +19,9 @@ from scriptmode.platforms.local.hosts.agent_control import (
 )
 from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.system.file_owner import user_name
-from scriptmode.platforms.slurm import batch_script, commands, problems
-from scriptmode.platforms.slurm.commands import JobStatus
-from scriptmode.platforms.slurm.slurm_settings import settings_from_json
+from scriptmode_slurm import batch_script, commands, problems
+from scriptmode_slurm.commands import JobStatus
+from scriptmode_slurm.settings import settings_from_json
 
 if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobFolder

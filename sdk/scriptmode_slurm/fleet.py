@@ -23,11 +23,11 @@ from scriptmode.platforms.local.hosts.host_identity import write_hosts_file
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.opt_ml import Sandbox, checkpoints_path, cluster_of_machines
-from scriptmode.platforms.slurm import addresses, apptainer_images, commands, steps
-from scriptmode.platforms.slurm.slurm_settings import settings_from_json
 from scriptmode_runtime import contract
 from scriptmode_runtime.errors import ClusterError
 from scriptmode_runtime.files import scratch
+from scriptmode_slurm import addresses, apptainer_images, commands, steps
+from scriptmode_slurm.settings import settings_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,8 +9,8 @@ from scriptmode.core.machine import drafts
 from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, default_data_dir
 from scriptmode.errors import PlatformError
 from scriptmode.platforms.local.store import data_dir_checks
-from scriptmode.platforms.slurm import commands, problems
-from scriptmode.platforms.slurm.slurm_settings import parse_settings
+from scriptmode_slurm import commands, problems
+from scriptmode_slurm.settings import parse_settings
 
 #: Runs on a node: copies what this machine wrote.
 _PROGRAM = """\

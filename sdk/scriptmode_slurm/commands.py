@@ -19,7 +19,7 @@ from scriptmode.core.machine.clock import SYSTEM
 from scriptmode.core.machine.programs import run_program
 from scriptmode.core.text.terminal_text import sanitize
 from scriptmode.errors import PlatformError, TransientError
-from scriptmode.platforms.slurm import batch_script, problems
+from scriptmode_slurm import batch_script, problems
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

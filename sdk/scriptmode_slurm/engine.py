@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.core.request.fields import changed
-from scriptmode.core.spec.hosts import SLURM
 from scriptmode.core.spec.service_values import PlannedHost
 from scriptmode.core.text.messages import Problem
 from scriptmode.data.durable import replace_file
@@ -20,15 +19,15 @@ from scriptmode.platforms.local.hosts.local_agent import AGENT_MODULE
 from scriptmode.platforms.local.store.engine_record import write_engine_record
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.opt_ml import Sandbox, cluster_of_machines
-from scriptmode.platforms.slurm import batch_script, commands, slurm_fleet
-from scriptmode.platforms.slurm.slurm_agent import (
+from scriptmode_slurm import batch_script, commands, fleet
+from scriptmode_slurm.agent import (
     CLUSTER,
     NUMBER,
     SlurmAgent,
     cluster_name,
     find_own_job,
 )
-from scriptmode.platforms.slurm.slurm_settings import parse_settings, settings_from_json
+from scriptmode_slurm.settings import parse_settings, settings_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobStore
     from scriptmode.platforms.local.system.forked_tasks import Tasks
-    from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
+    from scriptmode_slurm.settings import SlurmSettings
 
 #: The batch script in the job's folder.
 _SCRIPT = "job.sh"
@@ -89,7 +88,7 @@ class SlurmEngine(SlurmAgent):
             # A line end would be one of the batch script.
             if instance_type.endswith(":") or not instance_type.isprintable():
                 what = f"instance_type is {instance_type!r}, which names no partition"
-                yield Problem(what, f"use {SLURM!r} or '{SLURM}:PARTITION'", "instance_type")
+                yield Problem(what, "use 'slurm' or 'slurm:PARTITION'", "instance_type")
 
     def require_software(self, job: JobRequest) -> None:
         """Skip: the nodes have what runs an image."""
@@ -164,13 +163,13 @@ class SlurmEngine(SlurmAgent):
 
     def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
         """Return the hosts of a job, whose batch step is this process."""
-        return slurm_fleet.SlurmFleet(folder, job, tasks, inherited)
+        return fleet.SlurmFleet(folder, job, tasks, inherited)
 
     def create_host_fleet(
         self, folder: JobFolder, job: Job, host: str, tasks: Tasks, inherited: Mapping[str, str]
     ) -> HostFleet:
         """Return one host of a job, for its agent on its node; raise `DataError` or ``OSError``."""
-        return slurm_fleet.NodeFleet(folder, job, host, tasks, inherited)
+        return fleet.NodeFleet(folder, job, host, tasks, inherited)
 
     def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:  # noqa: ARG002 - Slurm has it
         """Cancel the job, which ends what is left on its nodes."""

@@ -1,6 +1,6 @@
 """Addresses, interfaces and ports of a job's hosts on the nodes of a cluster.
 
-``python -m scriptmode.platforms.slurm.addresses INTERFACE`` writes this node's address in an interface or a network.
+``python -m scriptmode_slurm.addresses INTERFACE`` writes this node's address in an interface or a network.
 """
 
 from __future__ import annotations

@@ -7,16 +7,15 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scriptmode.core.spec.hosts import slurm_partition
 from scriptmode.core.spec.training_job import Limits
-from scriptmode.platforms.slurm.slurm_settings import REFUSED
+from scriptmode_slurm.settings import REFUSED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from scriptmode.core.spec.training_job import Resources
     from scriptmode.platforms.local.store.job_record import Job
-    from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
+    from scriptmode_slurm.settings import SlurmSettings
 
 #: Seconds for what max_run does not count: staging the inputs, stopping, delivering the artifacts.
 AROUND_TRAINING = 900
@@ -53,7 +52,7 @@ def components(resources: Resources, settings: SlurmSettings) -> tuple[Component
     """Return the parts of a job in the order of its hosts; neighbouring groups of one partition are one part."""
     parts: list[Component] = []
     for group in resources.host_groups:
-        partition = slurm_partition(group.instance_type) or str(settings.options.get("partition", ""))
+        partition = group.instance_type.partition(":")[2] or str(settings.options.get("partition", ""))
         if parts and parts[-1].partition == partition:
             parts[-1] = Component(partition, (*parts[-1].hosts, *group.hosts))
         else:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scriptmode.core.machine.yaml_files import parse_yaml
 from scriptmode.errors import ConfigError, SpecError
 from scriptmode.platforms.local.store import shapes
-from scriptmode.platforms.slurm import apptainer_images
+from scriptmode_slurm import apptainer_images
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
