@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode_runtime.processes import system
@@ -46,6 +45,8 @@ def restart_without_threads(module: str) -> None:
     """
     if len(threads()) < 2 or sys.flags.no_site:  # noqa: PLR2004 - this one and another
         return
+    from pathlib import Path
+
     start = f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
     code = f"import sys; sys.path[:] = {sys.path!r}; import runpy; {start}"
     # Debuggers add themselves to the arguments of an interpreter, where all of them are strings.
