@@ -6,7 +6,6 @@ Only this module forks.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from scriptmode_runtime.processes import system
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Sequence
 
 #: Seconds in which the kernel ends a thread that Python has joined, or that has given its result.
@@ -34,6 +34,8 @@ def fork() -> int:
 def popen(argv: Sequence[str], before_exec: Callable[[], None], **options: Any) -> subprocess.Popen[bytes]:
     """Start a process that calls ``before_exec`` first; raise `ForkError` in a process with threads."""
     _require_one_thread()
+    import subprocess
+
     return subprocess.Popen(argv, preexec_fn=before_exec, **options)  # noqa: PLW1509 - there are no threads
 
 
