@@ -267,7 +267,8 @@ def _run(here: environment.TrainingEnvironment, supervisor: Supervisor, processe
             return
     plan = plan_for(here, user_code.command(here))
     _log_keras(here, plan, processes)
-    with _servers_on_loopback(plan, processes) if here.cluster.single_machine else contextlib.nullcontext():
+    serves = here.cluster.single_machine and any("TF_CONFIG" in spec.env for spec in (*plan.trainers, *plan.services))
+    with _servers_on_loopback(plan, processes) if serves else contextlib.nullcontext():
         supervisor.run(plan)
 
 

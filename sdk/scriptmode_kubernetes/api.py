@@ -12,9 +12,8 @@ import re
 import ssl
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 import urllib3
@@ -47,8 +46,7 @@ class ApiError(PlatformError):
         self.may_pass = code in (UNREACHABLE, 429) or code >= 500  # noqa: PLR2004
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """How the API is reached: the server's address, PEM texts, and what returns the bearer token ("" for none)."""
 
     server: str

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.core.spec.training_job import Limits
 from scriptmode_slurm.settings import REFUSED
@@ -40,8 +39,7 @@ _VARIABLES = {
 _COUNT = re.compile(r"(?:[A-Za-z][\w.-]*:)?(\d+)")
 
 
-@dataclass(frozen=True)
-class Component:
+class Component(NamedTuple):
     """A part of a job with options of its own; a job of one partition has one."""
 
     partition: str

@@ -13,7 +13,7 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Callable, TypeVar
+from typing import TYPE_CHECKING, Callable, NamedTuple, TypeVar
 
 from scriptmode.core.machine.clock import SYSTEM
 from scriptmode.core.machine.programs import run_program
@@ -94,8 +94,7 @@ class JobStatus:
     end: float | None = None
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """A node: its name, the address of its slurmd, and its state."""
 
     name: str

@@ -8,7 +8,6 @@ the end of ``srun``, however it ends, the program's standard input ends, too.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -23,8 +22,7 @@ _JOB = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """A node of a job. ``component`` is its number among those of a heterogeneous job; None for any other job."""
 
     name: str

@@ -37,7 +37,8 @@ def measure(call: str) -> Measured:
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "SCRIPTMODE_"))
         }
-        environment.update(HOME=home, PYTHONPATH=str(sources.ROOT), XDG_CACHE_HOME=f"{home}/.cache")
+        path = os.pathsep.join(f"{sources.ROOT}{part}" for part in ("", "/sdk", "/entrypoints"))
+        environment.update(HOME=home, PYTHONPATH=path, XDG_CACHE_HOME=f"{home}/.cache")
         done = subprocess.run(
             [sys.executable, "-m", __name__, call],
             env=environment, cwd=home, check=True, capture_output=True, text=True, timeout=600,
@@ -80,8 +81,7 @@ def main(call: str) -> None:
     sys.setprofile(count)
     _run(call)
     sys.setprofile(None)
-    files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
-    own = {name: file for name, file in files.items() if name.startswith("scriptmode") and file}
+    own = {name: module.__file__ for name, module in sys.modules.items() if name.startswith("scriptmode")}
     lines = {name: len(Path(file).read_text(encoding="utf-8").splitlines()) for name, file in own.items()}
     sys.stdout.write("\n" + json.dumps({"lines": lines, "work": work}) + "\n")
 

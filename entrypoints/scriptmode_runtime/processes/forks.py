@@ -6,16 +6,15 @@ Only this module forks.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode_runtime.processes import system
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Sequence
 
 #: Seconds in which the kernel ends a thread that Python has joined, or that has given its result.
@@ -35,6 +34,8 @@ def fork() -> int:
 def popen(argv: Sequence[str], before_exec: Callable[[], None], **options: Any) -> subprocess.Popen[bytes]:
     """Start a process that calls ``before_exec`` first; raise `ForkError` in a process with threads."""
     _require_one_thread()
+    import subprocess
+
     return subprocess.Popen(argv, preexec_fn=before_exec, **options)  # noqa: PLW1509 - there are no threads
 
 
@@ -46,6 +47,8 @@ def restart_without_threads(module: str) -> None:
     """
     if len(threads()) < 2 or sys.flags.no_site:  # noqa: PLR2004 - this one and another
         return
+    from pathlib import Path
+
     start = f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
     code = f"import sys; sys.path[:] = {sys.path!r}; import runpy; {start}"
     # Debuggers add themselves to the arguments of an interpreter, where all of them are strings.

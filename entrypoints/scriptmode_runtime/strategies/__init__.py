@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 def plan_for(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
     """Return the plan of one host, as its job's strategy makes it."""
-    from scriptmode_runtime.strategies import mpi, multi_worker_mirrored, parameter_server
-
     if environment.strategy == contract.SINGLE:
         return command.plan()
+    from scriptmode_runtime.strategies import mpi, multi_worker_mirrored, parameter_server
+
     strategies = {
         contract.PARAMETER_SERVER: parameter_server.plan,
         contract.MULTI_WORKER_MIRRORED: multi_worker_mirrored.plan,

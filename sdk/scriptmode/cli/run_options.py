@@ -6,9 +6,8 @@ import json
 import shlex
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -27,8 +26,7 @@ _JOB_FILES = (".toml", ".yaml", ".yml")
 _LOCATIONS = ("output_path", "code_location", "checkpoint_s3_uri")
 
 
-@dataclass(frozen=True)
-class RunOptions:
+class RunOptions(NamedTuple):
     """The estimator's arguments, ``fit``'s inputs and job name, and the option that stands for each argument."""
 
     arguments: Mapping[str, Any]

@@ -13,7 +13,7 @@ import socket
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from scriptmode.core.machine.installation import install_command
 from scriptmode.core.text.messages import Problem
@@ -105,8 +105,7 @@ def has_image(image: str) -> bool:
     return find_image(image) is not None
 
 
-@dataclass(frozen=True)
-class Image:
+class Image(NamedTuple):
     """An image of the daemon: the name that was requested, its identifier, and the digest in its registry or ""."""
 
     name: str

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.core.spec.inputs import TrainingInput
 
@@ -12,8 +11,7 @@ if TYPE_CHECKING:
     from scriptmode.core.spec.job_request import JobRequest
 
 
-@dataclass(frozen=True)
-class ChannelSource:
+class ChannelSource(NamedTuple):
     """The source of a channel and how it is delivered; the service's defaults are filled in."""
 
     name: str

@@ -17,8 +17,7 @@ A range of an object alone cannot be verified; its length and ETag are checked w
 
 from __future__ import annotations
 
-import base64
-import hashlib
+import binascii
 import re
 import zlib
 from dataclasses import dataclass, field
@@ -60,6 +59,8 @@ class Digest:
     """Computes a checksum of bytes that come in order, by an algorithm that `checksum` named."""
 
     def __init__(self, algorithm: str) -> None:
+        import hashlib
+
         self._algorithm = algorithm
         self._crc_function = _crc_function(algorithm)
         self._crc = 0
@@ -81,7 +82,7 @@ class Digest:
             return self._hash.hexdigest()
         else:
             digest = self._hash.digest()
-        return base64.b64encode(digest).decode()
+        return binascii.b2a_base64(digest, newline=False).decode()
 
 
 @cache

@@ -11,12 +11,14 @@ import os
 import sys
 from collections.abc import Mapping
 from threading import Lock
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from scriptmode.core.handle import log_lines
 from scriptmode.core.handle.log_filter import ALL_LINES, LogFilter, filtered_events
-from scriptmode.core.platforms.base import Platform
 from scriptmode.errors import SpecError, invalid
+
+if TYPE_CHECKING:
+    from scriptmode.core.platforms.base import Platform
 
 #: Environment variable with the default view, ``plain`` or ``live``, of calls without ``live``.
 VIEW_VARIABLE = "SCRIPTMODE_VIEW"
@@ -66,12 +68,12 @@ def follow_job(
 
     In a terminal where another job is already followed, this job's lines scroll above that job's panel.
     """
-    from scriptmode.display.follower import Follower
-
     if which == PLAIN or (which == TERMINAL and not _terminal_lock.acquire(blocking=False)):
         statuses = log_lines.StatusLines()
         log_lines.show(filtered_events(platform, name, log_filter, follow=True, on_description=statuses))
         return False
+    from scriptmode.display.follower import Follower
+
     if which == NOTEBOOK:
         from scriptmode.display.notebook_view import NotebookView
 

@@ -21,8 +21,7 @@ class Row(NamedTuple):
     line: str = ""
 
 
-@dataclass(frozen=True)
-class MetricSummary:
+class MetricSummary(NamedTuple):
     """A metric: the last value, and points of a sparkline of all values.
 
     ``host`` is the host whose values they are if several hosts have some, else "".

@@ -9,8 +9,8 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from scriptmode.core.platforms.base import Platform
 from scriptmode.core.source.source_archive import Source
@@ -20,8 +20,7 @@ from scriptmode.errors import DataError
 _LONGEST_TEXT = 64 * 1024
 
 
-@dataclass(frozen=True)
-class ArchiveContents:
+class ArchiveContents(NamedTuple):
     """An archive's files: ``sizes`` and ``digests`` of all, ``texts`` of those that decide how the source is started.
 
     ``size`` and ``digest`` are the archive's own; ``None`` and "" if it is not packed.

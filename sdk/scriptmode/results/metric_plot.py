@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from scriptmode.errors import MissingPackageError
 
@@ -23,8 +22,7 @@ COLOURS = ("#2f78c4", "#d64530", "#1f8a4c", "#9c6d0e", "#8e5bc4", "#12868f", "#c
 _UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 
 
-@dataclass(frozen=True)
-class _Axis:
+class _Axis(NamedTuple):
     """What stands from left to right: its label, and the position of a row, by its number among its host's rows."""
 
     label: str

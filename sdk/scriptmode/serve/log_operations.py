@@ -10,9 +10,8 @@ import heapq
 import json
 import re
 import time
-from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode.errors import JobNotFoundError, UnreadableJobError
@@ -62,8 +61,7 @@ class Log(Protocol):
         """Return the offset after the last line that is older than ``until``."""
 
 
-@dataclass(frozen=True)
-class Stream:
+class Stream(NamedTuple):
     """The log of one host that has lines; ``delay`` is the time that the service took to have each."""
 
     name: str

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.core.text.terminal_text import overwritten
 from scriptmode.data.regular_files import open_regular
@@ -24,8 +23,7 @@ _LONGEST_LINE = 256 * 1024 - 26
 _CHUNK = 64 * 1024
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One line of a log: its offsets in the file, the second one after its end, its time in ms, and its text."""
 
     start: int
@@ -34,8 +32,7 @@ class Line:
     text: str
 
 
-@dataclass(frozen=True)
-class LogFile:
+class LogFile(NamedTuple):
     """A log with the times of its lines.
 
     Attributes:

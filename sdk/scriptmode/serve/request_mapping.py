@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import fnmatch
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode.core.request import tuning
 from scriptmode.core.request.service_model import shapes
@@ -100,8 +100,7 @@ def is_extension(table: HostTable, field: str, value: object) -> bool:
     return instance_kind(value).is_local or any(_matching(table.instance_types, value))
 
 
-@dataclass(frozen=True)
-class MappedRequest:
+class MappedRequest(NamedTuple):
     """A request for the local platform; ``failure`` is why its job cannot run, "" if it can."""
 
     request: Mapping[str, Any]

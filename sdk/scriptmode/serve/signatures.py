@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from scriptmode.serve.aws_json import ApiError
@@ -37,8 +36,7 @@ BODY_HASH = "x-amz-content-sha256"
 _LONGEST_NUMBER = 6
 
 
-@dataclass(frozen=True)
-class _Signature:
+class _Signature(NamedTuple):
     """What a request says of its signature."""
 
     key: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from scriptmode.core.aws import image_table
 from scriptmode.core.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
 from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
@@ -58,10 +57,14 @@ def check_aws_image(spec: TrainingJobSpec) -> None:
 
 def _name(image: str) -> re.Match[str] | None:
     """Match the name and tag of an image in a registry of AWS's; None for any other image."""
+    if image.startswith(_PUBLIC):
+        return _IMAGE.fullmatch(image[len(_PUBLIC) :])
     private = _PRIVATE.fullmatch(image)
-    if private and private["account"] in image_table.own_table().accounts:
-        return _IMAGE.fullmatch(private["image"])
-    return _IMAGE.fullmatch(image[len(_PUBLIC) :]) if image.startswith(_PUBLIC) else None
+    if not private or not (name := _IMAGE.fullmatch(private["image"])):
+        return None
+    from scriptmode.core.aws import image_table
+
+    return name if private["account"] in image_table.own_table().accounts else None
 
 
 def _unknown(spec: TrainingJobSpec) -> Iterator[str]:

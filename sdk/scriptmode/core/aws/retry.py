@@ -5,7 +5,6 @@ A failed download is retried elsewhere: `scriptmode.data.s3_store` resumes an ob
 
 from __future__ import annotations
 
-import logging
 import math
 import random
 from typing import TYPE_CHECKING, Callable, TypeVar
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from scriptmode.core.machine.clock import Clock
 
 _T = TypeVar("_T")
-_LOG = logging.getLogger("scriptmode")
 #: Seconds of failures after which a warning is logged.
 _WARNING_SECONDS = 5.0
 #: A generator of its own: a program that seeded Python's for its training must find it unchanged.
@@ -54,8 +52,10 @@ class Retry:
                 if self._clock.now() - began >= self._limit:
                     raise TransientError(f"{error}; given up after {self._limit:.0f} s", self._advice) from error
                 if not warned and self._clock.now() - began >= _WARNING_SECONDS:
+                    import logging
+
                     warned = True
-                    _LOG.warning("%s; still trying, for at most %.0f s", error, self._limit)
+                    logging.getLogger("scriptmode").warning("%s; still trying, for at most %.0f s", error, self._limit)
             # With jitter: clients that were refused together must not come back together.
             self._clock.sleep(min(left, backoff * _JITTER.uniform(0.5, 1.0)))
             backoff = min(2 * backoff, _LONGEST_BACKOFF)

@@ -13,10 +13,9 @@ import datetime as dt
 import os
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Callable, ClassVar
+from typing import TYPE_CHECKING, Any, Callable, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
 from scriptmode.core.aws.direct_endpoints import is_loopback
@@ -41,8 +40,7 @@ CREDENTIALS_LAST = dt.timedelta(minutes=10)
 _IS_RECENT = sys.version_info >= (3, 10)
 
 
-@dataclass(frozen=True)
-class BucketSettings:
+class BucketSettings(NamedTuple):
     """The settings of a bucket that obstore shares with boto3."""
 
     #: The bucket's own URL, without a slash at its end.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode.core.aws.s3_uris import SCHEME
-from scriptmode.core.machine.yaml_files import parse_yaml
 from scriptmode.core.text.messages import validate_keys
 from scriptmode.errors import ConfigError, DataError
 
@@ -60,8 +58,11 @@ def read_config(environ: Mapping[str, str], fetch: Callable[[str], bytes]) -> Sa
             file = _fetch_file(location, variable, fetch)
         else:
             file = _read_named(location, variable)
-        document = file and parse_yaml(*file, ConfigError)
-        if document and file:
+        if file is None:
+            continue
+        from scriptmode.core.machine.yaml_files import parse_yaml
+
+        if document := parse_yaml(*file, ConfigError):
             parse_config(document, file[0])
             merged = _merge(merged, document)
             names.append(file[0])
@@ -94,6 +95,8 @@ def parse_config(document: Mapping[str, Any] | None, where: str) -> SageMakerCon
 
 def _find(document: Any, path: str, where: str) -> Any:
     """Return the value at a path, ``None`` if it is missing; raise `ConfigError` for what leads to it and is wrong."""
+    import difflib
+
     value, above = document, ""
     for key in path.split("."):
         owner = f"{where}: {above or 'the file'}"

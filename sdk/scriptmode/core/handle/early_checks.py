@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 import warnings
 from typing import TYPE_CHECKING
 
@@ -53,6 +52,8 @@ def _syntax_error(path: Path) -> str:
             warnings.simplefilter("ignore")
             compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
+        import traceback
+
         return "".join(traceback.format_exception_only(type(error), error)).rstrip()
     except (OSError, MemoryError, RecursionError):  # such as a file of a Git repository, which was packed before
         pass

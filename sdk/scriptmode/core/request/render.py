@@ -12,7 +12,7 @@ from scriptmode.core.spec.inputs import MODEL_CONTENT_TYPE, Channel, TrainingInp
 from scriptmode.core.spec.job_request import ABSENT, JobRequest
 from scriptmode.core.spec.training_job import CODE_CHANNEL, Monitoring
 from scriptmode.errors import SpecError, invalid
-from scriptmode_runtime import contract, settings
+from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -92,6 +92,10 @@ def _member(value: Any, key: str | int) -> Any:
 def _environment(spec: TrainingJobSpec) -> dict[str, str]:
     """Return the job's environment variables; raise `SpecError` for a setting that its hosts would refuse."""
     variables = dict(spec.environment or {})
+    if not variables:
+        return variables
+    from scriptmode_runtime import settings
+
     try:
         settings.read(variables)
     except settings.SettingError as error:

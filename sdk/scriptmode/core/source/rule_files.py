@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode.core.source.source_archive import read_tree
 from scriptmode.core.text.messages import did_you_mean_path
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 PARAMETER = "source_s3_uri"
 
 
-@dataclass(frozen=True)
-class RuleFile:
+class RuleFile(NamedTuple):
     """One file of a rule's program: its content, and the URI that it is stored at."""
 
     path: Path

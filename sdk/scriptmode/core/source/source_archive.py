@@ -16,7 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Callable, NamedTuple, Optional
 
-from scriptmode.core.machine import data_dir
 from scriptmode.core.text.messages import did_you_mean_path, format_bytes
 from scriptmode.errors import SourceError
 from scriptmode_runtime.files import beneath
@@ -318,7 +317,9 @@ def _walk(root: Path, below: str, rule: _Rule) -> Iterator[str]:
 
 def _left_out(path: Path) -> bool:
     if path.is_dir():
-        return path.name in _LEFT_OUT_FOLDERS or any((path / mark).exists() for mark in ("pyvenv.cfg", data_dir.MARK))
+        from scriptmode.core.machine.data_dir import MARK
+
+        return path.name in _LEFT_OUT_FOLDERS or any((path / mark).exists() for mark in ("pyvenv.cfg", MARK))
     return path.name in _LEFT_OUT_FILES or path.name.endswith(".pyc")
 
 

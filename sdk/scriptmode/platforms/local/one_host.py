@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode.core.request.parse import as_job_request
 from scriptmode.core.spec.inputs import TrainingInput
@@ -37,8 +36,7 @@ if TYPE_CHECKING:
     from scriptmode_runtime.script_process import ScriptProcess
 
 
-@dataclass(frozen=True)
-class PreparedHost:
+class PreparedHost(NamedTuple):
     """A host with its source, its inputs and its ports; ``variables`` are those of the host, without the script's."""
 
     job: Job
@@ -46,7 +44,7 @@ class PreparedHost:
     sandbox: Sandbox
     variables: Mapping[str, str]
     #: The processes that run the script; none on a host that has servers only.
-    processes: tuple[ScriptProcess, ...] = field(default=())
+    processes: tuple[ScriptProcess, ...] = ()
 
     @property
     def log(self) -> Path:

@@ -14,7 +14,7 @@ import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.core.machine.data_dir import FETCHED, TUNING
 from scriptmode.core.spec.service_values import ENDED, UNREADABLE
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 _STARTING_SECONDS = 3600.0
 
 
-@dataclass(frozen=True)
-class Removed:
+class Removed(NamedTuple):
     """A job, a source, or a cached download that was removed, and the bytes that it had on disk."""
 
     kind: str

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.outputs import missing_model, packed_artifacts
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 Losses = list[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class Delivery:
+class Delivery(NamedTuple):
     """The delivery of one job; its methods block, so they run in a forked task."""
 
     folder: JobFolder

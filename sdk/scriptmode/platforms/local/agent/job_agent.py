@@ -160,7 +160,7 @@ class Agent:
         supervision.end_hosts(
             self._hosts,
             supervision.FAILURE_GRACE_SECONDS,
-            replace(self._hooks(), wait=self._wait_for_links),
+            self._hooks()._replace(wait=self._wait_for_links),
             lambda: None,
         )
         self._end_processes()
@@ -328,7 +328,7 @@ class Agent:
             disconnected = self._fleet.find_disconnected(code)
         if disconnected is None:
             return None
-        return replace(Outcome.failed("InternalServerError", Failure(str(disconnected))), is_machine_lost=True)
+        return Outcome.failed("InternalServerError", Failure(str(disconnected)))._replace(is_machine_lost=True)
 
     def _explain_end(self, outcome: Outcome) -> Outcome:
         was_signalled = self._children.terminated and not self._children.is_asked_to_stop

@@ -86,11 +86,11 @@ def _remove_rest(folder: JobFolder, state: JobState) -> None:
     """Remove the files of an ended job that its agent did not come to remove, because it was killed."""
     if not folder.channels.exists():
         return
-    from scriptmode.platforms.local.agent import cleanup
-
     # What cannot be removed does not change the state; an agent that still removes files holds the lock.
     with suppress(OSError, PlatformError), folder.try_lock() as is_locked:
         if is_locked:
+            from scriptmode.platforms.local.agent import cleanup
+
             cleanup.remove_unneeded_files(folder, failed=state.status == "Failed")
 
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import signal
 import time
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from scriptmode.core.spec.job_failure import Failure
 from scriptmode.platforms.local.store.state import Outcome
@@ -53,8 +52,7 @@ def describe_error(error: Exception, folder: JobFolder) -> tuple[str, Failure]:
     return "InternalServerError", Failure(f"{type(error).__name__}: {error}; see {folder.agent_log}")
 
 
-@dataclass(frozen=True)
-class SupervisionHooks:
+class SupervisionHooks(NamedTuple):
     """Callbacks through which `supervise` waits and asks for everything outside the hosts."""
 
     #: Wait until a host may have ended, for the given seconds at most.

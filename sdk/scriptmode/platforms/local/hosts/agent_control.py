@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,8 +75,7 @@ class Presence(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True)
-class AgentLocation:
+class AgentLocation(NamedTuple):
     """What an engine knows of the agent of a job that has not ended."""
 
     presence: Presence

@@ -13,7 +13,7 @@ import time
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode.containers import docker_client
 from scriptmode.core.text.messages import format_bytes
@@ -50,8 +50,7 @@ _ADVICE = {
 }
 
 
-@dataclass(frozen=True)
-class BindMount:
+class BindMount(NamedTuple):
     """A directory of this machine that is mounted in a container."""
 
     source: str

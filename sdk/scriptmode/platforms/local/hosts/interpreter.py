@@ -9,8 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.core.machine.installation import install_command
-from scriptmode.core.machine.programs import ProgramResult, run_program
 from scriptmode.core.spec.versions import is_release_of, version_numbers
 from scriptmode.core.text.caller_warning import warn_caller
 from scriptmode.errors import PlatformError
@@ -18,6 +16,7 @@ from scriptmode.errors import PlatformError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from scriptmode.core.machine.programs import ProgramResult
     from scriptmode.core.spec.training_job import Algorithm
     from scriptmode.platforms.local.hosts import HostSettings
 
@@ -65,6 +64,8 @@ def find_interpreter(program: str | None) -> str:
             "{} cannot run training hosts: it is Python {}.{}".format(python, *version),
             advice="give Python {}.{} or later as python=...".format(*_OLDEST_PYTHON),
         )
+    from scriptmode.core.machine.installation import install_command
+
     reason = result.errors.strip().rpartition("\n")[2] or f"exit code {result.code}"
     advice = f"install scriptmode for it: {install_command(python=python)}"
     raise PlatformError(f"{python} cannot run training hosts: {reason}", advice=advice)
@@ -128,6 +129,8 @@ def _find_versions(python: str) -> tuple[tuple[int, int], list[str]]:
 
 def _run_python(python: str, program: str, *arguments: str) -> ProgramResult:
     """Run a program to its end; the result of an interpreter that cannot be run has the reason as its error output."""
+    from scriptmode.core.machine.programs import ProgramResult, run_program
+
     try:
         return run_program((python, "-c", program, *arguments), _START_SECONDS)
     except OSError as error:  # TimeoutError is one

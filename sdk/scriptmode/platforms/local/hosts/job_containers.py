@@ -10,9 +10,8 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode.containers import docker_client
 from scriptmode.errors import ContainerError
@@ -116,8 +115,7 @@ def _remove_found(client: Any, job: str) -> int:
     return len(containers) + len(networks)
 
 
-@dataclass(frozen=True)
-class WrittenFolder:
+class WrittenFolder(NamedTuple):
     """A directory that a job's containers wrote to; ``owner`` holds the IDs of the user and group that shall own it.
 
     In a directory of the job itself every file is the job's. In a shared directory only files that changed ``since``

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -71,7 +70,7 @@ class ProcessFleet(Fleet, HostFleet):
         ports = self._ports.reserve(list(self.sandboxes))
         addresses = {name: loopback_address(min(block.values())) for name, block in ports.items()}
         write_hosts_file(self._hosts_file, addresses)
-        content = single_machine_cluster(self.sandboxes, ports, secrets.token_hex(32))
+        content = single_machine_cluster(self.sandboxes, ports, os.urandom(32).hex())
         for sandbox in self.sandboxes.values():
             sandbox.prepare(self._job.request, content)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -146,7 +146,7 @@ def _entries(
     """Return the objects of a channel, or of one host's shard of it, in order; ``folder`` is created for spools."""
     folder.mkdir(parents=True)
     if shard_of is None:
-        source = replace(source, is_sharded=False, shuffle_seed=None)
+        source = source._replace(is_sharded=False, shuffle_seed=None)
     position, total = (0, 1) if shard_of is None else shard_of[1:]
     return listing.entries(source, stores.store_of, epoch=0, host=position, count=total, spool=folder)
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode.core.text.messages import Problem
-from scriptmode.data import fuse_server, mounts
+from scriptmode.data import mounts
 from scriptmode.platforms.local.system.forked_tasks import SILENT_SECONDS
 from scriptmode_runtime.processes import process_tree
 
@@ -55,6 +55,8 @@ class FuseMount:
                 os.write(theirs, line.encode("utf-8", "backslashreplace"))
 
         def serve() -> None:
+            from scriptmode.data import fuse_server
+
             os.close(self._pipe)
             os.set_blocking(theirs, False)
             fuse_server.mount(make(), mount_point, tell, lambda: tell(""))

@@ -12,7 +12,6 @@ from scriptmode.core.spec.inputs import FileSystemInput
 from scriptmode.core.spec.job_failure import Failure
 from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.data import integrity, listing, mounts
-from scriptmode.data.fast_file import ObjectTree
 from scriptmode.data.shared_counters import NamedCounters
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.inputs.file_mode import HostChannel, add_channel_to_errors, channels_in_mode
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.core.text.messages import Problem
+    from scriptmode.data.fast_file import ObjectTree
     from scriptmode.data.stores import Stores
     from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.platforms.opt_ml import Sandbox
@@ -106,6 +106,8 @@ class ChannelMounts:
 
 
 def _objects(mounted: HostChannel, opened: Stores, spool: Path, counters: NamedCounters) -> ObjectTree:
+    from scriptmode.data.fast_file import ObjectTree
+
     opened.on_verification = counters.add
     with add_channel_to_errors(mounted.source):
         entries = listing.entries(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Callable
 
@@ -40,7 +39,7 @@ class PipeProducers:
         """Raise `DataError` for a channel whose first object cannot be found."""
         for source in {stream.source: None for stream in self._streams}:
             # The order does not matter here, and shuffling would read the complete list.
-            whole = replace(source, shuffle_seed=None)
+            whole = source._replace(shuffle_seed=None)
             with add_channel_to_errors(source):
                 next(listing.pieces(whole, self._stores.store_of, epoch=0, host=0, count=1, spool=self._spool))
 

@@ -6,10 +6,10 @@ import os
 import stat
 import tarfile
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from scriptmode.core.text.messages import Problem
 from scriptmode.data import file_uris
@@ -37,8 +37,7 @@ DRAFT_SUFFIX = ".part"
 OUTPUT_ARCHIVE = "output.tar.gz"
 
 
-@dataclass(frozen=True)
-class HostFile:
+class HostFile(NamedTuple):
     """A file or directory of a host: its path in the host's tree, and its status when it was found."""
 
     sandbox: Sandbox
@@ -267,7 +266,7 @@ def _followed(file: HostFile) -> HostFile | Problem:
     """Return a file or directory, or the file that a link leads to; a problem if it cannot be an artifact."""
     if stat.S_ISLNK(file.status.st_mode):
         try:
-            file = replace(file, status=file.sandbox.status(file.path))
+            file = file._replace(status=file.sandbox.status(file.path))
         except EscapeError:
             return Problem(f"it is a link out of {file.sandbox.root}")
         except OSError as error:

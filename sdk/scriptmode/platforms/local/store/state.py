@@ -231,8 +231,7 @@ class JobState:
         return content
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """The end of a job: its final secondary status, and the reason and the failure when that is ``Failed``."""
 
     secondary: str

@@ -11,7 +11,6 @@ import signal
 import sys
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 
 from scriptmode.platforms.local.system.directory_lock import locked_directory
 from scriptmode_runtime.processes import forks
@@ -29,6 +28,8 @@ def _run(module: str, folder: str, lock: str) -> int:
         os._exit(0)
     # The caller waits for the end of standard output.
     os.dup2(2, 1)
+    from pathlib import Path
+
     signal.signal(signal.SIGALRM, _stop_waiting)
     signal.alarm(_WAIT_SECONDS)
     with suppress(OSError), locked_directory(Path(folder).parent.parent):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
-from statistics import mean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode_runtime.processes import system
 
@@ -13,8 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 
-@dataclass(frozen=True)
-class GpuUsage:
+class GpuUsage(NamedTuple):
     """Use of GPUs by some processes.
 
     ``percent`` is the mean of the GPUs that they use, 0 if they use none; ``memory`` is in bytes. None is unknown.
@@ -24,8 +21,7 @@ class GpuUsage:
     memory: int | None
 
 
-@dataclass(frozen=True)
-class _Device:
+class _Device(NamedTuple):
     percent: float | None
     #: The processes on it with their bytes, None where the driver does not tell.
     memory: Mapping[int, int | None]
@@ -85,4 +81,5 @@ def _usage(devices: Collection[_Device], pids: frozenset[int]) -> GpuUsage:
     percents = [device.percent for device in used if device.percent is not None]
     amounts = [amount for device in used for pid, amount in device.memory.items() if pid in pids]
     known = [amount for amount in amounts if amount is not None]
-    return GpuUsage(round(mean(percents), 1) if percents else None, sum(known) if len(known) == len(amounts) else None)
+    percent = round(sum(percents) / len(percents), 1) if percents else None
+    return GpuUsage(percent, sum(known) if len(known) == len(amounts) else None)

@@ -21,7 +21,7 @@ import tempfile
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode.core.machine import drafts
 from scriptmode.core.machine.data_dir import TUNING, make_private
@@ -52,8 +52,7 @@ _STATE = {
 _RECORD = {"request!": {"HyperParameterTuningJobName!": str}, "platform!": dict, "arn!": str}
 
 
-@dataclass(frozen=True)
-class TuningRecord:
+class TuningRecord(NamedTuple):
     """What does not change after the creation of a tuning job.
 
     Attributes:
@@ -157,7 +156,7 @@ class TuningStore:
                 with drafts.new_directory(self.folder) as path:
                     draft = TuningFolder(path)
                     lock = stack.enter_context(new_lock(path / "agent.lock"))
-                    replace_file(path / "request.json", regular_files.render_json(vars(record)))
+                    replace_file(path / "request.json", regular_files.render_json(record._asdict()))
                     draft.write_state(state)
                     draft.agent_log.touch()
                     try:
