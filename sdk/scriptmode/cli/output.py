@@ -89,16 +89,13 @@ def format_time(value: datetime) -> str:
     return f"{value.astimezone(timezone.utc).isoformat(' ', 'seconds')[:19]}Z"
 
 
-def print_columns(rows: Sequence[Sequence[str]], *, status_column: int | None = None) -> None:
-    """Print rows in columns as wide as their widest cell; of one column the cells below the head may be statuses."""
+def print_columns(rows: Sequence[Sequence[str]], *, status_column: int) -> None:
+    """Print rows in columns as wide as their widest cell; below the head one column has statuses."""
     widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = []
+    line = "  ".join(f"{{:<{width}}}" for width in widths)
     # Few statuses, of thousands of jobs.
-    shown_status = cache(status_text)
-    for number, row in enumerate(rows):
-        cells = [cell.ljust(width) for cell, width in zip(row, widths)]
-        if status_column is not None and number:
-            cells[status_column] = shown_status(row[status_column], cells[status_column])
-        lines.append("  ".join(cells).rstrip())
+    shown_status = cache(lambda status: status_text(status, status.ljust(widths[status_column])))
+    before, after = slice(status_column), slice(status_column + 1, None)
+    shown = [rows[0], *((*row[before], shown_status(row[status_column]), *row[after]) for row in rows[1:])]
     # One write: there may be thousands of rows.
-    echo("\n".join(lines))
+    echo("\n".join(line.format(*row).rstrip() for row in shown))

@@ -65,12 +65,10 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
 
 
-def to_seconds(moment: datetime) -> float:
+def to_seconds(moment: datetime | float) -> float:
     """Return a time as answers have it: in seconds since the epoch, to the millisecond."""
-    return round(moment.timestamp(), 3)
+    return round(moment.timestamp() if isinstance(moment, datetime) else moment, 3)
 
 
 def _encode(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return to_seconds(value)
-    return asdict(value)
+    return to_seconds(value) if isinstance(value, datetime) else asdict(value)

@@ -15,7 +15,9 @@ from scriptmode.serve.aws_json import to_seconds, validation_error
 from scriptmode.serve.request_errors import validate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    Row = Mapping[str, Any]
 
 #: The rows of a page if the call does not say (MaxResults, ListTrainingJobs, API reference).
 _PAGE = 10
@@ -34,14 +36,17 @@ SORT_FIELDS = {"Name": "TrainingJobName", "Status": "TrainingJobStatus", "Creati
 _TIMES = ("CreationTime", "LastModifiedTime")
 
 
-def list_training_jobs(jobs: Sequence[Mapping[str, Any]], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer of ListTrainingJobs; raise `ApiError`. ``jobs`` are all summaries, perhaps with more fields."""
+def list_training_jobs(jobs: Sequence[Row], arguments: Row, render: Callable[[Row], Row] = dict) -> dict[str, Any]:
+    """Return the answer of ListTrainingJobs; raise `ApiError`.
+
+    ``jobs`` have the fields for filters and order; ``render`` returns the summary of one, perhaps with more fields.
+    """
     validate("ListTrainingJobsRequest", arguments)
     if {"WarmPoolStatusEquals", "TrainingPlanArnEquals"} & arguments.keys():
         jobs = []
     key = SORT_FIELDS[arguments.get("SortBy", "CreationTime")]
     shown, more = page(select(jobs, arguments, "TrainingJob"), arguments, key=key, name="TrainingJobName")
-    summaries = [{field: row[field] for field in _SUMMARY if field in row} for row in shown]
+    summaries = [{field: row[field] for field in _SUMMARY if field in row} for row in map(render, shown)]
     return {"TrainingJobSummaries": summaries, **more}
 
 
@@ -52,24 +57,22 @@ def list_tags(tags: Mapping[str, str], arguments: Mapping[str, Any]) -> dict[str
     return {"Tags": shown, **more}
 
 
-def select(rows: Sequence[Mapping[str, Any]], arguments: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
+def select(rows: Sequence[Row], arguments: Row, kind: str) -> Sequence[Row]:
     """Return the rows that meet the filters. ``kind`` is the beginning of the names of their fields."""
-    return [row for row in rows if all(_conditions(row, arguments, kind))]
-
-
-def _conditions(row: Mapping[str, Any], arguments: Mapping[str, Any], kind: str) -> Iterator[bool]:
-    yield arguments.get("NameContains", "").lower() in row[f"{kind}Name"].lower()
-    yield arguments.get("StatusEquals") in (None, row[f"{kind}Status"])
+    if "NameContains" in arguments:
+        text = arguments["NameContains"].lower()
+        rows = [row for row in rows if text in row[f"{kind}Name"].lower()]
+    if "StatusEquals" in arguments:
+        rows = [row for row in rows if row[f"{kind}Status"] == arguments["StatusEquals"]]
     for field in _TIMES:
         if f"{field}After" in arguments:
-            yield to_seconds(row[field]) > arguments[f"{field}After"]
+            rows = [row for row in rows if to_seconds(row[field]) > arguments[f"{field}After"]]
         if f"{field}Before" in arguments:
-            yield to_seconds(row[field]) < arguments[f"{field}Before"]
+            rows = [row for row in rows if to_seconds(row[field]) < arguments[f"{field}Before"]]
+    return rows
 
 
-def page(
-    rows: Sequence[Mapping[str, Any]], arguments: Mapping[str, Any], *, key: str, name: str
-) -> tuple[list[Mapping[str, Any]], dict[str, str]]:
+def page(rows: Sequence[Row], arguments: Row, *, key: str, name: str) -> tuple[list[Row], dict[str, str]]:
     """Return one page of the rows, and the token of the next one if there is one.
 
     Args:
@@ -95,6 +98,6 @@ def page(
     return shown, {"NextToken": base64.urlsafe_b64encode(token).decode()}
 
 
-def _position(row: Mapping[str, Any], key: str, name: str) -> tuple[Any, str]:
+def _position(row: Row, key: str, name: str) -> tuple[Any, str]:
     value = row[key]
     return (to_seconds(value) if isinstance(value, datetime) else value), str(row[name])

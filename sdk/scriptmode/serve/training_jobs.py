@@ -22,20 +22,24 @@ from scriptmode.errors import (
     SpecError,
     UnreadableJobError,
 )
+from scriptmode.platforms.local.store.job_response import render_summary
+from scriptmode.platforms.local.store.state import STATUS_OF
 from scriptmode.serve import paging, request_errors, request_mapping
 from scriptmode.serve.allowed_paths import check_local_paths
 from scriptmode.serve.aws_json import ApiError, not_found_error, validation_error
 from scriptmode.serve.request_errors import validate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from scriptmode.platforms.local import LocalPlatform
+    from scriptmode.platforms.local.store.state import JobSummary
     from scriptmode.serve.request_mapping import HostTable
 
     Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 _NAME = "TrainingJobName"
+_ROW = (_NAME, "TrainingJobStatus", "CreationTime", "LastModifiedTime", "job")
 #: What the platform's errors about S3 and directories begin with, and what a request calls it.
 _MEMBERS = {
     "source_dir": "HyperParameters.sagemaker_submit_directory",
@@ -107,8 +111,7 @@ class TrainingJobs:
 
     def _list(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         with translated_errors():
-            jobs = [job for job in self._platform.list() if job["TrainingJobArn"]]
-        return paging.list_training_jobs(jobs, arguments)
+            return self._platform.select(partial(_page, arguments=arguments))
 
     def _stop(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("StopTrainingJobRequest", arguments)
@@ -136,6 +139,12 @@ class TrainingJobs:
                 raise ApiError("ResourceInUse", f"The training job is in status {status}. Stop it first.")
             self._platform.delete(name)
         return {}
+
+
+def _page(jobs: Iterable[JobSummary], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    facts = ((job.name, STATUS_OF.get(job.secondary), job.created, job.modified, job) for job in jobs if job.arn)
+    rows = [dict(zip(_ROW, values)) for values in facts]
+    return paging.list_training_jobs(rows, arguments, lambda row: render_summary(row["job"]))
 
 
 def _resource_not_found() -> ApiError:

@@ -93,9 +93,7 @@ class TuningJobs:
     def _list_training_jobs(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("ListTrainingJobsForHyperParameterTuningJobRequest", arguments)
         with translated_errors(_not_found):
-            rows = self._tuning.training_jobs(arguments[_NAME])
-        if "StatusEquals" in arguments:
-            rows = [row for row in rows if row["TrainingJobStatus"] == arguments["StatusEquals"]]
+            rows = paging.select(self._tuning.training_jobs(arguments[_NAME]), arguments, "TrainingJob")
         order = arguments.get("SortBy", "Name")
         if order == _FINAL_VALUE:
             # Training jobs without a value are not listed. (SortBy, API reference)

@@ -18,6 +18,7 @@ from scriptmode.platforms.local.store.shapes import LAST_SECOND
 from scriptmode.platforms.local.store.state import STATUS_OF, JobSummary
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from scriptmode.core.spec.service_values import Metric
@@ -33,37 +34,48 @@ _POSITION = JobSummary._fields.index("position")
 _COLUMNS = " ".join(JobSummary._fields[1:_POSITION])
 
 
-def job_summaries(store: JobStore) -> list[JobSummary]:
-    """Return the summaries of all jobs of a store, in no order; those of ended jobs are cached for the next call.
+def select_jobs(store: JobStore, select: Callable[[list[JobSummary]], dict[str, Any]]) -> dict[str, Any]:
+    """Return the ListTrainingJobsResponse that ``select`` makes of the summaries of all jobs, which have no order.
 
+    While no job is created or deleted, of the files of ended jobs only those of the jobs that it takes are looked at.
     The status of a job whose files cannot be read is `UNREADABLE`, with the reason as its note.
     """
+    jobs, cached = _summarize(store, trusts_cache=True)
+    selected = select(jobs)
+    names = [name for job in selected["TrainingJobSummaries"] if (name := job["TrainingJobName"]) in cached]
+    are_unchanged = [cached[name][:_VERSION] for name in names] == [now for _, now in store.versions(names)]
+    return selected if are_unchanged else select(_summarize(store, trusts_cache=False)[0])
+
+
+def _summarize(store: JobStore, *, trusts_cache: bool) -> tuple[list[JobSummary], dict[str, list[Any]]]:
+    """Return the summaries of all jobs, and the cache's rows of those whose files were not looked at."""
     store.remove_orphans()
+    # Before the names, because a job that comes or goes changes it. The row without a name has that of the other rows.
+    directory = [*(store.version() or ())]
     known = _read(store.ended_jobs)
-    kept: dict[str, list[Any]] = {}
-    summaries: list[JobSummary] = []
-    is_new = False
-    for name, version in store.versions():
+    is_new = known.pop("", []) != directory != []
+    trusted = known if trusts_cache and directory and not is_new else {}
+    kept, others = dict(trusted), []
+    for name, version in store.versions(store.names() - trusted.keys()):
         row = known.get(name)
         # The version changes if files of an ended job are damaged, or if another job has got the name.
         if row is not None and row[:_VERSION] == version:
-            summaries.append(JobSummary(name, *row[_VERSION:]))
             kept[name] = row
-            continue
-        job = _job_summary(store, name)
-        if job is not None:
-            summaries.append(job)
+        elif job := _job_summary(store, name):
             if STATUS_OF.get(job.secondary) in ENDED:
                 kept[name] = [*version, *job[1:_POSITION]]
                 is_new = True
-    if any(job.secondary == "Pending" for job in summaries):
+            else:
+                others.append(job)
+    if any(job.secondary == "Pending" for job in others):
         positions = JobQueue(store).positions()
-        summaries = [job._replace(position=positions.get(job.name, job.position)) for job in summaries]
+        others = [job._replace(position=positions.get(job.name, job.position)) for job in others]
     if is_new or len(kept) != len(known):
+        rows = {"": directory, **kept} if directory else kept
         # Without the cache the next call is only slower.
         with suppress(OSError):
-            replace_file(store.ended_jobs, _render(kept), durable=False)
-    return summaries
+            replace_file(store.ended_jobs, _render(rows), durable=False)
+    return [*others, *(JobSummary(name, *row[_VERSION:]) for name, row in kept.items())], trusted
 
 
 def _job_summary(store: JobStore, name: str) -> JobSummary | None:
@@ -117,13 +129,11 @@ def _render(rows: dict[str, list[Any]]) -> bytes:
 
 def _read(path: Path) -> dict[str, list[Any]]:
     """Read the cache; return an empty one for a damaged file or that of another version of this library."""
-    try:
+    rows: dict[str, list[Any]] = {}
+    with suppress(OSError, ValueError):
         text, _, end = regular_files.read_bytes(path).rstrip(b"\n").rpartition(b"\n")
         columns, _, checksum = end.rpartition(b" ")
-        if columns != _COLUMNS.encode() or int(checksum, 16) != zlib.crc32(text):
-            return {}
-        # What this module wrote needs no more checks, which would take longer than all else for thousands of jobs.
-        rows: dict[str, list[Any]] = json.loads(text)
-    except (OSError, ValueError):
-        return {}
+        if columns == _COLUMNS.encode() and int(checksum, 16) == zlib.crc32(text):
+            # What this module wrote needs no more checks, which would take longer than all else for thousands of jobs.
+            rows = json.loads(text)
     return rows

@@ -9,21 +9,20 @@ of a job that is about to be created as used.
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode.core.machine.data_dir import FETCHED, TUNING
 from scriptmode.core.spec.service_values import ENDED, UNREADABLE
 from scriptmode.core.text.messages import Problem, problem_of
 from scriptmode.data import regular_files
 from scriptmode.errors import DataError, JobNotFoundError
-from scriptmode.platforms.local import job_index
 from scriptmode.platforms.local.agent import removal
-from scriptmode.platforms.local.store.state import STATUS_OF
 from scriptmode.platforms.local.system.directory_lock import locked_directory
 from scriptmode.platforms.local.system.full_disk import disk_usage
 from scriptmode_runtime.files import beneath
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.platforms.local.store.job_store import JobStore
+
+    Summaries = list[dict[str, Any]]
 
 #: Seconds from the last use of a source to its removal, at least: a client that stored it may be creating its job.
 _STARTING_SECONDS = 3600.0
@@ -59,14 +60,11 @@ class PruneReport:
         return sum(item.bytes for item in self.removed)
 
 
-def prune(store: JobStore, older_than: float, *, dry_run: bool) -> PruneReport:
-    """Remove what ended, or was used last, more than ``older_than`` seconds ago; with ``dry_run`` only find it.
-
-    Raises `DataError` for a data directory that cannot be read.
-    """
+def prune(store: JobStore, jobs: Summaries, older_than: float, *, dry_run: bool) -> PruneReport:
+    """Remove which of all ``jobs`` ended, and what was used last, over ``older_than`` seconds ago, or only find it."""
     report = PruneReport()
     before = time.time() - older_than
-    _prune_jobs(store, before, report, dry_run=dry_run)
+    _prune_jobs(store, jobs, before, report, dry_run=dry_run)
     removed = {item.name for item in report.removed}
     if not dry_run:
         store.remove_orphans()
@@ -81,22 +79,23 @@ def prune(store: JobStore, older_than: float, *, dry_run: bool) -> PruneReport:
     return report
 
 
-def _prune_jobs(store: JobStore, before: float, report: PruneReport, *, dry_run: bool) -> None:
-    for job in sorted(job_index.job_summaries(store), key=lambda summary: summary.modified):
-        folder = store.folder(job.name)
-        is_lost = job.secondary == UNREADABLE and job.modified <= before and removal.is_lost(folder)
-        if job.secondary == UNREADABLE and not is_lost:
-            report.problems.append(Problem(job.note))
-        if not is_lost and (STATUS_OF.get(job.secondary) not in ENDED or job.modified > before):
+def _prune_jobs(store: JobStore, jobs: Summaries, before: float, report: PruneReport, *, dry_run: bool) -> None:
+    for job in sorted(jobs, key=operator.itemgetter("LastModifiedTime")):
+        name, status, modified = job["TrainingJobName"], job["TrainingJobStatus"], job["LastModifiedTime"].timestamp()
+        folder = store.folder(name)
+        is_lost = status == UNREADABLE and modified <= before and removal.is_lost(folder)
+        if status == UNREADABLE and not is_lost:
+            report.problems.append(Problem(job["StatusMessage"]))
+        if not is_lost and (status not in ENDED or modified > before):
             continue
         size = disk_usage(folder.path)
         try:
             if is_lost and not dry_run:
                 removal.delete_job(folder)
             if dry_run or is_lost or removal.delete_ended_job(folder):
-                report.removed.append(Removed("job", job.name, size))
+                report.removed.append(Removed("job", name, size))
             else:
-                what = f"training job {job.name} is kept: its agent has not ended yet"
+                what = f"training job {name} is kept: its agent has not ended yet"
                 report.problems.append(Problem(what, "try again later"))
         except JobNotFoundError:  # another process deleted it
             continue

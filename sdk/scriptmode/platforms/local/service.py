@@ -312,19 +312,16 @@ class LocalPlatform(StoredJobs):
     @property
     def has_jobs(self) -> bool:
         """Whether the data directory has a job; no job is read for that."""
-        return any(self._store.versions())
+        return any(self._store.versions(self._store.names()))
 
     def resume(self) -> list[str]:
         """Start the jobs again whose agent was lost, as every call that reads them does; return their names.
 
         Tuning jobs are continued, too.
         """
-        from scriptmode.platforms.local import job_index
-
+        interrupted = [job for job in reversed(self.list()) if job["SecondaryStatus"] == "Interrupted"]
         # A job on Slurm is in the hands of its scheduler.
-        jobs = sorted(job_index.job_summaries(self._store), key=lambda job: job.created)
-        interrupted = (job.name for job in jobs if job.secondary == "Interrupted")
-        resumed = [name for name in interrupted if self._store.folder(name).has_agent()]
+        resumed = [name for job in interrupted if self._store.folder(name := job["TrainingJobName"]).has_agent()]
         tuning = resolve_name(_TUNING)(self)
         for tuning_job in tuning.list():
             with suppress(ScriptmodeError):
@@ -342,7 +339,7 @@ class LocalPlatform(StoredJobs):
         """
         from scriptmode.platforms.local import pruning
 
-        return pruning.prune(self._store, older_than, dry_run=dry_run)
+        return pruning.prune(self._store, self.list(), older_than, dry_run=dry_run)
 
     def _require_new(self, name: str) -> None:
         if self._store.exists(name):

@@ -14,13 +14,14 @@ from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.store.job_response import describe, render_summary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from scriptmode.core.spec.job_description import JobDescription
     from scriptmode.core.spec.job_failure import Failure
     from scriptmode.core.spec.service_values import ChannelProgress, HostActivity, JobEvent, JobFilter, LogEvent, Metric
     from scriptmode.platforms.local.store.job_store import JobStore
+    from scriptmode.platforms.local.store.state import JobSummary
 
 
 class StoredJobs:
@@ -153,9 +154,17 @@ class StoredJobs:
         """Return what changes whenever a job is created or deleted; None right after that, and without jobs."""
         return self._store.version()
 
-    def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
-        """Return TrainingJobSummary objects, newest first."""
+    def select(self, select: Callable[[list[JobSummary]], dict[str, Any]]) -> dict[str, Any]:
+        """Return the ListTrainingJobsResponse that ``select`` makes of the summaries of all jobs."""
         from scriptmode.platforms.local import job_index
 
-        newest_first = sorted(job_index.job_summaries(self._store), key=lambda job: job.created, reverse=True)
-        return list(islice(filter(which.matches, map(render_summary, newest_first)), which.limit))
+        return job_index.select_jobs(self._store, select)
+
+    def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
+        """Return TrainingJobSummary objects, newest first."""
+
+        def select(jobs: Iterable[JobSummary]) -> dict[str, Any]:
+            newest_first = map(render_summary, sorted(jobs, key=lambda job: job.created, reverse=True))
+            return {"TrainingJobSummaries": list(islice(filter(which.matches, newest_first), which.limit))}
+
+        return [*self.select(select)["TrainingJobSummaries"]]

@@ -35,7 +35,6 @@ import fcntl
 import os
 import re
 import signal
-import stat
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -55,7 +54,7 @@ from scriptmode_runtime.files import beneath
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from scriptmode.platforms.local.store.job_record import Job, JobFacts
@@ -429,23 +428,19 @@ class JobStore:
 
     def version(self) -> tuple[int, ...] | None:
         """Return what changes whenever a job is created or deleted; None right after that, and without jobs."""
-        try:
+        with suppress(OSError):
             descriptor = os.open(self.jobs, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return None
-        try:
-            return regular_files.settled_version(descriptor)
-        finally:
-            os.close(descriptor)
+            try:
+                return regular_files.settled_version(descriptor)
+            finally:
+                os.close(descriptor)
+        return None
 
-    def versions(self) -> Iterator[tuple[str, list[int]]]:
-        """Yield every job's name with its version: numbers that change whenever its state or request is written.
+    def versions(self, names: Iterable[str]) -> Iterator[tuple[str, list[int]]]:
+        """Yield each job's name with its version: numbers that change whenever its state or request is written.
 
-        The order is arbitrary. Each of the two files contributes inode and modification time, zeros where it is
-        missing. Folders whose names no job can have are skipped.
+        They are inode and modification time of both files, zeros where one is missing. Other folders are skipped.
         """
-        # First, because its error describes what is wrong with the folder.
-        names = self.names()
         try:
             jobs = os.open(self.jobs, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -457,8 +452,8 @@ class JobStore:
                     state = os.stat(f"{name}/state.json", dir_fd=jobs)
                     job = os.stat(f"{name}/job.json", dir_fd=jobs)
                 except OSError:  # noqa: PERF203 - of what the loop does it is the cheapest
-                    if version := _damaged_version(name, jobs):
-                        yield name, version
+                    if _JOB_NAME.fullmatch(name) and has_folder(self.jobs, name):
+                        yield name, [0, 0, 0, 0]
                 else:
                     yield name, [state.st_ino, state.st_mtime_ns, job.st_ino, job.st_mtime_ns]
         finally:
@@ -510,24 +505,6 @@ def job_exists_error(name: str) -> JobExistsError:
     """Return the error for the name of a job that exists."""
     what = f"there is a training job named {name!r} already"
     return JobExistsError(what, argument="job_name", advice="use another name")
-
-
-def _damaged_version(name: str, jobs: int) -> list[int] | None:
-    """Return the version of a job with a missing file, zeros for that file; None for an entry that is not a job."""
-    version = [*_file_version(f"{name}/state.json", jobs), *_file_version(f"{name}/job.json", jobs)]
-    if version[0]:
-        return version
-    with suppress(OSError):
-        if _JOB_NAME.fullmatch(name) and stat.S_ISDIR(os.stat(name, dir_fd=jobs).st_mode):
-            return version
-    return None
-
-
-def _file_version(path: str, jobs: int) -> tuple[int, int]:
-    with suppress(OSError):
-        status = os.stat(path, dir_fd=jobs)
-        return status.st_ino, status.st_mtime_ns
-    return 0, 0
 
 
 def has_folder(parent: Path, name: str) -> bool:
