@@ -362,14 +362,15 @@ def _walked(position: _Position, failed: Failed) -> Iterator[Entry]:
         name, status = entries.pop()
         entry = Entry(At(name, position.here), status, position.names)
         yield entry
-        if entry.is_directory:
-            try:
-                position.enter(name)
-            except OSError as error:
-                # Removed, or replaced by a link.
-                if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
-                    failed(entry.path, error)
-                continue
+        if not entry.is_directory:
+            continue
+        try:
+            position.enter(name)
+        except OSError as error:
+            # Removed, or replaced by a link.
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                failed(entry.path, error)
+        else:
             levels.append(_entries(position, failed))
 
 
