@@ -7,6 +7,7 @@ import os
 import re
 import time
 from contextlib import suppress
+from itertools import repeat
 from typing import TYPE_CHECKING, BinaryIO
 
 from scriptmode.core.spec.service_values import JobEvent
@@ -111,8 +112,7 @@ class LogReader:
                     yield self._ended(first)
                 if more:
                     # Decoded together, which takes half the time of decoding line by line.
-                    for line in whole.decode("utf-8", "replace").split("\n"):
-                        yield line, False
+                    yield from zip(whole.decode("utf-8", "replace").split("\n"), repeat(object=False))
             self._begun += begun
             if len(self._begun) > CHUNK:
                 self._begun = self._begun[overwritten(self._begun) :]

@@ -456,11 +456,11 @@ class JobStore:
                     # For thousands of jobs a Python function for each file would take longer than the system calls.
                     state = os.stat(f"{name}/state.json", dir_fd=jobs)
                     job = os.stat(f"{name}/job.json", dir_fd=jobs)
-                except OSError:  # noqa: PERF203 - of what the loop does it is the cheapest
-                    if version := _damaged_version(name, jobs):
-                        yield name, version
-                else:
-                    yield name, [state.st_ino, state.st_mtime_ns, job.st_ino, job.st_mtime_ns]
+                    version: list[int] | None = [state.st_ino, state.st_mtime_ns, job.st_ino, job.st_mtime_ns]
+                except OSError:
+                    version = _damaged_version(name, jobs)
+                if version:
+                    yield name, version
         finally:
             os.close(jobs)
 
