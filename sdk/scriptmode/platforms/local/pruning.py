@@ -151,11 +151,10 @@ def _older(folder: Path, before: float) -> Iterator[Path]:
 
 def _remove_interrupted(*folders: Path) -> None:
     """Remove what interrupted removals left; a removal that still runs is younger."""
-    for folder in folders:
-        for left in folder.glob(f"{removal.PREFIX}*"):
-            with suppress(OSError):
-                if _last_use(left) <= time.time() - _STARTING_SECONDS:
-                    beneath.remove_tree(left)
+    for left in (path for folder in folders for path in folder.glob(f"{removal.PREFIX}*")):
+        with suppress(OSError):
+            if _last_use(left) <= time.time() - _STARTING_SECONDS:
+                beneath.remove_tree(left)
 
 
 def _last_use(path: Path) -> float:

@@ -147,10 +147,10 @@ def describe_lost_time(folder: JobFolder, state: JobState, output: Output) -> st
     for host in folder.hosts.glob("*"):
         with suppress(OSError):
             ends.append(folder.log(host.name).stat().st_mtime)
-        for path, _, names in os.walk(host / checkpoints_path(output)):
-            for file in (os.path.join(path, name) for name in names):  # noqa: PTH118 - os.walk's texts
-                with suppress(OSError):
-                    saves.append(os.lstat(file).st_mtime)
+        walk = os.walk(host / checkpoints_path(output))
+        for file in (os.path.join(path, name) for path, _, names in walk for name in names):  # noqa: PTH118 - its texts
+            with suppress(OSError):
+                saves.append(os.lstat(file).st_mtime)
     if not saves:
         return f"from the checkpoints in {output.checkpoint_uri}, if there are any"
     age = format_duration(max(0.0, max(ends) - max(saves)))

@@ -95,14 +95,14 @@ def publish_artifacts(
             say(note)
         if what != "model" and not tree.files:
             continue
-        if compressed:
-            _require_few(tree, archive)
-            pack_archive(tree, folder / archive)
-            with (folder / archive).open("rb") as file:
-                if deliver_file(file, base, archive, entries):
-                    copied.append(folder / archive)
-        else:
+        if not compressed:
             _deliver_files(tree, base, plain, entries)
+            continue
+        _require_few(tree, archive)
+        pack_archive(tree, folder / archive)
+        with (folder / archive).open("rb") as file:
+            if deliver_file(file, base, archive, entries):
+                copied.append(folder / archive)
     sync_delivered(entries, base)
     for packed in copied:
         packed.unlink()
