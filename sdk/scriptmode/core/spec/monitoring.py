@@ -87,15 +87,13 @@ def _rules(
             profile.append(_with_image(rule, rule.to_profiler_rule_config_dict()))
         elif hasattr(rule, "to_debugger_rule_config_dict"):
             debug.append(_with_actions(rule, _with_image(rule, rule.to_debugger_rule_config_dict())))
-            for collection in getattr(rule, "collection_configs", None) or ():
-                fields = _fields("collection_configs", collection)
-                if fields not in collections:
-                    collections.append(fields)
+            configs = getattr(rule, "collection_configs", None) or ()
+            collections += (_fields("collection_configs", collection) for collection in configs)
         else:
             raise invalid(
                 "rules", f"has {rule!r}", "give the SageMaker SDK's rules, or dicts of DebugRuleConfigurations"
             )
-    return tuple(debug), tuple(profile), collections
+    return tuple(debug), tuple(profile), [item for at, item in enumerate(collections) if item not in collections[:at]]
 
 
 def _with_image(rule: object, fields: Mapping[str, Any]) -> dict[str, Any]:
