@@ -196,10 +196,7 @@ def single_machine_cluster(
 
 
 def cluster_of_machines(
-    sandboxes: Mapping[str, Sandbox],
-    addresses: Mapping[str, str],
-    ports: Mapping[str, Mapping[str, int]],
-    secret: str,
+    sandboxes: Mapping[str, Sandbox], addresses: Mapping[str, str], ports: Mapping[str, Mapping[str, int]], secret: str
 ) -> dict[str, object]:
     """Return the content of the cluster file of hosts that are processes of one machine each; else as above."""
     return {

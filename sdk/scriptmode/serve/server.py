@@ -141,11 +141,7 @@ class Server:
 
     def _training_jobs(self, settings: Settings) -> TrainingJobs:
         return TrainingJobs(
-            self._platform,
-            settings.table,
-            Slurm,
-            final_metrics=self._metrics.final_values,
-            allowed=settings.allowed,
+            self._platform, settings.table, Slurm, final_metrics=self._metrics.final_values, allowed=settings.allowed
         )
 
     def _sagemaker(self, settings: Settings, jobs: TrainingJobs) -> dict[str, Operation]:

@@ -31,12 +31,7 @@ class TuningJobs:
     """The operations on tuning jobs, by their names in Amazon SageMaker's API. Arguments are as of `TrainingJobs`."""
 
     def __init__(
-        self,
-        tuning: LocalTuning,
-        table: HostTable,
-        slurm: Callable[[], LocalPlatform],
-        *,
-        allowed: Sequence[str] = (),
+        self, tuning: LocalTuning, table: HostTable, slurm: Callable[[], LocalPlatform], *, allowed: Sequence[str] = ()
     ) -> None:
         self._tuning = tuning
         self._table = table

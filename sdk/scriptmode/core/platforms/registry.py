@@ -10,11 +10,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from scriptmode.core.spec.hosts import (
-    HostKind,
-    instance_kind,
-    local_instance_types,
-)
+from scriptmode.core.spec.hosts import HostKind, instance_kind, local_instance_types
 from scriptmode.core.text.messages import did_you_mean
 from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, SpecError, invalid
 

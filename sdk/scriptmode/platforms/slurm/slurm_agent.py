@@ -11,12 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError, PlatformError
-from scriptmode.platforms.local.hosts.agent_control import (
-    AgentLocation,
-    Presence,
-    StopReason,
-    Termination,
-)
+from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence, StopReason, Termination
 from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.system.file_owner import user_name
 from scriptmode.platforms.slurm import batch_script, commands, problems

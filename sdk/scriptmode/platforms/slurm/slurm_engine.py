@@ -21,13 +21,7 @@ from scriptmode.platforms.local.store.engine_record import write_engine_record
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.opt_ml import Sandbox, cluster_of_machines
 from scriptmode.platforms.slurm import batch_script, commands, slurm_fleet
-from scriptmode.platforms.slurm.slurm_agent import (
-    CLUSTER,
-    NUMBER,
-    SlurmAgent,
-    cluster_name,
-    find_own_job,
-)
+from scriptmode.platforms.slurm.slurm_agent import CLUSTER, NUMBER, SlurmAgent, cluster_name, find_own_job
 from scriptmode.platforms.slurm.slurm_settings import parse_settings, settings_from_json
 
 if TYPE_CHECKING:

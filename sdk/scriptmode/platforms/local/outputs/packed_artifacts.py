@@ -69,12 +69,7 @@ def artifacts_uri(job: JobRequest) -> str:
 
 
 def publish_artifacts(
-    job: JobRequest,
-    sandboxes: Sequence[Sandbox],
-    folder: Path,
-    *,
-    with_model: bool,
-    say: Callable[[str], None],
+    job: JobRequest, sandboxes: Sequence[Sandbox], folder: Path, *, with_model: bool, say: Callable[[str], None]
 ) -> str:
     """Pack and deliver the hosts' artifacts; return the model's URI, "" without one.
 
