@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from scriptmode.platforms.local.store.job_store import JobStore
+    from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
 
 #: Seconds from the last use of a source to its removal, at least: a client that stored it may be creating its job.
 _STARTING_SECONDS = 3600.0
@@ -90,19 +90,23 @@ def _prune_jobs(store: JobStore, before: float, report: PruneReport, *, dry_run:
             report.problems.append(Problem(job.note))
         if not is_lost and (STATUS_OF.get(job.secondary) not in ENDED or job.modified > before):
             continue
-        size = disk_usage(folder.path)
-        try:
-            if is_lost and not dry_run:
-                removal.delete_job(folder)
-            if dry_run or is_lost or removal.delete_ended_job(folder):
-                report.removed.append(Removed("job", job.name, size))
-            else:
-                what = f"training job {job.name} is kept: its agent has not ended yet"
-                report.problems.append(Problem(what, "try again later"))
-        except JobNotFoundError:  # another process deleted it
-            continue
-        except DataError as error:
-            report.problems.append(problem_of(error))
+        _prune_job(folder, report, is_lost=is_lost, dry_run=dry_run)
+
+
+def _prune_job(folder: JobFolder, report: PruneReport, *, is_lost: bool, dry_run: bool) -> None:
+    size = disk_usage(folder.path)
+    try:
+        if is_lost and not dry_run:
+            removal.delete_job(folder)
+        if dry_run or is_lost or removal.delete_ended_job(folder):
+            report.removed.append(Removed("job", folder.name, size))
+        else:
+            what = f"training job {folder.name} is kept: its agent has not ended yet"
+            report.problems.append(Problem(what, "try again later"))
+    except JobNotFoundError:  # another process deleted it
+        return
+    except DataError as error:
+        report.problems.append(problem_of(error))
 
 
 def _prune_tuning_jobs(folder: Path, before: float, report: PruneReport, *, dry_run: bool) -> None:

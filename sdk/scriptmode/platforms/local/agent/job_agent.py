@@ -120,15 +120,8 @@ class Agent:
             self._prepare_next_run()
         else:
             self._record_processes({})
-        outcome = self._await_turn() or self._download() or self._pull_image()
-        if outcome is None:
-            self._report_verification("File")
-            outcome = self._train()
-            self._report_verification("Pipe", "FastFile")
-            if outcome.secondary == "Completed":
-                read = {channel.channel for channel in self._links.progress()}
-                for host, text in pipe_mode.unread_warnings(self._request, list(self._sandboxes.values()), read):
-                    self._log_to_host(host, text)
+        steps = (self._await_turn, self._prepare, self._await_hosts, self._download, self._pull_image, self._train)
+        outcome = next(filter(None, (step() for step in steps)))
         self._end_processes()
         if self._hosts and outcome.secondary != "Failed":
             outcome = self._links.find_incomplete() or outcome
@@ -212,8 +205,8 @@ class Agent:
         self._enter("Starting")
         return None
 
-    def _download(self) -> Outcome | None:
-        """Prepare the hosts' sandboxes and inputs; return an outcome only if the job ends here."""
+    def _prepare(self) -> Outcome | None:
+        """Prepare the hosts' sandboxes and start their agents; return an outcome only if the job ends here."""
         try:
             with full_disk.translate_full_disk_errors(self._disk), self._heartbeat.beating():
                 self._folder.channels.mkdir(exist_ok=True)
@@ -223,8 +216,22 @@ class Agent:
                 self._links.connect(self._fleet.start_agents(self._serve))
         except (ContainerError, DataError, OSError) as error:
             return _client_error(f"the hosts cannot be prepared: {error}")
-        if outcome := self._await_hosts():
-            return outcome
+        return None
+
+    def _await_hosts(self) -> Outcome | None:
+        """Wait until every host's machine is there, for which no limit but MaxWaitTimeInSeconds counts."""
+        while message := self._links.waits_for:
+            if outcome := self._find_stop() or self._find_failure():
+                return outcome
+            waiting = f"{MESSAGES['Starting']}: waiting for {message}"
+            if waiting != self._state.transitions[-1].message:
+                self._state = self._state.with_message(waiting, time.time())
+                self._states.record(self._state)
+            self._wait(supervision.POLL_SECONDS)
+        return None
+
+    def _download(self) -> Outcome | None:
+        """Let the hosts' agents stage the inputs; return an outcome only if the job ends here."""
         self._enter("Downloading")
         self._links.send("stage")
         restore = self._delivery.restore_checkpoints
@@ -246,18 +253,6 @@ class Agent:
         # A process of the job's own that was killed is not a fault of its data.
         kind = "InternalServerError" if restoring.was_killed else "ClientError"
         return Outcome.failed(kind, supervision.split_cause(f"Data download failed: {restoring.error}"))
-
-    def _await_hosts(self) -> Outcome | None:
-        """Wait until every host's machine is there, for which no limit but MaxWaitTimeInSeconds counts."""
-        while message := self._links.waits_for:
-            if outcome := self._find_stop() or self._find_failure():
-                return outcome
-            waiting = f"{MESSAGES['Starting']}: waiting for {message}"
-            if waiting != self._state.transitions[-1].message:
-                self._state = self._state.with_message(waiting, time.time())
-                self._states.record(self._state)
-            self._wait(supervision.POLL_SECONDS)
-        return None
 
     def _serve(self, fleet: HostFleet, commands: int, events: int) -> None:
         """Run the agent of a part of the hosts, in a fork of this process."""
@@ -282,6 +277,7 @@ class Agent:
         return _client_error(task.error) if task.error else None
 
     def _train(self) -> Outcome:
+        self._report_verification("File")
         self._enter("Training")
         self._hosts = self._links.hosts
         limit, passed = float(self._request.limits.max_run), self._state.seconds_in("Training")
@@ -291,7 +287,14 @@ class Agent:
             self._tasks.start(self._checkpoints.run, "the upload of checkpoints", is_endless=True)
         # The script has the grace period; `train` needs the margin after it to kill, reap and report.
         grace = self._job.stop_grace + contract.STOP_MARGIN
-        return supervision.supervise(self._hosts, limit, grace, self._hooks(), passed=passed, wait_left=wait_left)
+        hosts, hooks = self._hosts, self._hooks()
+        outcome = supervision.supervise(hosts, limit, grace, hooks, passed=passed, wait_left=wait_left)
+        self._report_verification("Pipe", "FastFile")
+        if outcome.secondary == "Completed":
+            read = {channel.channel for channel in self._links.progress()}
+            for host, text in pipe_mode.unread_warnings(self._request, list(self._sandboxes.values()), read):
+                self._log_to_host(host, text)
+        return outcome
 
     def _find_stop(self) -> Outcome | None:
         """Return how a job ends that does not train yet: it was requested to stop, or waited for too long."""
