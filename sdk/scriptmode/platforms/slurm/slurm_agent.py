@@ -248,13 +248,7 @@ def _find_termination(folder: JobFolder, number: int, *, was_signalled: bool) ->
     """Return why Slurm ends the job of this process; None if it says nothing of an end. Raises `PlatformError`."""
     status = commands.find_details(number)
     if status is not None and status.state == commands.RUNNING:
-        # In the grace time of a preemption, in which the steps got SIGTERM and this one did not.
-        if status.preempted is not None:
-            return _describe_termination(replace(status, state="PREEMPTED"))
-        # The notice before the time limit, which may come a minute early (sbatch(1), --signal).
-        notice = max(batch_script.LEAST_NOTICE, folder.read_job().stop_grace) + _EARLY_SECONDS
-        is_late = was_signalled and status.end is not None and status.end - time.time() < notice
-        return _describe_termination(replace(status, state="TIMEOUT")) if is_late else None
+        return _find_notice(folder, status, was_signalled=was_signalled)
     # slurmctld shows a job that ends as COMPLETING, whatever ends it. The accounting knows that at once.
     record = commands.find_record(number)
     if record is not None and record.state in _REASONS:
@@ -263,6 +257,17 @@ def _find_termination(folder: JobFolder, number: int, *, was_signalled: bool) ->
     if said and int(said[-1][0]) == number:
         return _describe_termination(JobStatus(number, _STATES_OF_TEXTS.get(said[-1][1], said[-1][1])))
     return None
+
+
+def _find_notice(folder: JobFolder, status: JobStatus, *, was_signalled: bool) -> Termination | None:
+    """Return why Slurm is about to end a job that still runs; None if it is not."""
+    # In the grace time of a preemption, in which the steps got SIGTERM and this one did not.
+    if status.preempted is not None:
+        return _describe_termination(replace(status, state="PREEMPTED"))
+    # The notice before the time limit, which may come a minute early (sbatch(1), --signal).
+    notice = max(batch_script.LEAST_NOTICE, folder.read_job().stop_grace) + _EARLY_SECONDS
+    is_late = was_signalled and status.end is not None and status.end - time.time() < notice
+    return _describe_termination(replace(status, state="TIMEOUT")) if is_late else None
 
 
 def _describe_termination(status: JobStatus) -> Termination:
