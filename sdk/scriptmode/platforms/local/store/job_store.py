@@ -380,17 +380,12 @@ class JobStore:
                 for directory in (self.data_dir, self.jobs):
                     entries.make_directory(directory, mode=0o700)
                 (self.data_dir / MARK).touch()
-                with drafts.new_directory(self.jobs) as path:
+                with new_folder(folder.path, job_exists_error(state.name)) as path:
                     lock = stack.enter_context(new_lock(JobFolder(path).lock_file))
                     heartbeat.write_heartbeat(lock)
                     _write_draft(JobFolder(path), job, state)
                     entries.add(path)
                     entries.sync()
-                    try:
-                        path.rename(folder.path)
-                    except OSError as error:
-                        raise job_exists_error(state.name) from error
-                sync_directory(self.jobs)
             yield folder, lock
 
     def remove_orphans(self) -> None:
@@ -463,6 +458,18 @@ class JobStore:
                     yield name, version
         finally:
             os.close(jobs)
+
+
+@contextmanager
+def new_folder(target: Path, exists_error: JobExistsError) -> Iterator[Path]:
+    """Yield a new directory that gets its name durably at the end; raise ``exists_error`` if there is one by then."""
+    with drafts.new_directory(target.parent) as path:
+        yield path
+        try:
+            path.rename(target)
+        except OSError as error:
+            raise exists_error from error
+    sync_directory(target.parent)
 
 
 @contextmanager
