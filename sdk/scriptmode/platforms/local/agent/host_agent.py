@@ -195,10 +195,7 @@ class HostAgent:
         self._report_staging()
         for name, code in codes.items():
             if code is not None:
-                self.exit_code = self.exit_code or (code if code >= 0 else 128 - code)
-                host = self._running.pop(name)
-                overdue = {"overdue": True} if name in self._overdue else {}
-                self._send("ended", host=name, code=code, machine_failure=host.machine_failure, **overdue)
+                self._report_end(name, code)
         if self._running:
             pids = [host.pid for host in self._running.values()]
             self._children.reap_strays([*pids, *self._tasks.pids])
@@ -213,6 +210,12 @@ class HostAgent:
             self._staging = None
             self._progress.record(now=True)
             self._send("staged")
+
+    def _report_end(self, name: str, code: int) -> None:
+        self.exit_code = self.exit_code or (code if code >= 0 else 128 - code)
+        host = self._running.pop(name)
+        overdue = {"overdue": True} if name in self._overdue else {}
+        self._send("ended", host=name, code=code, machine_failure=host.machine_failure, **overdue)
 
     def _read_progress(self) -> list[ChannelProgress]:
         return sum_by_channel(

@@ -79,6 +79,15 @@ def _client_error(reason: str) -> Outcome:
     return Outcome.failed("ClientError", supervision.split_cause(reason))
 
 
+def _find_copy_error(restoring: ForkedTask | None) -> Outcome | None:
+    """Return how the job ends because an earlier job's checkpoints could not be copied; None without such an error."""
+    if restoring is None or not restoring.poll() or not restoring.error:
+        return None
+    # A process of the job's own that was killed is not a fault of its data.
+    kind = "InternalServerError" if restoring.was_killed else "ClientError"
+    return Outcome.failed(kind, supervision.split_cause(f"Data download failed: {restoring.error}"))
+
+
 class Agent:
     """Owner of one running job."""
 
@@ -239,20 +248,14 @@ class Agent:
         limit = self._request.limits.max_run
         deadline = time.monotonic() + limit
         while not self._links.is_staged or (restoring and not restoring.poll()):
-            if outcome := self._find_stop() or self._find_failure():
+            if outcome := self._find_stop() or self._find_failure() or _find_copy_error(restoring):
                 return outcome
-            if restoring and restoring.poll() and restoring.error:
-                break
             if time.monotonic() > deadline:
                 self._enter("Stopping", f"Stopping: the inputs were not there after MaxRuntimeInSeconds, {limit:g} s")
                 return Outcome("MaxRuntimeExceeded")
             self._record_progress()
             self._wait(supervision.POLL_SECONDS)
-        if not restoring or not restoring.error:
-            return None
-        # A process of the job's own that was killed is not a fault of its data.
-        kind = "InternalServerError" if restoring.was_killed else "ClientError"
-        return Outcome.failed(kind, supervision.split_cause(f"Data download failed: {restoring.error}"))
+        return _find_copy_error(restoring)
 
     def _serve(self, fleet: HostFleet, commands: int, events: int) -> None:
         """Run the agent of a part of the hosts, in a fork of this process."""
