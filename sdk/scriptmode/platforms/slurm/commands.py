@@ -409,10 +409,7 @@ def _run(
     restart, and ``seconds`` those that one try may take. In a process of a job the command may get a signal for all of
     the job, even one that it asks for: it is run once more, unless it is not ``is_repeatable``.
     """
-    base = os.environ if environ is None else environ
-    variables = {name: value for name, value in base.items() if not name.startswith(_FOREIGN)}
-    if environ is None:
-        variables.update(_ENVIRONMENT)
+    variables = _without_foreign(environ) if environ is not None else {**_without_foreign(os.environ), **_ENVIRONMENT}
     deadline, was_signalled = clock.now() + wait, False
     while True:
         done = _run_once(argv, seconds, variables)
@@ -424,6 +421,10 @@ def _run(
         if not problems.mentions(done.errors, problems.UNREACHABLE) or clock.now() >= deadline:
             raise problems.command_error(argv[0], done.errors or done.output, done.code)
         clock.sleep(_RETRY_INTERVAL)
+
+
+def _without_foreign(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environ.items() if not name.startswith(_FOREIGN)}
 
 
 def _run_once(argv: Sequence[str], seconds: float, variables: Mapping[str, str]) -> ProgramResult:
