@@ -176,11 +176,7 @@ class Sandbox:
             "current_group_name": own.name,
             "hosts": list(job.resources.hosts),
             "instance_groups": [
-                {
-                    "instance_group_name": group.name,
-                    "instance_type": group.instance_type,
-                    "hosts": list(group.hosts),
-                }
+                {"instance_group_name": group.name, "instance_type": group.instance_type, "hosts": list(group.hosts)}
                 for group in groups
             ],
             "network_interface_name": self.network_interface,
