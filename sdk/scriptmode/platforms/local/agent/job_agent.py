@@ -159,12 +159,8 @@ class Agent:
 
     def abandon(self) -> None:
         """Stop everything without recording anything: the job is deleted."""
-        supervision.end_hosts(
-            self._hosts,
-            supervision.FAILURE_GRACE_SECONDS,
-            replace(self._hooks(), wait=self._wait_for_links),
-            lambda: None,
-        )
+        hooks = replace(self._hooks(), wait=self._wait_for_links)
+        supervision.end_hosts(self._hosts, supervision.FAILURE_GRACE_SECONDS, hooks, lambda: None)
         self._end_processes()
         self._fleet.release()
         self._folder.remove_rest()
