@@ -42,12 +42,7 @@ class Preview(NamedTuple):
 
 
 def host_environment(
-    base_dir: str,
-    files: Mapping[str, Any],
-    environ: Mapping[str, str],
-    *,
-    gpus: int | None = None,
-    python: str = "",
+    base_dir: str, files: Mapping[str, Any], environ: Mapping[str, str], *, gpus: int | None = None, python: str = ""
 ) -> TrainingEnvironment:
     """Return the environment of a host that the platform gives these variables, and files by the names of `contract`.
 

@@ -356,11 +356,7 @@ class Estimator:
         return job
 
     def rehearse(
-        self,
-        inputs: object = None,
-        faults: Iterable[Fault | str] | None = None,
-        *,
-        step_metric: str,
+        self, inputs: object = None, faults: Iterable[Fault | str] | None = None, *, step_metric: str
     ) -> Rehearsal:
         """Run the job on this machine once undisturbed and once for each fault, and return what each fault cost.
 

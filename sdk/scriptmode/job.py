@@ -6,12 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.handle import log_lines
-from scriptmode.core.platforms.registry import (
-    find_job_platform,
-    local_platform_or,
-    resolve_platform,
-    session_platform,
-)
+from scriptmode.core.platforms.registry import find_job_platform, local_platform_or, resolve_platform, session_platform
 from scriptmode.core.spec.service_values import JobFilter
 from scriptmode.errors import DataError, JobNotFoundError, PlatformError, ScriptmodeError, UnreadableJobError, invalid
 

@@ -57,27 +57,34 @@ def describe_wait(host: str, found: Pod) -> str:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return f"a node for {host}: {condition.get('message') or condition.get('reason', '')}"
     for container in status.get("containerStatuses", ()):
-        state = container.get("state", {})
-        waiting, ended = state.get("waiting", {}), state.get("terminated")
-        reason, message = waiting.get("reason", ""), waiting.get("message", "")
-        what = f"its container {container['name']!r} with the image {container['image']!r}"
-        if reason in _NEVER and any(words in message for words in _AGAIN):
-            return f"the containers of {host}: {message}"
-        if reason in _NEVER:
-            raise PlatformError(f"{what} is {reason}: {message}", advice=_NEVER[reason])
-        if reason in _IMAGE_AWAY:
-            if any(words in message.lower() for words in _REFUSED):
-                raise PlatformError(f"{what} has no image: {message}", advice="correct the image, or its pull secret")
-            return f"the image {container['image']!r} of {host}: {message or reason}"
-        if ended:
-            logs = f"see: kubectl logs {found['metadata']['name']} --all-containers"
-            raise PlatformError(
-                f"{what} ended with exit code {ended.get('exitCode')} before training: {ended.get('message', '')}",
-                advice=_NEVER.get(ended.get("reason"), logs),
-            )
+        if what := _describe_container(host, found, container):
+            return what
     states = [entry.get("state", {}) for entry in status.get("containerStatuses", ())]
     is_up = states and all("running" in current for current in states)
     return f"a connection from the pod of {host}" if is_up else f"the containers of {host}"
+
+
+def _describe_container(host: str, found: Pod, container: Mapping[str, Any]) -> str:
+    """Return what a container of the host waits for, "" if for nothing; raise `PlatformError` if it never starts."""
+    state = container.get("state", {})
+    waiting, ended = state.get("waiting", {}), state.get("terminated")
+    reason, message = waiting.get("reason", ""), waiting.get("message", "")
+    what = f"its container {container['name']!r} with the image {container['image']!r}"
+    if reason in _NEVER and any(words in message for words in _AGAIN):
+        return f"the containers of {host}: {message}"
+    if reason in _NEVER:
+        raise PlatformError(f"{what} is {reason}: {message}", advice=_NEVER[reason])
+    if reason in _IMAGE_AWAY:
+        if any(words in message.lower() for words in _REFUSED):
+            raise PlatformError(f"{what} has no image: {message}", advice="correct the image, or its pull secret")
+        return f"the image {container['image']!r} of {host}: {message or reason}"
+    if ended:
+        logs = f"see: kubectl logs {found['metadata']['name']} --all-containers"
+        raise PlatformError(
+            f"{what} ended with exit code {ended.get('exitCode')} before training: {ended.get('message', '')}",
+            advice=_NEVER.get(ended.get("reason"), logs),
+        )
+    return ""
 
 
 def describe_loss(host: str, found: Pod | None) -> str:

@@ -11,12 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError, PlatformError
-from scriptmode.platforms.local.hosts.agent_control import (
-    AgentLocation,
-    Presence,
-    StopReason,
-    Termination,
-)
+from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence, StopReason, Termination
 from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.system.file_owner import user_name
 from scriptmode_slurm import batch_script, commands, problems
@@ -253,13 +248,7 @@ def _find_termination(folder: JobFolder, number: int, *, was_signalled: bool) ->
     """Return why Slurm ends the job of this process; None if it says nothing of an end. Raises `PlatformError`."""
     status = commands.find_details(number)
     if status is not None and status.state == commands.RUNNING:
-        # In the grace time of a preemption, in which the steps got SIGTERM and this one did not.
-        if status.preempted is not None:
-            return _describe_termination(replace(status, state="PREEMPTED"))
-        # The notice before the time limit, which may come a minute early (sbatch(1), --signal).
-        notice = max(batch_script.LEAST_NOTICE, folder.read_job().stop_grace) + _EARLY_SECONDS
-        is_late = was_signalled and status.end is not None and status.end - time.time() < notice
-        return _describe_termination(replace(status, state="TIMEOUT")) if is_late else None
+        return _find_notice(folder, status, was_signalled=was_signalled)
     # slurmctld shows a job that ends as COMPLETING, whatever ends it. The accounting knows that at once.
     record = commands.find_record(number)
     if record is not None and record.state in _REASONS:
@@ -268,6 +257,17 @@ def _find_termination(folder: JobFolder, number: int, *, was_signalled: bool) ->
     if said and int(said[-1][0]) == number:
         return _describe_termination(JobStatus(number, _STATES_OF_TEXTS.get(said[-1][1], said[-1][1])))
     return None
+
+
+def _find_notice(folder: JobFolder, status: JobStatus, *, was_signalled: bool) -> Termination | None:
+    """Return why Slurm is about to end a job that still runs; None if it is not."""
+    # In the grace time of a preemption, in which the steps got SIGTERM and this one did not.
+    if status.preempted is not None:
+        return _describe_termination(replace(status, state="PREEMPTED"))
+    # The notice before the time limit, which may come a minute early (sbatch(1), --signal).
+    notice = max(batch_script.LEAST_NOTICE, folder.read_job().stop_grace) + _EARLY_SECONDS
+    is_late = was_signalled and status.end is not None and status.end - time.time() < notice
+    return _describe_termination(replace(status, state="TIMEOUT")) if is_late else None
 
 
 def _describe_termination(status: JobStatus) -> Termination:
@@ -284,10 +284,13 @@ def _describe_termination(status: JobStatus) -> Termination:
         ended = f"the batch script of Slurm job {number} ended with exit code {status.exit_code} before the job's agent"
         return Termination(reason, f"{ended} began; see the lines of Slurm(setup=...), and agent.log")
     if reason is StopReason.UNKNOWN:
-        how = f"signal {status.signal}" if status.signal else f"exit code {status.exit_code}"
-        reason = StopReason.KILLED if status.signal == signal.SIGKILL else reason
-        return Termination(
-            reason, f"the job's agent was killed or crashed: Slurm job {number} is {status.state}, {how}"
-        )
+        return _describe_crash(status)
     limit = "deadline" if status.state == "DEADLINE" else "time limit"
     return Termination(reason, _TEXTS[reason].format(number=number, limit=limit))
+
+
+def _describe_crash(status: JobStatus) -> Termination:
+    how = f"signal {status.signal}" if status.signal else f"exit code {status.exit_code}"
+    reason = StopReason.KILLED if status.signal == signal.SIGKILL else StopReason.UNKNOWN
+    text = f"the job's agent was killed or crashed: Slurm job {status.job_id} is {status.state}, {how}"
+    return Termination(reason, text)

@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Callable, NamedTuple, TypeVar
 
 from scriptmode.core.machine.clock import SYSTEM
-from scriptmode.core.machine.programs import run_program
+from scriptmode.core.machine.programs import ProgramResult, run_program
 from scriptmode.core.text.terminal_text import sanitize
 from scriptmode.errors import PlatformError, TransientError
 from scriptmode_slurm import batch_script, problems
@@ -408,22 +408,10 @@ def _run(
     restart, and ``seconds`` those that one try may take. In a process of a job the command may get a signal for all of
     the job, even one that it asks for: it is run once more, unless it is not ``is_repeatable``.
     """
-    base = os.environ if environ is None else environ
-    variables = {name: value for name, value in base.items() if not name.startswith(_FOREIGN)}
-    if environ is None:
-        variables.update(_ENVIRONMENT)
+    variables = _without_foreign(environ) if environ is not None else {**_without_foreign(os.environ), **_ENVIRONMENT}
     deadline, was_signalled = clock.now() + wait, False
     while True:
-        try:
-            done = run_program(argv, seconds, env=variables)
-        except FileNotFoundError as error:
-            what = f"there is no command {argv[0]!r}: this machine is not a login node of a Slurm cluster"
-            advice = "use a login node, with Slurm's commands on PATH"
-            raise PlatformError(what, advice, argument="instance_type") from error
-        except TimeoutError as error:
-            raise TransientError(f"{argv[0]}: {error}", advice="see whether Slurm answers: scontrol ping") from error
-        except OSError as error:
-            raise PlatformError(f"{argv[0]} cannot be started: {error.strerror or error}") from error
+        done = _run_once(argv, seconds, variables)
         if not done.code:
             return done.output
         if done.code in _ENDED_WITH_THE_JOB and is_repeatable and not was_signalled:
@@ -432,3 +420,20 @@ def _run(
         if not problems.mentions(done.errors, problems.UNREACHABLE) or clock.now() >= deadline:
             raise problems.command_error(argv[0], done.errors or done.output, done.code)
         clock.sleep(_RETRY_INTERVAL)
+
+
+def _without_foreign(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environ.items() if not name.startswith(_FOREIGN)}
+
+
+def _run_once(argv: Sequence[str], seconds: float, variables: Mapping[str, str]) -> ProgramResult:
+    try:
+        return run_program(argv, seconds, env=variables)
+    except FileNotFoundError as error:
+        what = f"there is no command {argv[0]!r}: this machine is not a login node of a Slurm cluster"
+        advice = "use a login node, with Slurm's commands on PATH"
+        raise PlatformError(what, advice, argument="instance_type") from error
+    except TimeoutError as error:
+        raise TransientError(f"{argv[0]}: {error}", advice="see whether Slurm answers: scontrol ping") from error
+    except OSError as error:
+        raise PlatformError(f"{argv[0]} cannot be started: {error.strerror or error}") from error

@@ -20,13 +20,7 @@ from scriptmode.platforms.local.store.engine_record import write_engine_record
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.opt_ml import Sandbox, cluster_of_machines
 from scriptmode_slurm import batch_script, commands, fleet
-from scriptmode_slurm.agent import (
-    CLUSTER,
-    NUMBER,
-    SlurmAgent,
-    cluster_name,
-    find_own_job,
-)
+from scriptmode_slurm.agent import CLUSTER, NUMBER, SlurmAgent, cluster_name, find_own_job
 from scriptmode_slurm.settings import parse_settings, settings_from_json
 
 if TYPE_CHECKING:

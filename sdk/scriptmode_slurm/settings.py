@@ -107,20 +107,20 @@ def parse_settings(
     """
     own = recorded or SlurmSettings()
     options = dict(own.options)
-    for source, layer in _layers(given, environ, with_files=recorded is None):
-        for given_name, value in layer.items():
-            name = _normalize_name(given_name)
-            if value is None:
-                continue
-            if name == "partitions":
-                own = replace(own, partitions={**own.partitions, **_partitions(source, value)})
-            elif name in _OWN:
-                own = replace(own, **{name: _own(source, name, value)})
-            else:
-                before, options[name] = options.get(name), _option(source, name, value)
-                if recorded and source is _VARIABLE and before not in (None, options[name]) and given.get(name) is None:
-                    what = f"{SETTINGS_VARIABLE} has {name}={options[name]}, which replaces the job's {name}={before}"
-                    warnings.warn(f"{what}; to keep that, unset the variable", stacklevel=1)
+    layers = _layers(given, environ, with_files=recorded is None)
+    for source, given_name, value in ((source, *setting) for source, layer in layers for setting in layer.items()):
+        name = _normalize_name(given_name)
+        if value is None:
+            continue
+        if name == "partitions":
+            own = replace(own, partitions={**own.partitions, **_partitions(source, value)})
+        elif name in _OWN:
+            own = replace(own, **{name: _own(source, name, value)})
+        else:
+            before, options[name] = options.get(name), _option(source, name, value)
+            if recorded and source is _VARIABLE and before not in (None, options[name]) and given.get(name) is None:
+                what = f"{SETTINGS_VARIABLE} has {name}={options[name]}, which replaces the job's {name}={before}"
+                warnings.warn(f"{what}; to keep that, unset the variable", stacklevel=1)
     return replace(own, options={name: value for name, value in options.items() if value is not False})
 
 

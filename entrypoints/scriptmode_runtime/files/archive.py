@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from scriptmode_runtime import contract
 from scriptmode_runtime.errors import ConfigurationError, UserCodeError
 from scriptmode_runtime.files import beneath
-from scriptmode_runtime.files.tar_members import Content, members, opened, shortened, shown
+from scriptmode_runtime.files.tar_members import members, opened, shortened, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -135,13 +135,11 @@ class _Unpacking:
 
     def unpack(self, source: str) -> None:
         """Unpack all members, and move them into the directory once nothing is left to refuse."""
-        with opened(source, self._title) as file:
-            content = Content(file)
-            with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
-                for member in members(archive, content):
-                    self._budget.take(member)
-                    with self._naming(member.name, member.linkname if member.islnk() else ""):
-                        self._add(archive, member)
+        with opened(source, self._title) as file, tarfile.open(fileobj=file, mode="r:") as archive:  # type: ignore[call-overload]
+            for member in members(archive, file):
+                self._budget.take(member)
+                with self._naming(member.name, member.linkname if member.islnk() else ""):
+                    self._add(archive, member)
         for name, target in self._links.items():
             if os.path.isdir(self._path(name)):
                 raise UserCodeError(f"{self._title} holds {shown(name)}, a link with members below it; {self._remedy}")
@@ -247,9 +245,9 @@ class _Unpacking:
             while pending:
                 part = pending.pop()
                 link = self._link("/".join((*above, part))) if part != ".." else None
+                if link is not None and not left:
+                    return  # The system does not follow it either.
                 if link is not None:
-                    if not left:
-                        return  # The system does not follow it either.
                     left -= 1
                     pending += reversed(beneath.components(link))
                 elif part != "..":

@@ -362,14 +362,15 @@ def _walked(position: _Position, failed: Failed) -> Iterator[Entry]:
         name, status = entries.pop()
         entry = Entry(At(name, position.here), status, position.names)
         yield entry
-        if entry.is_directory:
-            try:
-                position.enter(name)
-            except OSError as error:
-                # Removed, or replaced by a link.
-                if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
-                    failed(entry.path, error)
-                continue
+        if not entry.is_directory:
+            continue
+        try:
+            position.enter(name)
+        except OSError as error:
+            # Removed, or replaced by a link.
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                failed(entry.path, error)
+        else:
             levels.append(_entries(position, failed))
 
 
@@ -392,29 +393,36 @@ def _remove(at: At, failed: Failed) -> None:
         # The open directories, with what is left in each.
         levels = [("", [(at.name, root)])]
         while levels:
-            name, entries = levels[-1]
-            try:
-                if entries:
-                    below, status = entries.pop()
-                    if not stat.S_ISDIR(status.st_mode):
-                        os.unlink(below, dir_fd=position.here)
-                    elif status.st_dev != root.st_dev:
-                        mounted = OSError(errno.EXDEV, "another file system is mounted there", below)
-                        report("/".join((*position.names, below)), mounted)
-                    else:
-                        position.enter(below)
-                        levels.append((below, _entries(position, report)))
-                else:
-                    levels.pop()
-                    if levels:
-                        position.leave()
-                        os.rmdir(name, dir_fd=position.here)
-            except FileNotFoundError:
-                continue
-            except MovedError:
-                raise
-            except OSError as error:
-                report("/".join((*position.names, error.filename or "")), error)
+            _remove_next(position, levels, root.st_dev, report)
+
+
+def _remove_next(
+    position: _Position, levels: list[tuple[str, list[tuple[str, os.stat_result]]]], device: int, failed: Failed
+) -> None:
+    """Remove one entry of the last level, or enter it; leave and remove the level where it is empty."""
+    name, entries = levels[-1]
+    try:
+        if entries:
+            below, status = entries.pop()
+            if not stat.S_ISDIR(status.st_mode):
+                os.unlink(below, dir_fd=position.here)
+            elif status.st_dev != device:
+                mounted = OSError(errno.EXDEV, "another file system is mounted there", below)
+                failed("/".join((*position.names, below)), mounted)
+            else:
+                position.enter(below)
+                levels.append((below, _entries(position, failed)))
+        else:
+            levels.pop()
+            if levels:
+                position.leave()
+                os.rmdir(name, dir_fd=position.here)
+    except FileNotFoundError:
+        return
+    except MovedError:
+        raise
+    except OSError as error:
+        failed("/".join((*position.names, error.filename or "")), error)
 
 
 def _close(*directories: int) -> None:

@@ -54,10 +54,7 @@ def remove_orphans(directories: Iterable[str]) -> None:
     for parent in filter(os.path.isabs, dict.fromkeys(directories)):
         with contextlib.suppress(OSError), os.scandir(parent) as entries:
             for entry in filter(lambda candidate: _NAME.fullmatch(candidate.name), entries):
-                # Another launcher may remove it at the same time.
-                with contextlib.suppress(OSError):
-                    if _is_own(entry) and _is_orphan(entry.path):
-                        _remove(entry.path)
+                _remove_orphan(entry)
 
 
 def _create(directories: Iterable[str]) -> tuple[str, int]:
@@ -93,8 +90,12 @@ def _remove(path: str) -> None:
         beneath.remove_tree(path, failed=lambda *_: None)
 
 
-def _is_own(entry: os.DirEntry[str]) -> bool:
-    return entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+def _remove_orphan(entry: os.DirEntry[str]) -> None:
+    # Another launcher may remove it at the same time.
+    with contextlib.suppress(OSError):
+        is_own = entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+        if is_own and _is_orphan(entry.path):
+            _remove(entry.path)
 
 
 def _is_orphan(path: str) -> bool:

@@ -92,7 +92,7 @@ def _open_without_waiting(path: str, flags: int) -> int:
 
 
 @contextlib.contextmanager
-def opened(source: str, title: str) -> Iterator[IO[bytes]]:
+def opened(source: str, title: str) -> Iterator[Content]:
     """Open an archive with any compression, detected by its first bytes, because its name can be anything.
 
     Only a regular file is read: opening a FIFO would wait without a deadline.
@@ -109,13 +109,13 @@ def opened(source: str, title: str) -> Iterator[IO[bytes]]:
                 )
         name = next((name for magic, name in _COMPRESSIONS.items() if start.startswith(magic)), "")
         if not name:
-            yield file
+            yield Content(file)
             return
         # Imported on use: not every Python has all of them.
         module = importlib.import_module(name)
         try:
             with module.open(file) as unpacked:
-                yield unpacked
+                yield Content(unpacked)
         except getattr(module, "LZMAError", ()) as error:
             raise tarfile.ReadError(str(error)) from error
 

@@ -51,12 +51,11 @@ def _statements(command: str) -> Iterator[list[str]]:
     words: list[str] = []
     try:
         for word in lexer:
-            if set(word) == {";"}:
-                if words:
-                    yield words
-                words = []
-            else:
+            if set(word) != {";"}:
                 words.append(word)
+            elif words:
+                yield words
+                words = []
     except ValueError as error:
         raise ClusterError(f"mpirun's command for another host cannot be read: {error}") from error
     if words[-1:] == [")"]:

@@ -75,20 +75,25 @@ class Member(Peers):
         if self._connection:
             if self._connection.open and self._heartbeat_due():
                 self._send_heartbeat(self._connection)
-        elif self.failure is None and self._clock() >= self._join_by:
+        elif self.failure is None:
+            self._try_to_join()
+        if not self._lead_nonce and self.failure is None:
+            self._remind([f"{self._cluster.lead.name} at {self._cluster.lead.endpoint('peers')}"])
+
+    def _try_to_join(self) -> None:
+        """Connect again where that is due; report that the first host is lost where it is too late."""
+        if self._clock() >= self._join_by:
             endpoint = self._cluster.lead.endpoint("peers")
             self.failure = lost_host(
                 self._cluster.lead.name, f"could not be reached at {endpoint} in {self._times.join:.0f} s"
             )
-        elif self.failure is None and self._clock() >= self._try_at:
+        elif self._clock() >= self._try_at:
             timed_out = self._endpoint is not None
             self._close_endpoint()
             if timed_out and self._lead_nonce:
                 self._report_lead_lost()
             else:
                 self._connect()
-        if not self._lead_nonce and self.failure is None:
-            self._remind([f"{self._cluster.lead.name} at {self._cluster.lead.endpoint('peers')}"])
 
     def deadline(self) -> float | None:
         """Return when to connect again, to send a heartbeat, or to report the first host as lost."""

@@ -50,9 +50,7 @@ SECTIONS = {
 
 
 @click.group(
-    cls=MainGroup,
-    sections=SECTIONS,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    cls=MainGroup, sections=SECTIONS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(package_name="scriptmode")
 def scriptmode() -> None:

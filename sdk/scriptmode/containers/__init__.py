@@ -11,10 +11,4 @@ Public are the names in ``__all__``; ``import scriptmode`` does not import this 
 from scriptmode.containers.image_recipe import DEFAULT_BASE, TENSORFLOW_VERSIONS
 from scriptmode.containers.training_images import build_image, built_image, default_image
 
-__all__ = [
-    "DEFAULT_BASE",
-    "TENSORFLOW_VERSIONS",
-    "build_image",
-    "built_image",
-    "default_image",
-]
+__all__ = ["DEFAULT_BASE", "TENSORFLOW_VERSIONS", "build_image", "built_image", "default_image"]

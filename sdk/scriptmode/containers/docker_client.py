@@ -189,10 +189,9 @@ def build(wanted: Build, image: str, *, on_line: OnLine) -> None:
         try:
             _read_progress(answers, f"building {image or wanted.target} failed", follow)
         finally:
-            if wanted.discarded:
-                # Later images depend on earlier ones.
-                for identifier in reversed(dict.fromkeys(steps)):
-                    _remove_labelled(client, identifier, wanted.discarded, on_line)
+            # Later images depend on earlier ones.
+            for identifier in reversed(dict.fromkeys(steps)) if wanted.discarded else ():
+                _remove_labelled(client, identifier, wanted.discarded, on_line)
 
 
 def _remove_labelled(client: Any, identifier: str, label: str, on_line: OnLine) -> None:

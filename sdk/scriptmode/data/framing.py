@@ -79,10 +79,10 @@ class _GzipObject:
                     # Files that are written in blocks are padded with zeros (gzip's manual, "Tapes").
                     rest = bytes(rest).lstrip(b"\0")
                     self._member = zlib.decompressobj(_GZIP) if rest else None
-                else:
-                    data, rest = self._step(self._member, rest)
-                    if data:
-                        yield data
+                    continue
+                data, rest = self._step(self._member, rest)
+                if data:
+                    yield data
 
     def end(self) -> None:
         """Raise `DataError` unless the file may end here; an empty one may."""

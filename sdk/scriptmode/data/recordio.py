@@ -42,11 +42,10 @@ def wrap(chunks: Iterable[Chunk], spool: Path) -> Iterator[Buffer]:
     record: _Record | None = None
     try:
         for chunk in chunks:
-            if record is None and chunk.ends and len(chunk.data) <= LONGEST:
-                data = _searchable(chunk.data)
-                if _find_magic(data) < 0:
-                    yield from _record_of_one(data)
-                    continue
+            is_whole = record is None and chunk.ends and len(chunk.data) <= LONGEST
+            if is_whole and _find_magic(data := _searchable(chunk.data)) < 0:
+                yield from _record_of_one(data)
+                continue
             record = record or _Record(chunk.uri, spool)
             yield from record.add(chunk.data)
             if chunk.ends:

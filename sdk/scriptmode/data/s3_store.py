@@ -234,12 +234,10 @@ class S3Store:
                 if progress() - before >= max(1, LEAST_RATE * (time.monotonic() - began)):
                     backoff, before, began = FIRST_BACKOFF, progress(), time.monotonic()
                 limit = self._retry_seconds if self._answered else min(self._retry_seconds, FIRST_RETRY_SECONDS)
-                if not s3_errors.is_transient(error):
-                    raise
                 waited = time.monotonic() - began
+                if not s3_errors.is_transient(error) or (attempts == 1 and waited + backoff > limit):
+                    raise
                 if waited + backoff > limit:
-                    if attempts == 1:
-                        raise
                     suffix = f"(tried {attempts} times, {waited:.0f} s without progress)"
                     raise with_suffix(error, suffix) from error.__cause__
                 # Jitter: threads that were throttled together must not come back together.

@@ -8,7 +8,7 @@ import sys
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,18 +40,20 @@ def read_archive(archive: bytes, program: str = "") -> ArchiveContents:
     """
     sizes, digests, texts = {}, {}, {}
     try:
-        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-            for member in tar:
-                file = tar.extractfile(member) if member.isreg() else None
-                if file is None:
-                    continue
-                name, content = member.name.removeprefix("./"), file.read()
-                sizes[name], digests[name] = len(content), hashlib.sha256(content).hexdigest()
-                if name == program or "/" not in name:
-                    texts[name] = content[:_LONGEST_TEXT].decode("utf-8", "replace")
+        for name, content in _regular_files(archive):
+            sizes[name], digests[name] = len(content), hashlib.sha256(content).hexdigest()
+            if name == program or "/" not in name:
+                texts[name] = content[:_LONGEST_TEXT].decode("utf-8", "replace")
     except _archive_errors() as error:
         raise DataError(f"it is not a source archive: {error}", advice="pack it with tar and gzip") from error
     return ArchiveContents(sizes, digests, texts, len(archive), hashlib.sha256(archive).hexdigest())
+
+
+def _regular_files(archive: bytes) -> Iterator[tuple[str, bytes]]:
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for member in filter(tarfile.TarInfo.isreg, tar):
+            if file := tar.extractfile(member):
+                yield member.name.removeprefix("./"), file.read()
 
 
 def read_unpacked(source: Source, program: str, *, is_compared: bool) -> ArchiveContents:

@@ -176,11 +176,7 @@ class Sandbox:
             "current_group_name": own.name,
             "hosts": list(job.resources.hosts),
             "instance_groups": [
-                {
-                    "instance_group_name": group.name,
-                    "instance_type": group.instance_type,
-                    "hosts": list(group.hosts),
-                }
+                {"instance_group_name": group.name, "instance_type": group.instance_type, "hosts": list(group.hosts)}
                 for group in groups
             ],
             "network_interface_name": self.network_interface,
@@ -196,10 +192,7 @@ def single_machine_cluster(
 
 
 def cluster_of_machines(
-    sandboxes: Mapping[str, Sandbox],
-    addresses: Mapping[str, str],
-    ports: Mapping[str, Mapping[str, int]],
-    secret: str,
+    sandboxes: Mapping[str, Sandbox], addresses: Mapping[str, str], ports: Mapping[str, Mapping[str, int]], secret: str
 ) -> dict[str, object]:
     """Return the content of the cluster file of hosts that are processes of one machine each; else as above."""
     return {

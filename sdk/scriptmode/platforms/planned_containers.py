@@ -25,11 +25,7 @@ HIDDEN = "******"
 
 def plan_sagemaker_hosts(job: JobRequest, region: str) -> dict[str, PlannedHost]:
     """Return the environment of each host of Amazon SageMaker: the request's variables, and those of the service."""
-    variables = {
-        contract.REGION_VARIABLE: region,
-        contract.JOB_NAME_VARIABLE: job.name,
-        **job.environment,
-    }
+    variables = {contract.REGION_VARIABLE: region, contract.JOB_NAME_VARIABLE: job.name, **job.environment}
     if contract.SECRET_VARIABLE in variables:
         variables[contract.SECRET_VARIABLE] = HIDDEN
     return plan_container_hosts(job, variables)

@@ -28,9 +28,8 @@ class StepReader:
             for line, _ in reader.lines(final=final):
                 if line.startswith(STARTS_AGAIN):
                     self.runs[host].append([])
-                for _, value in self._finder.find(line):
-                    if math.isfinite(value):
-                        self.runs[host][-1].append(int(value))
+                values = (value for _, value in self._finder.find(line))
+                self.runs[host][-1] += map(int, filter(math.isfinite, values))
 
     @property
     def numbers(self) -> list[int]:

@@ -141,11 +141,7 @@ def _format_number(value: float | None) -> str:
 
 
 def measure(
-    estimator: Any,
-    change: Callable[..., Any],
-    inputs: object,
-    options: ScalingOptions,
-    report: Callable[[str], None],
+    estimator: Any, change: Callable[..., Any], inputs: object, options: ScalingOptions, report: Callable[[str], None]
 ) -> Scaling:
     """Run a job of an `Estimator` for each layout and number of hosts, one after another; return what was measured.
 

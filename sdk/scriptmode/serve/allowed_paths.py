@@ -48,10 +48,14 @@ def _local_paths(value: object, *, is_path: bool = False) -> Iterator[str]:
         for member in value:
             yield from _local_paths(member, is_path=is_path)
     elif isinstance(value, str):
-        decoded = contract.decode(value)
-        for text in (decoded,) if is_path else (value, decoded):
-            if isinstance(text, str) and (file_uris.is_file(text) or (is_path and _is_path(text))):
-                yield text
+        yield from _paths_in_text(value, is_path=is_path)
+
+
+def _paths_in_text(value: str, *, is_path: bool) -> Iterator[str]:
+    decoded = contract.decode(value)
+    for text in (decoded,) if is_path else (value, decoded):
+        if isinstance(text, str) and (file_uris.is_file(text) or (is_path and _is_path(text))):
+            yield text
 
 
 def _is_path(text: str) -> bool:

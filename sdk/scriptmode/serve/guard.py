@@ -32,13 +32,7 @@ class Guard:
         is_s3_checked: Whether another server checks the signatures of requests for S3.
     """
 
-    def __init__(
-        self,
-        host: str,
-        *,
-        keys: Callable[[], Mapping[str, str]] = dict,
-        is_s3_checked: bool = False,
-    ) -> None:
+    def __init__(self, host: str, *, keys: Callable[[], Mapping[str, str]] = dict, is_s3_checked: bool = False) -> None:
         self._host = host
         self._is_loopback = is_loopback(host)
         self._keys = keys

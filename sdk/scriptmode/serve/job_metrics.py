@@ -68,10 +68,9 @@ class JobMetrics:
             self._known[key] = known
             while len(self._known) > _MOST_JOBS:
                 self._known.pop(next(iter(self._known)))
-            if known.finder.definitions:
-                for host, times, length in self._watch.times(name):
-                    log = LogFile(times.log, times, length, description.has_ended)
-                    for line in log.forwards(known.offsets.get(host, 0)):
-                        known.offsets[host] = line.end
-                        known.add(host, line)
+            for host, times, length in self._watch.times(name) if known.finder.definitions else ():
+                log = LogFile(times.log, times, length, description.has_ended)
+                for line in log.forwards(known.offsets.get(host, 0)):
+                    known.offsets[host] = line.end
+                    known.add(host, line)
             return {metric: list(values) for metric, values in known.values.items()}

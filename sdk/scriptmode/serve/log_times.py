@@ -149,8 +149,7 @@ class LogWatch:
             for name in self._running:
                 # Jobs are deleted, and disks are full: clients see the error when they ask.
                 with suppress(Exception):
-                    for _ in self.times(name):
-                        pass
+                    list(self.times(name))
 
     def _find_running(self) -> list[str]:
         """Return the names of the jobs that run; all jobs are listed only after one was created or deleted."""

@@ -103,8 +103,4 @@ class FakeLogs:
         is_forwards = token.startswith("f") if token else bool(arguments.get("startFromHead"))
         side, other = ("Forward", "Backward") if is_forwards else ("Backward", "Forward")
         here = page[f"next{other}Token"]
-        return {
-            "events": [],
-            f"next{side}Token": f"{side[0].lower()}{here[1:]}#{empty + 1}",
-            f"next{other}Token": here,
-        }
+        return {"events": [], f"next{side}Token": f"{side[0].lower()}{here[1:]}#{empty + 1}", f"next{other}Token": here}

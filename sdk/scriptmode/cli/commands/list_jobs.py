@@ -21,11 +21,7 @@ from scriptmode.core.text.terminal_text import escape_unprintable
 @click.command("list")
 @platform_option("Platform whose jobs are listed. [default: local]")
 @account_options
-@click.option(
-    "--status",
-    type=click.Choice(STATUSES, case_sensitive=False),
-    help="List jobs with this status only.",
-)
+@click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="List jobs with this status only.")
 @click.option("--name", "name_contains", metavar="TEXT", help="List jobs whose name contains TEXT only.")
 @click.option(
     "--since",

@@ -53,9 +53,7 @@ class _ServeGroup(Group):
     help="Address at which the server listens; port 0 is one that is free. Other machines need an access key.",
 )
 @click.option(
-    "--hosts",
-    metavar="|".join(HOSTS),
-    help=f"Hosts that stand for SageMaker's instance types. [default: {HOSTS[0]}]",
+    "--hosts", metavar="|".join(HOSTS), help=f"Hosts that stand for SageMaker's instance types. [default: {HOSTS[0]}]"
 )
 @click.option(
     "--config",

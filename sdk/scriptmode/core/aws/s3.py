@@ -99,8 +99,6 @@ class S3:
         Raises `DataError` for another range or ETag, and for fewer than `LEAST_RATE` bytes per second in ``window``
         seconds; comparing checksums is the caller's.
         """
-        from botocore.exceptions import IncompleteReadError
-
         uri = str(item.location)
         asked: dict[str, str] = {"IfMatch": item.etag} if item.etag else {}
         is_part = (start, end) != (0, item.size)
@@ -110,16 +108,7 @@ class S3:
             answer = within(uri, ANSWER_STALLS * window, lambda: self._connected(uri).get_object(**named, **asked))
             with closing(answer["Body"]) as body:
                 _check_answer(item, (start, end) if is_part else None, answer)
-                began, before, done = time.monotonic(), 0, 0
-                while data := _read_some(body):
-                    yield data
-                    done += len(data)
-                    if (seconds := time.monotonic() - began) >= window:
-                        if done - before < LEAST_RATE * seconds:
-                            raise _slow_connection_error(item, done - before, seconds) from TimeoutError()
-                        began, before = time.monotonic(), done
-                if done < end - start:
-                    raise IncompleteReadError(actual_bytes=done, expected_bytes=end - start)
+                yield from _chunks(item, body, end - start, window)
 
     def bucket_settings(self, bucket: str) -> BucketSettings:
         """Return how boto3 reads a bucket, for another client."""
@@ -320,6 +309,23 @@ def within(uri: str, seconds: float, call: Callable[[], _T]) -> _T:
     except FutureTimeoutError:
         what = f"{uri}: the connection to the S3 endpoint is too slow: the answer was not complete after {seconds:g} s"
         raise DataError(what, "check the network to it") from TimeoutError()
+
+
+def _chunks(item: S3Object, body: Any, size: int, window: float) -> Iterator[bytes]:
+    """Yield ``size`` bytes of an object as they come; raise where they end early or come too slowly."""
+    from botocore.exceptions import IncompleteReadError
+
+    began, before, done = time.monotonic(), 0, 0
+    while data := _read_some(body):
+        yield data
+        done += len(data)
+        if (seconds := time.monotonic() - began) < window:
+            continue
+        if done - before < LEAST_RATE * seconds:
+            raise _slow_connection_error(item, done - before, seconds) from TimeoutError()
+        began, before = time.monotonic(), done
+    if done < size:
+        raise IncompleteReadError(actual_bytes=done, expected_bytes=size)
 
 
 def _read_some(body: Any) -> bytes:

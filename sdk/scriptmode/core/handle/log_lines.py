@@ -149,9 +149,7 @@ def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
             if is_terminal or terminal_text.is_redrawn(message.rstrip("\r")):
                 message = terminal_text.render_line(message, colours=has_colours)
             if event.host != open_host:
-                message = prefixed(event, turns, message)
-                if open_host is not None:
-                    message = f"\n{message}"
+                message = ("" if open_host is None else "\n") + prefixed(event, turns, message)
             open_host = event.host if event.continues else None
             # sys.stdout may change from line to line: a live view in the terminal replaces it.
             _write(message + ("" if event.continues else "\n"), sys.stdout if stream is None else stream)

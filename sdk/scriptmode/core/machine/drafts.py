@@ -83,9 +83,13 @@ def remove_orphans(folder: Path, prefix: str = PREFIX) -> None:
         with _opened(f"{folder}/.") as directory:
             # While another process has the directory, a draft may not be locked yet.
             for path in paths if lock(directory) else ():
-                with suppress(OSError), _opened(path) as draft:
-                    if stat.S_IFMT(os.fstat(draft).st_mode) in (stat.S_IFDIR, stat.S_IFREG) and lock(draft):
-                        beneath.remove_tree(path)
+                _remove_orphan(path)
+
+
+def _remove_orphan(path: Path) -> None:
+    with suppress(OSError), _opened(path) as draft:
+        if stat.S_IFMT(os.fstat(draft).st_mode) in (stat.S_IFDIR, stat.S_IFREG) and lock(draft):
+            beneath.remove_tree(path)
 
 
 @contextmanager

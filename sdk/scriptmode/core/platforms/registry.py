@@ -11,12 +11,7 @@ import sys
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from scriptmode.core.spec.hosts import (
-    LOCAL_PROCESS,
-    HostKind,
-    instance_kind,
-    local_instance_types,
-)
+from scriptmode.core.spec.hosts import LOCAL_PROCESS, HostKind, instance_kind, local_instance_types
 from scriptmode.core.text.messages import did_you_mean
 from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, SpecError, invalid
 

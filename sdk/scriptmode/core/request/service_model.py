@@ -149,10 +149,10 @@ def _read_shapes(source: Path, root: str) -> dict[str, Any]:
 def _model_file() -> Path:
     spec = importlib.util.find_spec("botocore")
     for root in (spec.submodule_search_locations or ()) if spec else ():
-        for version in sorted(Path(root, "data", "sagemaker").glob("*"), reverse=True):
-            for name in ("service-2.json.gz", "service-2.json"):
-                if (version / name).is_file():
-                    return version / name
+        versions = sorted(Path(root, "data", "sagemaker").glob("*"), reverse=True)
+        for file in (version / name for version in versions for name in ("service-2.json.gz", "service-2.json")):
+            if file.is_file():
+                return file
     raise PlatformError(
         "botocore's model of Amazon SageMaker is not there; reinstall it: pip install --force-reinstall botocore"
     )

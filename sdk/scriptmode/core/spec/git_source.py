@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -40,18 +40,20 @@ class GitSource:
             if value is not None and (value.startswith("-") or not value.isprintable()):
                 raise _wrong(key, f"is {_without_login(value)!r}", "remove '-' at its start and control characters")
         scheme = _check_repo(self.repo)
-        given = [key for key in ("token", "username", "password") if getattr(self, key) is not None]
-        if given and scheme not in _WEB:
+        if given := [key for key in ("token", "username", "password") if getattr(self, key) is not None]:
+            self._check_credentials(scheme, given)
+
+    def _check_credentials(self, scheme: str, given: Sequence[str]) -> None:
+        if scheme not in _WEB:
             used = "no credentials" if scheme == "file" else "your SSH keys"
             raise _wrong(given[0], f"is for https:// URLs, but git uses {used} for {self.repo!r}", "leave it out")
-        if given and scheme == "http" and urlsplit(self.repo).hostname not in _THIS_MACHINE:
+        if scheme == "http" and urlsplit(self.repo).hostname not in _THIS_MACHINE:
             raise _wrong(given[0], f"would be sent unencrypted to {self.repo!r}", "use https://")
-        if given and self.token is None:
-            if self.two_factor:
-                raise _wrong("2FA_enabled", "is True, for which a password is not sufficient", "add a token")
-            if len(given) == 1:
-                missing = "password" if given == ["username"] else "username"
-                raise invalid("git_config", f"has {given[0]!r} without {missing!r}", f"add {missing!r}, or use a token")
+        if self.token is None and self.two_factor:
+            raise _wrong("2FA_enabled", "is True, for which a password is not sufficient", "add a token")
+        if self.token is None and len(given) == 1:
+            missing = "password" if given == ["username"] else "username"
+            raise invalid("git_config", f"has {given[0]!r} without {missing!r}", f"add {missing!r}, or use a token")
 
     @property
     def login(self) -> tuple[str, str] | None:

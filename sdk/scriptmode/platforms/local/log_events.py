@@ -13,7 +13,7 @@ from scriptmode.platforms.local.store.job_response import describe
 from scriptmode.platforms.local.system.file_owner import find_other_owner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from scriptmode.core.spec.job_description import JobDescription
     from scriptmode.platforms.local.store.job_store import JobFolder
@@ -38,10 +38,9 @@ def read_log_events(
                 on_description(describe(request, state))
                 shown = state
             is_idle = True
-            for host, reader in readers:
-                for line, continues in _lines(folder, host, reader, final=ended or is_lost):
-                    is_idle = False
-                    yield LogEvent(host, line, continues)
+            for event in _new_lines(folder, readers, final=ended or is_lost):
+                is_idle = False
+                yield event
             if on_description is not None and is_after and (ended or state != shown):
                 on_description(describe(request, state))
                 shown = state
@@ -57,10 +56,11 @@ def read_log_events(
             reader.close()
 
 
-def _lines(folder: JobFolder, host: str, reader: LogReader, *, final: bool) -> Iterator[tuple[str, bool]]:
-    """Yield a host's new lines, each with whether the next one continues it; raise `UnreadableJobError`."""
-    try:
-        yield from reader.lines(final=final)
-    except OSError as error:
-        owner = find_other_owner(folder.path)
-        raise UnreadableJobError(folder.name, folder.log(host), error, is_log=True, owner=owner) from error
+def _new_lines(folder: JobFolder, readers: Iterable[tuple[str, LogReader]], *, final: bool) -> Iterator[LogEvent]:
+    """Yield the new lines of every host's log; raise `UnreadableJobError`."""
+    for host, reader in readers:
+        try:
+            yield from (LogEvent(host, line, continues) for line, continues in reader.lines(final=final))
+        except OSError as error:  # noqa: PERF203 - once for each host
+            owner = find_other_owner(folder.path)
+            raise UnreadableJobError(folder.name, folder.log(host), error, is_log=True, owner=owner) from error

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from scriptmode.platforms.local.store.job_store import JobStore
+    from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
 
     Summaries = list[dict[str, Any]]
 
@@ -88,19 +88,23 @@ def _prune_jobs(store: JobStore, jobs: Summaries, before: float, report: PruneRe
             report.problems.append(Problem(job["StatusMessage"]))
         if not is_lost and (status not in ENDED or modified > before):
             continue
-        size = disk_usage(folder.path)
-        try:
-            if is_lost and not dry_run:
-                removal.delete_job(folder)
-            if dry_run or is_lost or removal.delete_ended_job(folder):
-                report.removed.append(Removed("job", name, size))
-            else:
-                what = f"training job {name} is kept: its agent has not ended yet"
-                report.problems.append(Problem(what, "try again later"))
-        except JobNotFoundError:  # another process deleted it
-            continue
-        except DataError as error:
-            report.problems.append(problem_of(error))
+        _prune_job(folder, report, is_lost=is_lost, dry_run=dry_run)
+
+
+def _prune_job(folder: JobFolder, report: PruneReport, *, is_lost: bool, dry_run: bool) -> None:
+    size = disk_usage(folder.path)
+    try:
+        if is_lost and not dry_run:
+            removal.delete_job(folder)
+        if dry_run or is_lost or removal.delete_ended_job(folder):
+            report.removed.append(Removed("job", folder.name, size))
+        else:
+            what = f"training job {folder.name} is kept: its agent has not ended yet"
+            report.problems.append(Problem(what, "try again later"))
+    except JobNotFoundError:  # another process deleted it
+        return
+    except DataError as error:
+        report.problems.append(problem_of(error))
 
 
 def _prune_tuning_jobs(folder: Path, before: float, report: PruneReport, *, dry_run: bool) -> None:
@@ -149,11 +153,10 @@ def _older(folder: Path, before: float) -> Iterator[Path]:
 
 def _remove_interrupted(*folders: Path) -> None:
     """Remove what interrupted removals left; a removal that still runs is younger."""
-    for folder in folders:
-        for left in folder.glob(f"{removal.PREFIX}*"):
-            with suppress(OSError):
-                if _last_use(left) <= time.time() - _STARTING_SECONDS:
-                    beneath.remove_tree(left)
+    for left in (path for folder in folders for path in folder.glob(f"{removal.PREFIX}*")):
+        with suppress(OSError):
+            if _last_use(left) <= time.time() - _STARTING_SECONDS:
+                beneath.remove_tree(left)
 
 
 def _last_use(path: Path) -> float:

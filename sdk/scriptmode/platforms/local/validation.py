@@ -215,11 +215,11 @@ def _channels(job: JobRequest) -> Iterator[Problem]:
                 yield Problem(what, f"give the channel InputMode 'File', not {mode!r}")
         else:
             mode = job.input_mode(channel)
-            if mode == "Pipe":
-                # Its FIFOs have its name and the number of an epoch.
-                for taken in (other for other in names if re.fullmatch(re.escape(channel.name) + r"_\d+", other)):
-                    what = f"channel {taken!r}: channel {channel.name!r} is in Pipe mode and has FIFOs of such names"
-                    yield Problem(what, "rename one")
+            # The FIFOs of a channel have its name and the number of an epoch.
+            fifos = re.compile(re.escape(channel.name) + r"_\d+")
+            for taken in filter(fifos.fullmatch, names if mode == "Pipe" else ()):
+                what = f"channel {taken!r}: channel {channel.name!r} is in Pipe mode and has FIFOs of such names"
+                yield Problem(what, "rename one")
             for problem in _s3_data_source(source, mode, groups):
                 yield problem._replace(text=f"{name}: {problem.text}")
 

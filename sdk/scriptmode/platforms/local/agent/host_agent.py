@@ -192,22 +192,30 @@ class HostAgent:
             if failure := self._producers.failure() or self._mounts.failure():
                 self._fail("ClientError", failure)
             self._progress.record(now=any(code is not None for code in codes.values()))
-        if self._staging and self._staging.poll() and not self._has_failed:
-            if self._staging.error:
-                self._fail_download(self._staging.error)
-            elif self._mounts.is_ready_or_failed():
-                self._staging = None
-                self._progress.record(now=True)
-                self._send("staged")
+        self._report_staging()
         for name, code in codes.items():
             if code is not None:
-                self.exit_code = self.exit_code or (code if code >= 0 else 128 - code)
-                host = self._running.pop(name)
-                overdue = {"overdue": True} if name in self._overdue else {}
-                self._send("ended", host=name, code=code, machine_failure=host.machine_failure, **overdue)
+                self._report_end(name, code)
         if self._running:
             pids = [host.pid for host in self._running.values()]
             self._children.reap_strays([*pids, *self._tasks.pids])
+
+    def _report_staging(self) -> None:
+        """Send that the inputs are there, or why they are not."""
+        if not self._staging or not self._staging.poll() or self._has_failed:
+            return
+        if self._staging.error:
+            self._fail_download(self._staging.error)
+        elif self._mounts.is_ready_or_failed():
+            self._staging = None
+            self._progress.record(now=True)
+            self._send("staged")
+
+    def _report_end(self, name: str, code: int) -> None:
+        self.exit_code = self.exit_code or (code if code >= 0 else 128 - code)
+        host = self._running.pop(name)
+        overdue = {"overdue": True} if name in self._overdue else {}
+        self._send("ended", host=name, code=code, machine_failure=host.machine_failure, **overdue)
 
     def _read_progress(self) -> list[ChannelProgress]:
         return sum_by_channel(

@@ -152,14 +152,20 @@ class HostLink:
             return
         if self._reader.is_closed:
             self._closed_since = self._closed_since or time.monotonic()
+        if what := self._describe_loss(code):
+            self._lose(what)
+
+    def _describe_loss(self, code: int | None) -> str:
+        """Return how the agent was lost, which may have ended with ``code``; "" for one that answers."""
         if code is not None:
-            self._lose(f"{'was killed by' if code < 0 else 'ended with'} {describe_exit_code(code)}")
-        elif self._closed_since and time.monotonic() - self._closed_since > _ENDING_SECONDS:
-            self._lose("closed its output, and was killed")
-        elif self.silence > self._longest_silence:
-            # Its machine is lost, or it is stopped or hangs.
-            what = "written events without pause" if self._reader.is_flooded else "not answered"
-            self._lose(f"has {what} for {self._longest_silence:g} s, and was killed")
+            return f"{'was killed by' if code < 0 else 'ended with'} {describe_exit_code(code)}"
+        if self._closed_since and time.monotonic() - self._closed_since > _ENDING_SECONDS:
+            return "closed its output, and was killed"
+        if self.silence <= self._longest_silence:
+            return ""
+        # Its machine is lost, or it is stopped or hangs.
+        what = "written events without pause" if self._reader.is_flooded else "not answered"
+        return f"has {what} for {self._longest_silence:g} s, and was killed"
 
     def _lose(self, what: str) -> None:
         """Kill the agent, and fail the job unless it failed, or its hosts ended already and left all they wrote."""

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
 
+
 #: Exit codes of a host that SIGTERM or SIGKILL ended.
 _TERMINATED = (128 + 15, 128 + 9)
 _MOST_STARTS = 3
@@ -80,27 +81,35 @@ def explain_end(
 
     The outcome is Interrupted, with what was lost as its message, for a job that is to run again.
     """
-    if (
-        outcome.secondary in ("Completed", "MaxRuntimeExceeded", "MaxWaitTimeExceeded")
-        or folder.stop_requested() is not None
-    ):
+    if not _may_be_of_engine(outcome, was_signalled=was_signalled) or folder.stop_requested() is not None:
         return outcome
-    code = outcome.failure.exit_code if outcome.failure else None
-    is_lost = code is None and outcome.kind == "InternalServerError"
-    if not (was_signalled or is_lost or code in _TERMINATED):
-        return outcome
-    # A scheduler decides by itself how often, and until when, it starts spot training.
-    is_free = request.limits.use_spot_instances and find_control(folder).pending_message
-    not_again = "" if is_free else why_not_again(request.limits, before_interruption(state), time.time())
+    not_again = _why_not_again(folder, request.limits, state)
     termination = _find_termination(folder, outcome, was_signalled=was_signalled)
-    if termination is not None and termination.reason is not StopReason.UNKNOWN:
+    # Unless the agent was told to end, too, hosts of whose end the engine has no reason ended by themselves.
+    if termination is not None and (was_signalled or termination.reason is not StopReason.UNKNOWN):
         return _explain(termination, outcome, not_again)
-    if is_lost and not not_again and not was_signalled and outcome.failure:
+    if outcome.failure and _is_lost(outcome) and not not_again and not was_signalled:
         return Outcome("Interrupted", message=outcome.failure.cause)
-    if termination is not None and was_signalled:
-        # Unless the agent was told to end, too, the hosts ended by themselves.
-        return _failed(termination.text or "the job's agent got SIGTERM, and its scheduler does not know why")
     return outcome
+
+
+def _may_be_of_engine(outcome: Outcome, *, was_signalled: bool) -> bool:
+    """Return whether the engine may have ended the hosts or the agent of a job that ends like this."""
+    if outcome.secondary in ("Completed", "MaxRuntimeExceeded", "MaxWaitTimeExceeded"):
+        return False
+    return was_signalled or _is_lost(outcome) or (outcome.failure and outcome.failure.exit_code) in _TERMINATED
+
+
+def _is_lost(outcome: Outcome) -> bool:
+    has_code = outcome.failure is not None and outcome.failure.exit_code is not None
+    return outcome.kind == "InternalServerError" and not has_code
+
+
+def _why_not_again(folder: JobFolder, limits: Limits, state: JobState) -> str:
+    # A scheduler decides by itself how often, and until when, it starts spot training.
+    if limits.use_spot_instances and find_control(folder).pending_message:
+        return ""
+    return why_not_again(limits, before_interruption(state), time.time())
 
 
 def _find_termination(folder: JobFolder, outcome: Outcome, *, was_signalled: bool) -> Termination | None:
@@ -115,6 +124,8 @@ def _find_termination(folder: JobFolder, outcome: Outcome, *, was_signalled: boo
 
 def _explain(termination: Termination, outcome: Outcome, not_again: str) -> Outcome:
     reason, text = termination.reason, termination.text
+    if reason is StopReason.UNKNOWN:
+        return _failed(text or "the job's agent got SIGTERM, and its scheduler does not know why")
     if reason in (StopReason.PREEMPTED, StopReason.NODE_LOST, StopReason.REQUEUED):
         if not not_again:
             return Outcome("Interrupted", message=text)
@@ -147,10 +158,10 @@ def describe_lost_time(folder: JobFolder, state: JobState, output: Output) -> st
     for host in folder.hosts.glob("*"):
         with suppress(OSError):
             ends.append(folder.log(host.name).stat().st_mtime)
-        for path, _, names in os.walk(host / checkpoints_path(output)):
-            for file in (os.path.join(path, name) for name in names):  # noqa: PTH118 - os.walk's texts
-                with suppress(OSError):
-                    saves.append(os.lstat(file).st_mtime)
+        walk = os.walk(host / checkpoints_path(output))
+        for file in (os.path.join(path, name) for path, _, names in walk for name in names):  # noqa: PTH118 - its texts
+            with suppress(OSError):
+                saves.append(os.lstat(file).st_mtime)
     if not saves:
         return f"from the checkpoints in {output.checkpoint_uri}, if there are any"
     age = format_duration(max(0.0, max(ends) - max(saves)))

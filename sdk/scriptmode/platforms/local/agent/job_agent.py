@@ -27,7 +27,6 @@ the download. The agent has no threads, because it forks.
 from __future__ import annotations
 
 import os
-import sys
 import time
 import traceback
 from contextlib import suppress
@@ -79,6 +78,15 @@ def _client_error(reason: str) -> Outcome:
     return Outcome.failed("ClientError", supervision.split_cause(reason))
 
 
+def _find_copy_error(restoring: ForkedTask | None) -> Outcome | None:
+    """Return how the job ends because an earlier job's checkpoints could not be copied; None without such an error."""
+    if restoring is None or not restoring.poll() or not restoring.error:
+        return None
+    # A process of the job's own that was killed is not a fault of its data.
+    kind = "InternalServerError" if restoring.was_killed else "ClientError"
+    return Outcome.failed(kind, supervision.split_cause(f"Data download failed: {restoring.error}"))
+
+
 class Agent:
     """Owner of one running job."""
 
@@ -95,20 +103,21 @@ class Agent:
         self._tasks = Tasks(lock)
         #: The data directory, which names the disk of the job's directory in messages.
         self._disk = folder.path.parent.parent
-        self._states = StateRecorder(folder, self._log)
         self._queue = JobQueue(JobStore(self._disk))
         #: Whether the engine queued the job, so that it uses nothing that queued jobs of this machine wait for.
         self._has_waited = bool(find_control(folder).pending_message)
         self._fleet = engine.create_fleet(folder, self._job, self._tasks, inherited)
         self._sandboxes = self._fleet.sandboxes
+        self._log = host_logs.AgentLog(folder.log, self._sandboxes)
+        self._states = StateRecorder(folder, self._log.write)
         sandboxes = list(self._sandboxes.values())
-        self._links = HostLinks(self._log_to_host)
+        self._links = HostLinks(self._log.tell_host)
         self._hosts: Sequence[LinkedHost] = ()
         self._processes: Mapping[str, ProcessIdentity] = {}
         self._next_progress = time.monotonic() + PROGRESS_SECONDS
         self._heartbeat = heartbeat.Heartbeat(lock)
         self._checkpoints = checkpoints.create_sync(folder, self._request.output, sandboxes)
-        self._delivery = Delivery(folder, self._request, sandboxes, self._checkpoints, self._disk, self._log_to_user)
+        self._delivery = Delivery(folder, self._request, sandboxes, self._checkpoints, self._disk, self._log.tell_user)
         self._progress = progress.ProgressRecorder(self._links.progress, folder.write_progress)
         #: Whether the job is Interrupted and nothing but this process starts it again.
         self.runs_again = False
@@ -120,15 +129,8 @@ class Agent:
             self._prepare_next_run()
         else:
             self._record_processes({})
-        outcome = self._await_turn() or self._download() or self._pull_image()
-        if outcome is None:
-            self._report_verification("File")
-            outcome = self._train()
-            self._report_verification("Pipe", "FastFile")
-            if outcome.secondary == "Completed":
-                read = {channel.channel for channel in self._links.progress()}
-                for host, text in pipe_mode.unread_warnings(self._request, list(self._sandboxes.values()), read):
-                    self._log_to_host(host, text)
+        steps = (self._await_turn, self._prepare, self._await_hosts, self._download, self._pull_image, self._train)
+        outcome = next(filter(None, (step() for step in steps)))
         self._end_processes()
         if self._hosts and outcome.secondary != "Failed":
             outcome = self._links.find_incomplete() or outcome
@@ -157,12 +159,8 @@ class Agent:
 
     def abandon(self) -> None:
         """Stop everything without recording anything: the job is deleted."""
-        supervision.end_hosts(
-            self._hosts,
-            supervision.FAILURE_GRACE_SECONDS,
-            self._hooks()._replace(wait=self._wait_for_links),
-            lambda: None,
-        )
+        hooks = self._hooks()._replace(wait=self._wait_for_links)
+        supervision.end_hosts(self._hosts, supervision.FAILURE_GRACE_SECONDS, hooks, lambda: None)
         self._end_processes()
         self._fleet.release()
         self._folder.remove_rest()
@@ -170,7 +168,7 @@ class Agent:
     def fail(self, error: Exception) -> None:
         """Record the job as Failed because of an error of the agent itself; leave a job that has ended as it is."""
         if self._state.ended:
-            self._log("warning: the job had ended before this error, so its status is unchanged")
+            self._log.write("warning: the job had ended before this error, so its status is unchanged")
             return
         try:
             self._end_processes()
@@ -189,7 +187,7 @@ class Agent:
             lost = interruption.describe_lost_time(self._folder, self._state, self._request.output)
             rescue = interruption.rescue_checkpoints
             # With the hosts that the earlier run may have had.
-            losses = [] if has_ended_itself else rescue(self._folder, self._asked, self._log_to_user)
+            losses = [] if has_ended_itself else rescue(self._folder, self._asked, self._log.tell_user)
             self._state = interruption.prepare_next_run(self._folder, self._state, losses, lost)
 
     def _await_turn(self) -> Outcome | None:
@@ -212,40 +210,18 @@ class Agent:
         self._enter("Starting")
         return None
 
-    def _download(self) -> Outcome | None:
-        """Prepare the hosts' sandboxes and inputs; return an outcome only if the job ends here."""
+    def _prepare(self) -> Outcome | None:
+        """Prepare the hosts' sandboxes and start their agents; return an outcome only if the job ends here."""
         try:
             with full_disk.translate_full_disk_errors(self._disk), self._heartbeat.beating():
                 self._folder.channels.mkdir(exist_ok=True)
                 self._fleet.prepare()
                 if (count := len(self._sandboxes)) < (most := self._asked.request.resources.count):
-                    self._log_to_user(f"this run has {count} of the {most} hosts that the job asked for")
+                    self._log.tell_user(f"this run has {count} of the {most} hosts that the job asked for")
                 self._links.connect(self._fleet.start_agents(self._serve))
         except (ContainerError, DataError, OSError) as error:
             return _client_error(f"the hosts cannot be prepared: {error}")
-        if outcome := self._await_hosts():
-            return outcome
-        self._enter("Downloading")
-        self._links.send("stage")
-        restore = self._delivery.restore_checkpoints
-        restoring = self._tasks.start(restore, "the copy of the checkpoints") if self._checkpoints else None
-        limit = self._request.limits.max_run
-        deadline = time.monotonic() + limit
-        while not self._links.is_staged or (restoring and not restoring.poll()):
-            if outcome := self._find_stop() or self._find_failure():
-                return outcome
-            if restoring and restoring.poll() and restoring.error:
-                break
-            if time.monotonic() > deadline:
-                self._enter("Stopping", f"Stopping: the inputs were not there after MaxRuntimeInSeconds, {limit:g} s")
-                return Outcome("MaxRuntimeExceeded")
-            self._record_progress()
-            self._wait(supervision.POLL_SECONDS)
-        if not restoring or not restoring.error:
-            return None
-        # A process of the job's own that was killed is not a fault of its data.
-        kind = "InternalServerError" if restoring.was_killed else "ClientError"
-        return Outcome.failed(kind, supervision.split_cause(f"Data download failed: {restoring.error}"))
+        return None
 
     def _await_hosts(self) -> Outcome | None:
         """Wait until every host's machine is there, for which no limit but MaxWaitTimeInSeconds counts."""
@@ -258,6 +234,24 @@ class Agent:
                 self._states.record(self._state)
             self._wait(supervision.POLL_SECONDS)
         return None
+
+    def _download(self) -> Outcome | None:
+        """Let the hosts' agents stage the inputs; return an outcome only if the job ends here."""
+        self._enter("Downloading")
+        self._links.send("stage")
+        restore = self._delivery.restore_checkpoints
+        restoring = self._tasks.start(restore, "the copy of the checkpoints") if self._checkpoints else None
+        limit = self._request.limits.max_run
+        deadline = time.monotonic() + limit
+        while not self._links.is_staged or (restoring and not restoring.poll()):
+            if outcome := self._find_stop() or self._find_failure() or _find_copy_error(restoring):
+                return outcome
+            if time.monotonic() > deadline:
+                self._enter("Stopping", f"Stopping: the inputs were not there after MaxRuntimeInSeconds, {limit:g} s")
+                return Outcome("MaxRuntimeExceeded")
+            self._record_progress()
+            self._wait(supervision.POLL_SECONDS)
+        return _find_copy_error(restoring)
 
     def _serve(self, fleet: HostFleet, commands: int, events: int) -> None:
         """Run the agent of a part of the hosts, in a fork of this process."""
@@ -282,6 +276,7 @@ class Agent:
         return _client_error(task.error) if task.error else None
 
     def _train(self) -> Outcome:
+        self._report_verification("File")
         self._enter("Training")
         self._hosts = self._links.hosts
         limit, passed = float(self._request.limits.max_run), self._state.seconds_in("Training")
@@ -291,7 +286,14 @@ class Agent:
             self._tasks.start(self._checkpoints.run, "the upload of checkpoints", is_endless=True)
         # The script has the grace period; `train` needs the margin after it to kill, reap and report.
         grace = self._job.stop_grace + contract.STOP_MARGIN
-        return supervision.supervise(self._hosts, limit, grace, self._hooks(), passed=passed, wait_left=wait_left)
+        hosts, hooks = self._hosts, self._hooks()
+        outcome = supervision.supervise(hosts, limit, grace, hooks, passed=passed, wait_left=wait_left)
+        self._report_verification("Pipe", "FastFile")
+        if outcome.secondary == "Completed":
+            read = {channel.channel for channel in self._links.progress()}
+            for host, text in pipe_mode.unread_warnings(self._request, list(self._sandboxes.values()), read):
+                self._log.tell_host(host, text)
+        return outcome
 
     def _find_stop(self) -> Outcome | None:
         """Return how a job ends that does not train yet: it was requested to stop, or waited for too long."""
@@ -338,7 +340,7 @@ class Agent:
             )
         text = explained.message or explained.reason
         if outcome.reason and explained is not outcome and text not in outcome.reason:
-            self._log(f"{text}; the failure before that: {outcome.reason}")
+            self._log.write(f"{text}; the failure before that: {outcome.reason}")
         return explained
 
     def _enter_stopping(self, message: str) -> None:
@@ -357,7 +359,7 @@ class Agent:
             for event in task.value or ():
                 self._add_event(*event)
             if task.error:
-                self._log_to_user(f"checkpoints were not copied: {task.error}")
+                self._log.tell_user(f"checkpoints were not copied: {task.error}")
                 self._add_event("CheckpointsNotCopied", f"the last checkpoints were not copied: {task.error}")
         self._sync_logs()
         self._enter("Interrupted", reason)
@@ -400,7 +402,7 @@ class Agent:
         with_model = outcome.secondary != "Failed"
         task = self._run_task(lambda: self._delivery.deliver(with_model=with_model, no_model_message=message))
         if task.error:
-            self._log_to_user(f"artifacts were not delivered: {task.error}")
+            self._log.tell_user(f"artifacts were not delivered: {task.error}")
             if with_model:
                 location = f"the hosts' files are kept in {self._folder.output} and {self._folder.hosts}"
                 return _client_error(f"Artifact upload failed: {task.error}; {location}")
@@ -422,7 +424,7 @@ class Agent:
         if outcome.reason:
             find_control(self._folder).report_failure(self._folder, outcome.reason)
         for warning in cleanup.remove_unneeded_files(self._folder, failed=outcome.secondary == "Failed"):
-            self._log(warning)
+            self._log.write(warning)
 
     def _sync_logs(self) -> None:
         """Flush the hosts' logs to the disk, so that they are durable before the final state is."""
@@ -470,7 +472,7 @@ class Agent:
             self._record_processes(self._processes)
         self._heartbeat.beat()
         for line in self._tasks.watch():
-            self._log_to_user(line)
+            self._log.tell_user(line)
         self._states.retry()
         self._progress.record()
 
@@ -483,7 +485,7 @@ class Agent:
         with self._heartbeat.beating():
             problems = self._links.end(self._wait_for_links)
             for left in self._fleet.remove_hosts():
-                self._log_to_user(left)
+                self._log.tell_user(left)
             if not self._children.kill_all():
                 problems.append("some processes of the job could not be killed")
         try:
@@ -492,7 +494,7 @@ class Agent:
         except DataError as error:
             problems.append(str(error))
         for problem in problems:
-            self._log(problem)
+            self._log.write(problem)
 
     def _record_processes(self, processes: Mapping[str, ProcessIdentity]) -> None:
         own = process_tree.identify(os.getpid())
@@ -500,31 +502,16 @@ class Agent:
             self._folder.write_processes({**({"agent": own} if own else {}), **processes})
         except OSError as error:
             # Recovery also finds them by their environment when this process is dead.
-            self._log(f"the job's processes cannot be recorded: {error}")
+            self._log.write(f"the job's processes cannot be recorded: {error}")
 
     def _report_verification(self, *modes: str) -> None:
         """Record the progress, and write to the log what the objects of each channel in one of ``modes`` were."""
         self._progress.record(now=True)
         for channel in self._links.progress():
             if channel.mode in modes and channel.verified:
-                self._log_to_user(f"channel {channel.channel!r}: {channel.verified}")
+                self._log.tell_user(f"channel {channel.channel!r}: {channel.verified}")
 
     def _add_event(self, reason: str, message: str, host: str = "") -> None:
         """Record an event. The next status may be the current one, with which nothing would be written."""
         self._state = self._state.with_event(JobEvent(reason, message, host, time=time.time()))
         self._states.record(self._state)
-
-    def _log(self, text: str) -> None:
-        """Write a line to the agent's log; `main` made ``sys.stderr`` a stream whose writes never fail."""
-        sys.stderr.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
-        sys.stderr.flush()
-
-    def _log_to_user(self, text: str) -> None:
-        """Write a line to the first host's log, after the output of the host itself."""
-        self._log_to_host(next(iter(self._sandboxes)), text)
-
-    def _log_to_host(self, host: str, text: str) -> None:
-        """Write a line to a host's log, if it can be written, and to the agent's log."""
-        self._log(text)
-        with suppress(OSError):
-            host_logs.append_line(self._folder.log(host), f"scriptmode: {text}")

@@ -281,13 +281,13 @@ def _run_guard(job: str, watched: int) -> None:
     try:
         os.setsid()
         reset_signal_handlers(signal.SIG_IGN)
-        if not os.read(watched, 1):
-            for pause in (_SETTLING_SECONDS, 0):
-                try:
-                    remove_job_containers(job)
-                except ContainerError as error:
-                    sys.stderr.write(f"{error}\n")
-                time.sleep(pause)
+        is_dismissed = bool(os.read(watched, 1))
+        for pause in () if is_dismissed else (_SETTLING_SECONDS, 0):
+            try:
+                remove_job_containers(job)
+            except ContainerError as error:
+                sys.stderr.write(f"{error}\n")
+            time.sleep(pause)
         status = 0
     finally:
         sys.stderr.flush()

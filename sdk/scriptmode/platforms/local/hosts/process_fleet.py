@@ -114,12 +114,12 @@ class ProcessFleet(Fleet, HostFleet):
         """Return which file appeared in this machine's ``/opt/ml`` while hosts ran that have none of their own."""
         if not any(host.refusal for host in self._hosts):
             return None
-        for folder, _, files in os.walk(DEFAULT_BASE_DIR):
-            for path in (os.path.join(folder, name) for name in files):  # noqa: PTH118 - os.walk's texts
-                with suppress(OSError):
-                    if os.lstat(path).st_ctime >= self._created:
-                        message = f"the model directory is empty, and {path!r} of this machine was written meanwhile"
-                        return Problem(message, "save to the directory that SM_MODEL_DIR names, or allow namespaces")
+        walk = os.walk(DEFAULT_BASE_DIR)
+        for path in (os.path.join(folder, name) for folder, _, files in walk for name in files):  # noqa: PTH118 - texts
+            with suppress(OSError):
+                if os.lstat(path).st_ctime >= self._created:
+                    message = f"the model directory is empty, and {path!r} of this machine was written meanwhile"
+                    return Problem(message, "save to the directory that SM_MODEL_DIR names, or allow namespaces")
         return None
 
     def release(self) -> None:

@@ -91,11 +91,10 @@ def stage_channels(
             else:
                 copy = area.folder / str(len(copies))
                 entries = _entries(source, stores, copy, hosts[0] if is_shard else None)
-                if area.links_files and file_uris.is_file(source.uri):
-                    copies[key] = number, copy, staging.link(entries, copy)
-                else:
-                    report = partial(progress.report, number)
-                    copies[key] = number, copy, staging.fetch(entries, copy, report, stores=stores)
+                linked = area.links_files and file_uris.is_file(source.uri)
+                report = partial(progress.report, number)
+                names = staging.link(entries, copy) if linked else staging.fetch(entries, copy, report, stores=stores)
+                copies[key] = number, copy, names
             _distribute(source, hosts, *copies[key][1:], is_shard=is_shard)
 
 

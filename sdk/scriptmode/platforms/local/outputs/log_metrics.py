@@ -21,9 +21,9 @@ def last_value(text: str, definitions: Iterable[tuple[str, str]]) -> Metric | No
     for name, regex in definitions:
         with suppress(DataError):
             finder = MetricFinder([Definition(name, regex)])
-            for line in reversed(text.split("\n")):
-                if pairs := list(finder.find(line)):
-                    return Metric(*pairs[-1])
+            found = (list(finder.find(line)) for line in reversed(text.split("\n")))
+            if pairs := next(filter(None, found), None):
+                return Metric(*pairs[-1])
     return None
 
 

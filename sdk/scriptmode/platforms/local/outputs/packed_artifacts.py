@@ -68,12 +68,7 @@ def artifacts_uri(job: JobRequest) -> str:
 
 
 def publish_artifacts(
-    job: JobRequest,
-    sandboxes: Sequence[Sandbox],
-    folder: Path,
-    *,
-    with_model: bool,
-    say: Callable[[str], None],
+    job: JobRequest, sandboxes: Sequence[Sandbox], folder: Path, *, with_model: bool, say: Callable[[str], None]
 ) -> str:
     """Pack and deliver the hosts' artifacts; return the model's URI, "" without one.
 
@@ -94,14 +89,14 @@ def publish_artifacts(
             say(note)
         if what != "model" and not tree.files:
             continue
-        if compressed:
-            _require_few(tree, archive)
-            pack_archive(tree, folder / archive)
-            with (folder / archive).open("rb") as file:
-                if deliver_file(file, base, archive, entries):
-                    copied.append(folder / archive)
-        else:
+        if not compressed:
             _deliver_files(tree, base, plain, entries)
+            continue
+        _require_few(tree, archive)
+        pack_archive(tree, folder / archive)
+        with (folder / archive).open("rb") as file:
+            if deliver_file(file, base, archive, entries):
+                copied.append(folder / archive)
     sync_delivered(entries, base)
     for packed in copied:
         packed.unlink()

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from scriptmode.core.spec.job_failure import Failure, describe_exit_code
 from scriptmode.platforms.local.agent import host_messages
-from scriptmode.platforms.local.remote.frames import FrameReader, StreamError, send_frame, wait_for
+from scriptmode.platforms.local.remote.frames import Frame, FrameReader, StreamError, send_frame, wait_for
 from scriptmode.platforms.local.remote.trees import KINDS, TreeReceiver, TreeSender
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.directory_lock import above_streams
@@ -103,16 +103,28 @@ class RemoteHost:
         self._is_signalled = self._was_signalled = True
 
     def _receive(self) -> None:
-        for frame in self._reader.read():
-            if frame.kind in KINDS:
-                self._receiver.receive(frame)
-                if frame.kind == "file" and frame.fields["last"]:
-                    self._sender.know(frame.fields["path"])
-            elif frame.kind == "start":
-                self._host = frame.fields["host"]
-                self._start()
-            elif frame.kind == "message":
-                self._command(frame.content)
+        """Handle the frames that have arrived; end the agent's commands after the last one."""
+        try:
+            for frame in self._reader.read():
+                self._handle(frame)
+        except (StreamError, OSError) as error:
+            # Raised by `_raise_error`: a frame may be half sent.
+            self._error = error
+        if self._reader.is_closed and self._agent and self._agent.stdin:
+            # The relay is gone, and its agent ends.
+            self._agent.stdin.close()
+            self._agent.stdin = None
+
+    def _handle(self, frame: Frame) -> None:
+        if frame.kind in KINDS:
+            self._receiver.receive(frame)
+            if frame.kind == "file" and frame.fields["last"]:
+                self._sender.know(frame.fields["path"])
+        elif frame.kind == "start":
+            self._host = frame.fields["host"]
+            self._start()
+        elif frame.kind == "message":
+            self._command(frame.content)
 
     def _start(self) -> None:
         JobFolder(self._folder).log(self._host).parent.mkdir(exist_ok=True)
@@ -140,15 +152,7 @@ class RemoteHost:
             self._is_signalled = False
             self._command(json.dumps({"do": "terminate", "host": self._host}).encode() + b"\n")
         if self._reader.descriptor in ready:
-            try:
-                self._receive()
-            except (StreamError, OSError) as error:
-                # Raised by `_raise_error`: a frame may be half sent.
-                self._error = error
-            if self._reader.is_closed and self._agent and self._agent.stdin:
-                # The relay is gone, and its agent ends.
-                self._agent.stdin.close()
-                self._agent.stdin = None
+            self._receive()
         if events in ready:
             received = os.read(events, _READ)
             self._events += received

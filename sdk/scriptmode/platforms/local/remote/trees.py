@@ -62,17 +62,21 @@ class TreeSender:
                 target = os.readlink(entry.at.name, dir_fd=entry.at.dir_fd)
                 self._once(path, ("link", target), lambda: self._send("link", path=path, target=target))
         elif stat.S_ISREG(status.st_mode):
-            was_renamed = self._inodes.get(path, status.st_ino) != status.st_ino
-            self._inodes[path] = status.st_ino
-            rest = _RENAMED_NANOSECONDS if was_renamed else _REST_NANOSECONDS
-            is_new = time.time_ns() - status.st_mtime_ns < rest
-            signature = (status.st_size, status.st_mtime_ns, status.st_ino)
-            if not (at_rest and is_new) and self._sent.get(path) != signature:
-                with suppress(OSError):
-                    file = os.open(entry.at.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=entry.at.dir_fd)
-                    with os.fdopen(file, "rb") as opened:
-                        self.send_file(path, opened)
-                    self._sent[path] = signature
+            self._send_changed_file(path, entry, at_rest=at_rest)
+
+    def _send_changed_file(self, path: str, entry: beneath.Entry, *, at_rest: bool) -> None:
+        status = entry.status
+        was_renamed = self._inodes.get(path, status.st_ino) != status.st_ino
+        self._inodes[path] = status.st_ino
+        is_new = time.time_ns() - status.st_mtime_ns < (_RENAMED_NANOSECONDS if was_renamed else _REST_NANOSECONDS)
+        signature = (status.st_size, status.st_mtime_ns, status.st_ino)
+        if (at_rest and is_new) or self._sent.get(path) == signature:
+            return
+        with suppress(OSError):
+            file = os.open(entry.at.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=entry.at.dir_fd)
+            with os.fdopen(file, "rb") as opened:
+                self.send_file(path, opened)
+            self._sent[path] = signature
 
     def _once(self, path: str, signature: tuple[Any, ...], send: Callable[[], None]) -> None:
         if self._sent.get(path) != signature:

@@ -1,12 +1,14 @@
-"""Reading of host logs as lines, while they are written."""
+"""Reading of host logs as lines, while they are written, and the lines that the agent adds."""
 
 from __future__ import annotations
 
 import codecs
 import os
 import re
+import sys
 import time
 from contextlib import suppress
+from itertools import repeat
 from typing import TYPE_CHECKING, BinaryIO
 
 from scriptmode.core.spec.service_values import JobEvent
@@ -15,7 +17,7 @@ from scriptmode.core.text.terminal_text import last_frame, overwritten
 from scriptmode.data.regular_files import open_regular, open_to_append
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from pathlib import Path
 
     from scriptmode.platforms.local.store.state import JobState
@@ -42,6 +44,29 @@ def append_line(path: Path, line: str) -> None:
         log.seek(max(0, size - 1))
         start = b"" if log.read(1) in (b"", b"\n") else b"\n"
         log.write(start + line.encode("utf-8", "replace") + b"\n")
+
+
+class AgentLog:
+    """Log of a job's agent, which is its standard error; what users should read is in the hosts' logs, too."""
+
+    def __init__(self, log_of: Callable[[str], Path], hosts: Collection[str]) -> None:
+        self._log_of = log_of
+        self._hosts = hosts
+
+    def write(self, text: str) -> None:
+        """Write a line; the agent made ``sys.stderr`` a stream whose writes never fail."""
+        sys.stderr.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
+        sys.stderr.flush()
+
+    def tell_user(self, text: str) -> None:
+        """Write a line, also to the first host's log, after the output of the host itself."""
+        self.tell_host(next(iter(self._hosts)), text)
+
+    def tell_host(self, host: str, text: str) -> None:
+        """Write a line, also to a host's log if that can be written."""
+        self.write(text)
+        with suppress(OSError):
+            append_line(self._log_of(host), f"scriptmode: {text}")
 
 
 def describe_loss(path: Path, host: str) -> str:
@@ -111,8 +136,7 @@ class LogReader:
                     yield self._ended(first)
                 if more:
                     # Decoded together, which takes half the time of decoding line by line.
-                    for line in whole.decode("utf-8", "replace").split("\n"):
-                        yield line, False
+                    yield from zip(whole.decode("utf-8", "replace").split("\n"), repeat(object=False))
             self._begun += begun
             if len(self._begun) > CHUNK:
                 self._begun = self._begun[overwritten(self._begun) :]

@@ -379,17 +379,12 @@ class JobStore:
                 for directory in (self.data_dir, self.jobs):
                     entries.make_directory(directory, mode=0o700)
                 (self.data_dir / MARK).touch()
-                with drafts.new_directory(self.jobs) as path:
+                with new_folder(folder.path, job_exists_error(state.name)) as path:
                     lock = stack.enter_context(new_lock(JobFolder(path).lock_file))
                     heartbeat.write_heartbeat(lock)
                     _write_draft(JobFolder(path), job, state)
                     entries.add(path)
                     entries.sync()
-                    try:
-                        path.rename(folder.path)
-                    except OSError as error:
-                        raise job_exists_error(state.name) from error
-                sync_directory(self.jobs)
             yield folder, lock
 
     def remove_orphans(self) -> None:
@@ -451,13 +446,25 @@ class JobStore:
                     # For thousands of jobs a Python function for each file would take longer than the system calls.
                     state = os.stat(f"{name}/state.json", dir_fd=jobs)
                     job = os.stat(f"{name}/job.json", dir_fd=jobs)
-                except OSError:  # noqa: PERF203 - of what the loop does it is the cheapest
-                    if _JOB_NAME.fullmatch(name) and has_folder(self.jobs, name):
-                        yield name, [0, 0, 0, 0]
-                else:
-                    yield name, [state.st_ino, state.st_mtime_ns, job.st_ino, job.st_mtime_ns]
+                    version: list[int] | None = [state.st_ino, state.st_mtime_ns, job.st_ino, job.st_mtime_ns]
+                except OSError:
+                    version = [0, 0, 0, 0] if _JOB_NAME.fullmatch(name) and has_folder(self.jobs, name) else None
+                if version:
+                    yield name, version
         finally:
             os.close(jobs)
+
+
+@contextmanager
+def new_folder(target: Path, exists_error: JobExistsError) -> Iterator[Path]:
+    """Yield a new directory that gets its name durably at the end; raise ``exists_error`` if there is one by then."""
+    with drafts.new_directory(target.parent) as path:
+        yield path
+        try:
+            path.rename(target)
+        except OSError as error:
+            raise exists_error from error
+    sync_directory(target.parent)
 
 
 @contextmanager

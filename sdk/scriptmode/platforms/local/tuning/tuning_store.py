@@ -23,15 +23,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scriptmode.core.machine import drafts
 from scriptmode.core.machine.data_dir import TUNING, make_private
 from scriptmode.core.request import tuning
 from scriptmode.core.text.messages import did_you_mean
 from scriptmode.data import regular_files
-from scriptmode.data.durable import replace_file, sync_directory
+from scriptmode.data.durable import replace_file
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError
 from scriptmode.platforms.local.store import shapes
-from scriptmode.platforms.local.store.job_store import has_folder, translated_errors
+from scriptmode.platforms.local.store.job_store import has_folder, new_folder, translated_errors
 from scriptmode.platforms.local.system.directory_lock import new_lock
 from scriptmode_runtime.files import beneath
 
@@ -153,17 +152,12 @@ class TuningStore:
         with ExitStack() as stack:
             with translated_errors(self.data_dir, name):
                 make_private(self.folder, self.data_dir)
-                with drafts.new_directory(self.folder) as path:
+                with new_folder(folder.path, tuning_job_exists_error(name)) as path:
                     draft = TuningFolder(path)
                     lock = stack.enter_context(new_lock(path / "agent.lock"))
                     replace_file(path / "request.json", regular_files.render_json(record._asdict()))
                     draft.write_state(state)
                     draft.agent_log.touch()
-                    try:
-                        path.rename(folder.path)
-                    except OSError as error:
-                        raise tuning_job_exists_error(name) from error
-                sync_directory(self.folder)
             yield folder, lock
 
     def find(self, name: str) -> TuningFolder:
