@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any
 
 from scriptmode.serve.metric_operations import Metrics, MetricValue
-from scriptmode.testing import botocore_models
 from scriptmode.testing.fake_account import FakeAccount
-from scriptmode.testing.fake_client import Operation
+from scriptmode.testing.service_calls import Operation
 
 
 class FakeMetrics:
@@ -19,9 +16,7 @@ class FakeMetrics:
         self._account = account
         served = Metrics(self, lambda: account.clock.wall_time().timestamp(), expires=True).operations
         names = {"get_metric_data": "GetMetricData", "get_metric_statistics": "GetMetricStatistics"}
-        self.operations: dict[str, Operation] = {
-            method: partial(_call, method, served[name]) for method, name in names.items()
-        }
+        self.operations: dict[str, Operation] = {method: served[name] for method, name in names.items()}
 
     def values(self, name: str) -> Mapping[str, Sequence[MetricValue]]:
         """Return the values of a job's metrics so far."""
@@ -33,8 +28,3 @@ class FakeMetrics:
             metric: [MetricValue(created + point.second, point.value) for point in points]
             for metric, points in job.points(self._account.clock.now()).items()
         }
-
-
-def _call(method: str, operation: Operation, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    botocore_models.check_limits("cloudwatch", method, arguments)
-    return operation(arguments)

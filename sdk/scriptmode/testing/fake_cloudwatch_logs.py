@@ -11,11 +11,10 @@ from typing import Any
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.log_operations import LOG_GROUP, Logs, Stream
 from scriptmode.serve.log_pages import MOST_LINES, Line
-from scriptmode.testing import botocore_models
 from scriptmode.testing.fake_account import FakeAccount
-from scriptmode.testing.fake_client import Operation
 from scriptmode.testing.fake_job import FakeJob, HostLog
 from scriptmode.testing.job_life import Line as ScriptedLine
+from scriptmode.testing.service_calls import Operation
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,6 @@ class FakeLogs:
         return log.written(min(now - self._account.log_delay - job.created, job.age(now)))
 
     def _call(self, method: str, operation: Operation, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        botocore_models.check_limits("logs", method, arguments)
         if not any(self._count(job, log) for job in self._account.jobs.values() for log in job.logs.values()):
             raise ApiError("ResourceNotFoundException", "The specified log group does not exist.")
         return self._page(operation, arguments) if method == "get_log_events" else operation(arguments)

@@ -7,8 +7,7 @@ from typing import Any
 
 from scriptmode.serve.other_services import describe_role
 from scriptmode.testing.fake_account import FakeAccount
-from scriptmode.testing.fake_client import Operation
-from scriptmode.testing.service_calls import ServiceError
+from scriptmode.testing.service_calls import Operation, ServiceError
 
 
 class FakeIdentity:

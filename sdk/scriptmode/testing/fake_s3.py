@@ -12,8 +12,7 @@ from typing import Any, Optional
 
 from scriptmode.core.aws.s3_uris import SCHEME
 from scriptmode.testing.fake_account import FakeAccount
-from scriptmode.testing.fake_client import FakeClient, Operation
-from scriptmode.testing.service_calls import ServiceError
+from scriptmode.testing.service_calls import Operation, ServiceError
 
 _Extra = Optional[Mapping[str, Any]]
 
@@ -146,11 +145,15 @@ class FakeObjects:
         return self._account.account if is_used else None
 
 
-class FakeS3Client(FakeClient):
-    """An S3 client with boto3's transfers, each of which is one put or get here.
+class Transfers:
+    """boto3's transfers of an S3 client, each of which is one put or get here.
 
     A ``ClientError`` of a transfer is raised unchanged.
     """
+
+    head_object: Callable[..., dict[str, Any]]
+    get_object: Callable[..., dict[str, Any]]
+    put_object: Callable[..., dict[str, Any]]
 
     def upload_file(
         self,

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from scriptmode.testing.fake_account import FakeAccount
-from scriptmode.testing.fake_client import FakeClient, Operation
+from scriptmode.testing.fake_client import FakeClients
 from scriptmode.testing.fake_clock import FakeClock
 from scriptmode.testing.fake_cloudwatch import FakeMetrics
 from scriptmode.testing.fake_cloudwatch_logs import FakeLogs
 from scriptmode.testing.fake_iam import FakeIdentity
-from scriptmode.testing.fake_s3 import FakeObjects, FakeS3Client
+from scriptmode.testing.fake_s3 import FakeObjects
 from scriptmode.testing.fake_training_jobs import FakeTrainingJobs
 from scriptmode.testing.job_life import Life
-from scriptmode.testing.service_calls import THROTTLED, Fault
+from scriptmode.testing.service_calls import THROTTLED, Fault, Operation
 
 
 class FakeSageMaker(FakeAccount):
@@ -55,6 +55,7 @@ class FakeSageMaker(FakeAccount):
             "sagemaker-runtime": {},
             "sts": identity.caller_operations,
         }
+        self._clients = FakeClients(self._operations, self)
 
     def __repr__(self) -> str:
         return f"FakeSageMaker(region_name={self.region_name!r}, account={self.account!r})"
@@ -66,10 +67,10 @@ class FakeSageMaker(FakeAccount):
             service_name: ``cloudwatch``, ``iam``, ``logs``, ``s3``, ``sagemaker`` or ``sts``, or
                 ``sagemaker-runtime``, which has no operations.
             region_name: Region in the client's ``meta``, by default the session's.
-            settings: Other arguments of boto3; they only appear in the client's ``meta``.
+            settings: Other arguments of boto3.
 
         Returns:
-            A client whose operations validate their arguments like boto3.
+            A client of botocore, whose operations validate their arguments like boto3.
 
         Raises:
             NotImplementedError: The fake does not have the service.
@@ -78,10 +79,7 @@ class FakeSageMaker(FakeAccount):
             raise NotImplementedError(
                 f"the fake session has no service {service_name!r}; it has {', '.join(self._operations)}"
             )
-        client_class = FakeS3Client if service_name == "s3" else FakeClient
-        return client_class(
-            service_name, self._operations[service_name], self, {"region_name": region_name, **settings}
-        )
+        return self._clients.create(service_name, {"region_name": region_name or self.region_name, **settings})
 
     def expect(self, *lives: Life) -> None:
         """Set the lives of the next training jobs.

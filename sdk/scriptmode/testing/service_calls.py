@@ -8,6 +8,8 @@ from typing import Any, Callable
 
 from scriptmode.serve.aws_json import ApiError
 
+Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
 
 @dataclass(frozen=True)
 class Call:
