@@ -47,9 +47,9 @@ class FakeSageMaker(FakeAccount):
         super().__init__(region_name, account, FakeClock() if clock is None else clock)
         identity = FakeIdentity(self)
         self._operations: dict[str, Mapping[str, Operation]] = {
-            "cloudwatch": FakeMetrics(self).operations,
+            "cloudwatch": _by_method(FakeMetrics(self).operations),
             "iam": identity.role_operations,
-            "logs": FakeLogs(self).operations,
+            "logs": _by_method(FakeLogs(self).operations),
             "s3": FakeObjects(self).operations,
             "sagemaker": FakeTrainingJobs(self).operations,
             "sagemaker-runtime": {},
@@ -149,3 +149,10 @@ class FakeSageMaker(FakeAccount):
                 f"give one of {', '.join(known) or 'the services ' + ', '.join(self._operations)}"
             )
         self.faults.append(fault)
+
+
+def _by_method(operations: Mapping[str, Operation]) -> dict[str, Operation]:
+    """Return operations by boto3's names of their methods."""
+    from botocore import xform_name
+
+    return {xform_name(name): operation for name, operation in operations.items()}

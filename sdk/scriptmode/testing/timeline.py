@@ -50,6 +50,11 @@ class Timeline:
         return min((span.start for span in self._with_hosts()), default=math.inf)
 
     @property
+    def has_trained(self) -> bool:
+        """Whether the job ever has hosts."""
+        return self.training_start < math.inf
+
+    @property
     def training_seconds(self) -> float:
         """How long the job had hosts."""
         return sum(span.seconds for span in self._with_hosts())
