@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Optional
 
@@ -30,8 +31,8 @@ class FakeObjects:
         self.operations: dict[str, Operation] = {
             "create_bucket": self._create_bucket,
             "get_object": self._get,
-            "head_bucket": self._head_bucket,
-            "head_object": self._head,
+            "head_bucket": partial(_without_body, self._head_bucket),
+            "head_object": partial(_without_body, self._head),
             "list_objects_v2": self._list,
             "put_object": self._put,
         }
@@ -51,13 +52,11 @@ class FakeObjects:
         return {"Location": f"http://{name}.s3.amazonaws.com/"}
 
     def _head_bucket(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        with _without_body():
-            self._check_bucket(arguments)
+        self._check_bucket(arguments)
         return {"BucketRegion": self._account.region_name}
 
     def _head(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        with _without_body():
-            return self._described(*self._found(arguments))
+        return self._described(*self._found(arguments))
 
     def _get(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         from botocore.response import StreamingBody
@@ -105,23 +104,21 @@ class FakeObjects:
     def _entry(self, bucket: str, key: str) -> dict[str, Any]:
         uri = f"{SCHEME}{bucket}/{key}"
         content = self._account.objects[uri]
-        entry = {"Key": key, "Size": len(content), "ETag": _tag(content), "StorageClass": "STANDARD"}
-        return {**entry, "LastModified": self._moment(uri)}
+        return {"Key": key, "Size": len(content), "StorageClass": "STANDARD", **self._version(uri, content)}
 
     def _described(self, uri: str, content: bytes) -> dict[str, Any]:
         return {
             "AcceptRanges": "bytes",
             "ContentLength": len(content),
             "ContentType": "binary/octet-stream",
-            "ETag": _tag(content),
-            "LastModified": self._moment(uri),
             "Metadata": {},
+            **self._version(uri, content),
             **self._encryption.get(uri, {}),
         }
 
-    def _moment(self, uri: str) -> datetime:
-        """Return when an object was stored; for one that a test or a job stored, the start."""
-        return self._written.get(uri, self._account.clock.start)
+    def _version(self, uri: str, content: bytes) -> dict[str, Any]:
+        """Return an object's tag, and when it was stored; for one that a test or a job stored, the start."""
+        return {"ETag": _tag(content), "LastModified": self._written.get(uri, self._account.clock.start)}
 
     def _found(self, arguments: Mapping[str, Any]) -> tuple[str, bytes]:
         self._check_bucket(arguments)
@@ -174,22 +171,17 @@ class Transfers:
         self, Bucket: str, Key: str, Filename: str, ExtraArgs: _Extra = None, **_settings: object
     ) -> None:
         """Write an object's bytes to a file; ``ExtraArgs`` are get_object's. Callback and Config change nothing."""
-        Path(Filename).write_bytes(self._whole(Bucket, Key, ExtraArgs or {}))
-
-    def _whole(self, bucket: str, key: str, extra: Mapping[str, Any]) -> bytes:
-        self.head_object(Bucket=bucket, Key=key, **extra)
-        content: bytes = self.get_object(Bucket=bucket, Key=key, **extra)["Body"].read()
-        return content
+        place = {"Bucket": Bucket, "Key": Key, **(ExtraArgs or {})}
+        self.head_object(**place)
+        Path(Filename).write_bytes(self.get_object(**place)["Body"].read())
 
 
-@contextmanager
-def _without_body() -> Iterator[None]:
-    """Translate the errors of HEAD requests, whose responses have only a status."""
+def _without_body(operation: Operation, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Call an operation whose error has only a status: a response to HEAD has no body."""
     try:
-        yield
+        return operation(arguments)
     except ServiceError as error:
-        message = {403: "Forbidden", 404: "Not Found"}.get(error.status, "Bad Request")
-        raise ServiceError(str(error.status), message, error.status) from None
+        raise ServiceError(str(error.status), HTTPStatus(error.status).phrase, error.status) from None
 
 
 def _uri(arguments: Mapping[str, Any]) -> str:
