@@ -188,19 +188,9 @@ def names(answer):
     return [summary["TrainingJobName"] for summary in answer["TrainingJobSummaries"]]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        ({"MaxResults": 101}, "Value '101' at 'maxResults' .* less than or equal to 100"),
-        ({"StatusEquals": "Done"}, "Value 'Done' at 'statusEquals' .* enum value set"),
-        ({"SortBy": "Age", "NameContains": "x" * 64}, "2 validation errors detected"),
-        ({"NextToken": "there"}, "The pagination token is invalid"),
-    ],
-    ids=["too many", "no such status", "two arguments", "no such token"],
-)
-def test_a_list_that_the_service_refuses_is_refused(sagemaker, arguments, text):
-    with pytest.raises(ClientError, match=text) as error:
-        sagemaker.list_training_jobs(**arguments)
+def test_a_list_that_the_service_refuses_is_refused(sagemaker):
+    with pytest.raises(ClientError, match="2 validation errors detected") as error:
+        sagemaker.list_training_jobs(SortBy="Age", NameContains="x" * 64)
     assert code_of(error) == "ValidationException"
 
 
