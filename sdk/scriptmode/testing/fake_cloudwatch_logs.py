@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import groupby
 from typing import Any
 
 from scriptmode.serve.aws_json import ApiError
@@ -64,9 +65,11 @@ class FakeLogs:
             return []
         created, streams = job.moment(0).timestamp(), []
         for host, lines in self._lines(job):
-            log = _Log(lines, created)
-            first = log.times[0]
-            streams.append(Stream(f"{name}/{host}-{first}", first, log, round(self._account.log_delay * 1000)))
+            # Hosts that start again have new streams.
+            for _, of_start in groupby(lines, job.start_of):
+                log = _Log([*of_start], created)
+                first = log.times[0]
+                streams.append(Stream(f"{name}/{host}-{first}", first, log, round(self._account.log_delay * 1000)))
         return streams
 
     def _lines(self, job: FakeJob) -> Iterator[tuple[str, Sequence[ScriptedLine]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 import math
 from collections import Counter
@@ -56,6 +57,10 @@ class FakeJob:
         """The lines of each host's log in order of time."""
         return self.life.host_lines()
 
+    def start_of(self, line: Line) -> int:
+        """Return the number of times that its hosts had started again when they wrote a line."""
+        return bisect.bisect_right(self._timeline.restarts, line.second)
+
     def instances(self) -> dict[str, int]:
         """Count its instances by type."""
         resources = self.request.get("ResourceConfig", {})
@@ -80,8 +85,8 @@ class FakeJob:
 
     def has_model(self, now: float) -> bool:
         """Return whether it stored a model: it completed, or was stopped after its hosts had started."""
-        ends = self._timeline.ends
-        return self.ended(now) and (ends == "Completed" or (ends == "Stopped" and self._timeline.has_trained))
+        ends, trained = self._timeline.ends, self._timeline.training_start < math.inf
+        return self.ended(now) and (ends == "Completed" or (ends == "Stopped" and trained))
 
     def age(self, now: float) -> float:
         """Return its age in seconds, which stops growing when the job ends."""
@@ -121,27 +126,24 @@ class FakeJob:
     def description(self, now: float) -> dict[str, Any]:
         """Return the response of DescribeTrainingJob."""
         told = {key: value for key, value in self.request.items() if key not in NOT_DESCRIBED}
-        description = {**deep_copy({**_DEFAULTS, **told}), **self.summary(now)}
-        description["SecondaryStatusTransitions"] = self._transitions(now)
-        if metrics := last_values(self.metrics(now)):
-            description["FinalMetricDataList"] = metrics
-        if now - self.created >= self._timeline.training_start:
-            description["TrainingStartTime"] = self.moment(self._timeline.training_start)
-        if self.ended(now):
-            description.update(self._ending(now))
-        return description
-
-    def _ending(self, now: float) -> dict[str, Any]:
-        ending: dict[str, Any] = {}
-        if self._timeline.ends == "Failed":
-            ending["FailureReason"] = self.life.failure_reason or "AlgorithmError: , exit code: 1"
-        if self.has_model(now):
-            ending["ModelArtifacts"] = {"S3ModelArtifacts": self.model_uri}
-        if self._timeline.has_trained:
-            seconds = max(1, round(self._timeline.training_seconds))
-            ending["TrainingTimeInSeconds"] = seconds
-            ending["BillableTimeInSeconds"] = max(1, round(seconds * _SPOT_PRICE)) if self.is_spot else seconds
-        return ending
+        timeline, ended = self._timeline, self.ended(now)
+        seconds = max(1, round(timeline.training_seconds)) if ended and timeline.training_start < math.inf else 0
+        billed = max(1, round(seconds * _SPOT_PRICE)) if self.is_spot and seconds else seconds
+        has_hosts, has_failed = self.age(now) >= timeline.training_start, ended and timeline.ends == "Failed"
+        known = {
+            "FinalMetricDataList": last_values(self.metrics(now)),
+            "TrainingStartTime": self.moment(timeline.training_start) if has_hosts else None,
+            "FailureReason": has_failed and (self.life.failure_reason or "AlgorithmError: , exit code: 1"),
+            "ModelArtifacts": self.has_model(now) and {"S3ModelArtifacts": self.model_uri},
+            "TrainingTimeInSeconds": seconds,
+            "BillableTimeInSeconds": billed,
+        }
+        return {
+            **deep_copy({**_DEFAULTS, **told}),
+            **self.summary(now),
+            "SecondaryStatusTransitions": self._transitions(now),
+            **{field: value for field, value in known.items() if value},
+        }
 
     def _transitions(self, now: float) -> list[dict[str, Any]]:
         transitions = []

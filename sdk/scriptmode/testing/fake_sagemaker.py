@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from scriptmode.testing.fake_account import FakeAccount
@@ -10,7 +11,7 @@ from scriptmode.testing.fake_client import FakeClients
 from scriptmode.testing.fake_clock import FakeClock
 from scriptmode.testing.fake_cloudwatch import FakeMetrics
 from scriptmode.testing.fake_cloudwatch_logs import FakeLogs
-from scriptmode.testing.fake_iam import FakeIdentity
+from scriptmode.testing.fake_iam import get_caller_identity, get_role
 from scriptmode.testing.fake_s3 import FakeObjects
 from scriptmode.testing.fake_training_jobs import FakeTrainingJobs
 from scriptmode.testing.job_life import Life
@@ -45,15 +46,14 @@ class FakeSageMaker(FakeAccount):
         self, region_name: str = "us-west-2", account: str = "123456789012", clock: FakeClock | None = None
     ) -> None:
         super().__init__(region_name, account, FakeClock() if clock is None else clock)
-        identity = FakeIdentity(self)
         self._operations: dict[str, Mapping[str, Operation]] = {
             "cloudwatch": _by_method(FakeMetrics(self).operations),
-            "iam": identity.role_operations,
+            "iam": {"get_role": partial(get_role, self)},
             "logs": _by_method(FakeLogs(self).operations),
             "s3": FakeObjects(self).operations,
             "sagemaker": FakeTrainingJobs(self).operations,
             "sagemaker-runtime": {},
-            "sts": identity.caller_operations,
+            "sts": {"get_caller_identity": partial(get_caller_identity, self)},
         }
         self._clients = FakeClients(self._operations, self)
 
