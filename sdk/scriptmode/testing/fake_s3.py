@@ -32,7 +32,7 @@ class FakeObjects:
             "create_bucket": self._create_bucket,
             "get_object": self._get,
             "head_bucket": partial(_without_body, self._head_bucket),
-            "head_object": partial(_without_body, self._head),
+            "head_object": partial(_without_body, lambda arguments: self._described(*self._found(arguments))),
             "list_objects_v2": self._list,
             "put_object": self._put,
         }
@@ -54,9 +54,6 @@ class FakeObjects:
     def _head_bucket(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         self._check_bucket(arguments)
         return {"BucketRegion": self._account.region_name}
-
-    def _head(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        return self._described(*self._found(arguments))
 
     def _get(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         from botocore.response import StreamingBody
@@ -89,22 +86,18 @@ class FakeObjects:
         _refuse("Delimiter", arguments)
         bucket, prefix = arguments["Bucket"], arguments.get("Prefix", "")
         after = arguments.get("ContinuationToken", arguments.get("StartAfter", "")).encode()
-        here = f"s3://{bucket}/"
-        keys = sorted((uri[len(here) :] for uri in self._account.objects if uri.startswith(here)), key=str.encode)
-        listed = [key for key in keys if key.startswith(prefix) and key.encode() > after]
+        here, stored = f"{SCHEME}{bucket}/", self._account.objects
+        keys = sorted((uri[len(here) :] for uri in stored if uri.startswith(here + prefix)), key=str.encode)
+        listed = [key for key in keys if key.encode() > after]
         most = min(arguments.get("MaxKeys", _KEYS_A_PAGE), _KEYS_A_PAGE)
         page, is_truncated = listed[:most], len(listed) > most
-        answer: dict[str, Any] = {"Name": bucket, "Prefix": prefix, "MaxKeys": most, "KeyCount": len(page)}
-        if page:
-            answer["Contents"] = [self._entry(bucket, key) for key in page]
-        if is_truncated:
-            answer["NextContinuationToken"] = page[-1]
-        return {**answer, "IsTruncated": is_truncated}
-
-    def _entry(self, bucket: str, key: str) -> dict[str, Any]:
-        uri = f"{SCHEME}{bucket}/{key}"
-        content = self._account.objects[uri]
-        return {"Key": key, "Size": len(content), "StorageClass": "STANDARD", **self._version(uri, content)}
+        contents = [
+            {"Key": key, "Size": len(stored[uri]), "StorageClass": "STANDARD", **self._version(uri, stored[uri])}
+            for key, uri in ((key, here + key) for key in page)
+        ]
+        answer = {"Name": bucket, "Prefix": prefix, "MaxKeys": most, "KeyCount": len(page), "IsTruncated": is_truncated}
+        more = {"NextContinuationToken": page[-1]} if is_truncated else {}
+        return {**answer, **({"Contents": contents} if page else {}), **more}
 
     def _described(self, uri: str, content: bytes) -> dict[str, Any]:
         return {

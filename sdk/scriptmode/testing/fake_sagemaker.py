@@ -15,7 +15,7 @@ from scriptmode.testing.fake_iam import get_caller_identity, get_role
 from scriptmode.testing.fake_s3 import FakeObjects
 from scriptmode.testing.fake_training_jobs import FakeTrainingJobs
 from scriptmode.testing.job_life import Life
-from scriptmode.testing.service_calls import THROTTLED, Fault, Operation
+from scriptmode.testing.service_calls import Fault, Operation, ServiceError
 
 
 class FakeSageMaker(FakeAccount):
@@ -100,7 +100,7 @@ class FakeSageMaker(FakeAccount):
 
     def throttle(self, operation: str, times: int = 3, service: str | None = None, *, after: int = 0) -> None:
         """Raise ``ThrottlingException`` from calls of an operation. Arguments and errors are those of `fault`."""
-        self.fault(operation, THROTTLED, times, service=service, after=after)
+        self.fault(operation, ServiceError("ThrottlingException", "Rate exceeded"), times, service=service, after=after)
 
     def disconnect(
         self, operation: str, times: int = 1, service: str | None = None, *, after: int = 0, answer_lost: bool = False

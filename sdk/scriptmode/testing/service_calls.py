@@ -38,9 +38,6 @@ class ServiceError(ApiError):
     """
 
 
-THROTTLED = ServiceError("ThrottlingException", "Rate exceeded")
-
-
 @dataclass
 class Fault:
     """Calls of an operation that fail: ``times`` calls, after ``after`` successful ones.
