@@ -7,6 +7,7 @@ from dataclasses import replace
 import hypothesis
 import pytest
 from contract.test_every_field_of_the_request import NAMES, REQUESTS, given
+from fakes.local_jobs import put
 from hypothesis import strategies as st
 
 from scriptmode.core.request.fields import FIELDS
@@ -56,17 +57,10 @@ def test_a_request_of_every_field_is_rendered_and_described_again(request_):
     assert f"{described.status}" == "InProgress"
 
 
-def without(request, path):
-    *parents, last = path.split(".")
-    for key in parents:
-        request = request[key]
-    del request[last]
-
-
 def test_a_field_that_is_left_out_stays_out():
     for path in (row.path for row in FIELDS if row.path != "TrainingJobName"):
         request = next(json.loads(text(each)) for each in REQUESTS if path in set(given(each)))
-        without(request, path)
+        put(request, path, ABSENT)
         assert text(render_request(parse_request(request))) == text(request)
 
 

@@ -5,7 +5,16 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from fakes.faulty_s3 import FaultyS3
 from fakes.views import Views, WatchedObjects
+
+
+@pytest.fixture
+def server(monkeypatch, no_credentials):
+    """An S3 server without objects, whose requests fail as a test says."""
+    with FaultyS3() as running:
+        running.use(monkeypatch)
+        yield running
 
 
 @pytest.fixture

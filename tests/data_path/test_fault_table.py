@@ -10,7 +10,7 @@ from functools import partial
 from typing import Callable
 
 import pytest
-from fakes.faulty_s3 import Fault, FaultyS3
+from fakes.faulty_s3 import Fault
 from fakes.processes import until
 from fakes.views import tree
 
@@ -140,13 +140,6 @@ CELLS = [
     )
     for (number, (name, row)), (at, mode), count in itertools.product(enumerate(ROWS.items()), enumerate(MODES), (1, 9))
 ]  # fmt: skip
-
-
-@pytest.fixture
-def server(monkeypatch, no_credentials):
-    with FaultyS3() as running:
-        running.use(monkeypatch)
-        yield running
 
 
 @pytest.mark.parametrize(("row", "mode", "count"), CELLS)

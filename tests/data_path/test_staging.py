@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from fakes.faulty_s3 import Fault, FaultyS3
+from fakes.faulty_s3 import Fault
 from fakes.processes import until
 from fakes.views import WatchedObjects
 
@@ -20,13 +20,6 @@ from scriptmode.data.s3_store import S3Store
 from scriptmode.errors import DataError, DataNotFoundError
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def server(monkeypatch, no_credentials):
-    with FaultyS3() as running:
-        running.use(monkeypatch)
-        yield running
 
 
 def entries(prefix="s3://bkt/"):

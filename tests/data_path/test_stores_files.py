@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from fakes.host_folders import write_files
 
 from scriptmode.data.file_store import FileStore
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
@@ -13,9 +14,7 @@ def names(folder):
 
 
 def write(folder, *paths):
-    for path in paths:
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(path)
+    write_files(folder, {path: path for path in paths})
 
 
 def test_files_come_in_the_order_of_an_s3_listing(tmp_path):

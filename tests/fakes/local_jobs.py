@@ -11,6 +11,7 @@ from fakes.archives import packed
 from fakes.processes import processes_naming, until
 from fakes.promptness import GENEROUS
 
+from scriptmode.core.spec.job_request import ABSENT
 from scriptmode.data import mounts
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store.job_store import JobFolder
@@ -61,6 +62,17 @@ def request_for(name, *, source="", hosts=1, channels=(), hyperparameters=None, 
     if channels:
         request["InputDataConfig"] = list(channels)
     return request
+
+
+def put(request, path, value):
+    """Put a value at a path of a request, such as ``InputDataConfig.0.ChannelName``; ``ABSENT`` takes out what is there."""
+    *parents, last = (int(part) if part.isdigit() else part for part in path.split("."))
+    for part in parents:
+        request = request.setdefault(part, {}) if isinstance(request, dict) else request[part]
+    if value is ABSENT:
+        request.pop(last, None)
+    else:
+        request[last] = value
 
 
 #: Ignores SIGTERM, and makes its output directory again whenever it is removed.
@@ -130,6 +142,10 @@ class LocalJobs:
     def ended(self, name):
         description = self.platform.describe(name).response
         return description if description["TrainingJobStatus"] in ENDED else None
+
+    def statuses(self, name):
+        """The secondary statuses that a job has had, in order."""
+        return [each["Status"] for each in self.platform.describe(name).response["SecondaryStatusTransitions"]]
 
     def start_a_long_download(self):
         """Start a job that is busy with its input for longer than any test; give its name once it is."""

@@ -1,11 +1,32 @@
-"""Answers of a service as they went over the wire, against botocore's model: its parser drops what it does not know."""
+"""Answers of a service, also as they went over the wire, against botocore's model: its parser drops what it does not know."""
 
+import functools
 import json
+from datetime import datetime
+
+from botocore.loaders import Loader
+from botocore.model import ServiceModel
+from botocore.validate import ParamValidator
 
 _TYPES = {
     "structure": dict, "map": dict, "list": list, "string": str, "boolean": bool, "integer": int, "long": int,
-    "float": (int, float), "double": (int, float), "timestamp": (int, float),
+    "float": (int, float), "double": (int, float), "timestamp": (int, float, datetime), "blob": object,
 }  # fmt: skip
+
+
+@functools.cache
+def _sagemaker():
+    return ServiceModel(Loader().load_service_model("sagemaker", "service-2"), "sagemaker")
+
+
+def operation(name):
+    """Return botocore's model of an operation of SageMaker."""
+    return _sagemaker().operation_model(name)
+
+
+def against(shape, value):
+    """Return what botocore's own validator says of a value, "" for one that it accepts."""
+    return ParamValidator().validate(value, shape).generate_report()
 
 
 def problems(shape, value, path="the answer"):
@@ -13,7 +34,7 @@ def problems(shape, value, path="the answer"):
     if not isinstance(value, _TYPES[shape.type_name]):
         yield f"{path} is {value!r}, not a {shape.type_name}"
     elif shape.type_name == "structure":
-        names = {member.serialization.get("name", name): member for name, member in shape.members.items()}
+        names = shape.members
         yield from (f"{path} has {name!r}" for name in value if name not in names)
         yield from (f"{path} lacks {name!r}" for name in shape.required_members if name not in value)
         for name in names.keys() & value.keys():

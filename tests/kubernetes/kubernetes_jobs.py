@@ -106,9 +106,6 @@ class KubernetesJobs(LocalJobs):
         found = self.cluster.get("pods,services,secrets", selector)["items"]
         return [*super().remains(name), *(f"{each['kind']} {each['metadata']['name']}" for each in found)]
 
-    def statuses(self, name):
-        return [each["Status"] for each in self.platform.describe(name).response["SecondaryStatusTransitions"]]
-
     def failed(self, name):
         """Wait for the end of a job that must fail; return the reason. Nothing may be left of it."""
         description = self.wait(name)

@@ -6,16 +6,14 @@ import subprocess
 import sys
 
 import pytest
+from fakes.host_folders import write_files
 from processes.launchers import ENTRYPOINTS
 
 from scriptmode_runtime.host import machine
 
 
 def write(root, files):
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    return str(root)
+    return str(write_files(root, files))
 
 
 def limits(folder, quota, period=100_000):

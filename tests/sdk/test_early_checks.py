@@ -39,12 +39,6 @@ def test_one_thread_of_parameter_servers_is_warned_of(made, monkeypatch, capsys,
     assert (f"{name}=1: parameter servers can wait" in capsys.readouterr().err) == is_warned
 
 
-def folder_of(tmp_path, files):
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-
-
 BROKEN = 'import os\nprint "epoch"\n'
 NOT_COMPILED = """\
 entry_point 'train.py' cannot be compiled by the hosts' Python, {python}
@@ -55,7 +49,7 @@ SyntaxError: Missing parentheses in call to 'print'. Did you mean print(...)?"""
 
 
 def test_a_syntax_error_is_shown_as_at_the_prompt_before_a_job_exists(made, tmp_path, monkeypatch):
-    folder_of(tmp_path, {"code/train.py": BROKEN})
+    (tmp_path / "code" / "train.py").write_text(BROKEN)
     monkeypatch.chdir(tmp_path)
     estimator = made(source_dir="code")
     tuner = Tuner(estimator, "loss", {"rate": ContinuousParameter(0, 1)}, [{"Name": "loss", "Regex": "loss=([0-9.]+)"}])
@@ -68,7 +62,7 @@ def test_a_syntax_error_is_shown_as_at_the_prompt_before_a_job_exists(made, tmp_
 
 
 def test_a_script_for_another_python_is_warned_of(made, tmp_path, capsys):
-    folder_of(tmp_path, {"code/train.py": BROKEN})
+    (tmp_path / "code" / "train.py").write_text(BROKEN)
     fake = {"instance_type": "ml.m5.large", "role": ROLE, "sagemaker_session": FakeSageMaker()}
     made(source_dir=str(tmp_path / "code"), image_uri="x/scriptmode:1", **fake).plan()
     assert "train.py cannot be compiled by this Python" in capsys.readouterr().err

@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from fakes.host_folders import write_files
 
 from scriptmode import ParameterServer, SourceError, SpecError, TrainingInput
 from scriptmode.testing import Layout, layouts
@@ -181,11 +182,7 @@ IMPORTS = "import helper, os; print(helper.VALUE, helper.HERE, os.path.exists('s
 
 @pytest.fixture
 def siblings(tmp_path):
-    source = tmp_path / "user" / "source"
-    for name, text in SIBLINGS.items():
-        (source / name).parent.mkdir(parents=True, exist_ok=True)
-        (source / name).write_text(text)
-    return source
+    return write_files(tmp_path / "user" / "source", SIBLINGS)
 
 
 def test_siblings_are_the_user_s_files_and_are_loaded_again_by_each_run(run, siblings):
@@ -219,9 +216,7 @@ def test_a_script_without_a_source_directory_has_no_siblings(mode, run, tmp_path
 def test_a_module_of_a_package_runs_as_the_job_starts_it(tmp_path, entry_point):
     files = {"pyproject.toml": "[project]\nname = 'x'\n", "trainer/__init__.py": "", "trainer/other.py": "X = 1",
              "trainer/task.py": "from . import other; print(__package__, other.X, __name__)"}  # fmt: skip
-    for name, text in files.items():
-        (tmp_path / "source" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "source" / name).write_text(text)
+    write_files(tmp_path / "source", files)
     done = entry_point("trainer/task.py", source_dir=str(tmp_path / "source"))
     assert done.log == "trainer 1 __main__\n"
     assert "trainer" not in sys.modules

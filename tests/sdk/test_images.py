@@ -7,6 +7,7 @@ import textwrap
 from types import SimpleNamespace
 
 import pytest
+from fakes.host_folders import write_files
 
 from scriptmode.core.aws.images import debugger_rule_image, look_up_image
 from scriptmode.core.machine.installation import install_command
@@ -39,10 +40,7 @@ def installed(tmp_path, monkeypatch):
     """Give a function that installs a ``sagemaker`` package of these files."""
 
     def install(files):
-        for name, text in files.items():
-            path = tmp_path / "sagemaker" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(textwrap.dedent(text))
+        write_files(tmp_path / "sagemaker", {name: textwrap.dedent(text) for name, text in files.items()})
 
     def forget():
         for name in [name for name in sys.modules if name.partition(".")[0] == "sagemaker"]:

@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from fakes.host_folders import write_files
 from fakes.local_jobs import channel, request_for
 
 from scriptmode.core.request.parse import parse_request
@@ -89,11 +90,7 @@ def test_files_of_a_shared_file_system_are_linked(tmp_path, data):
 
 def tree(folder, **content):
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in content.items():
-        path = folder / name.replace("__", "/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return folder
+    return write_files(folder, {name.replace("__", "/"): text for name, text in content.items()})
 
 
 def test_what_cannot_be_an_artifact_is_left_out_with_a_note(tmp_path):

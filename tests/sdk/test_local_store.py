@@ -5,11 +5,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import botocore.loaders
-import botocore.model
-import botocore.validate
 import pytest
 from fakes.local_jobs import channel, request_for
+from fakes.output_shapes import against, operation
 from fakes.processes import until
 
 from scriptmode.core.machine.data_dir import default_data_dir
@@ -158,9 +156,8 @@ def test_a_role_is_always_an_arn(tmp_path):
     assert roles == [f"{account}/scriptmode-local", f"{account}/trainer", "arn:aws:iam::123456789012:role/own"]
 
 
-SERVICE = botocore.model.ServiceModel(botocore.loaders.Loader().load_service_model("sagemaker", "service-2"))
-DESCRIBED = SERVICE.operation_model("DescribeTrainingJob").output_shape
-SUMMARY = SERVICE.operation_model("ListTrainingJobs").output_shape.members["TrainingJobSummaries"].member
+DESCRIBED = operation("DescribeTrainingJob").output_shape
+SUMMARY = operation("ListTrainingJobs").output_shape.members["TrainingJobSummaries"].member
 ARN = "arn:aws:sagemaker:us-east-1:000000000000:training-job/job"
 
 
@@ -186,10 +183,6 @@ LIVES = {
     "interrupted": ("Downloading", "Training", "Interrupted"),
     "resumed": ("Downloading", "Training", "Interrupted", "Starting", "Downloading", "Training", "Completed"),
 }
-
-
-def against(shape, value):
-    return botocore.validate.ParamValidator().validate(value, shape).generate_report()
 
 
 @pytest.mark.parametrize("statuses", LIVES.values(), ids=LIVES.keys())

@@ -1,10 +1,8 @@
 """The local platform takes what the service takes, and says everything that is wrong otherwise."""
 
-import botocore.loaders
-import botocore.model
-import botocore.validate
 import pytest
-from fakes.local_jobs import channel, request_for
+from fakes.local_jobs import ABSENT, channel, put, request_for
+from fakes.output_shapes import against, operation
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,20 +25,12 @@ EFS = {
     "DirectoryPath": "/x",
 }
 FILE_SYSTEM = {"ChannelName": "train", "InputMode": "Pipe", "DataSource": {"FileSystemDataSource": EFS}}
-ABSENT = object()
 
 
 def changed(path, value, uri="file:///data", **fields):
     """A good request with one place changed; ``ABSENT`` takes it out."""
     request = request_for("job", channels=[channel("train", uri)], **fields)
-    *parents, last = path.split(".")
-    place = request
-    for part in parents:
-        place = place[int(part)] if part.isdigit() else place.setdefault(part, {})
-    if value is ABSENT:
-        del place[last]
-    else:
-        place[int(last) if last.isdigit() else last] = value
+    put(request, path, value)
     return request
 
 
@@ -195,8 +185,6 @@ def test_every_pattern_of_the_model_can_be_checked_here():
         assert "\\p{L}" not in pattern or "_" in pattern
 
 
-REFERENCE = botocore.model.ServiceModel(botocore.loaders.Loader().load_service_model("sagemaker", "service-2"))
-CREATE = REFERENCE.operation_model("CreateTrainingJob").input_shape
 WORDS = st.sampled_from(["", "a", "File", "x" * 70, "s3://bucket/key", "TrainingJobName"])
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 100) | st.floats(allow_nan=False) | WORDS,
@@ -213,6 +201,6 @@ PLACES = [
 @given(st.sampled_from(PLACES), ANYTHING)
 def test_whatever_botocore_refuses_is_refused(path, value):
     request = changed(path, value, "s3://bucket/key", output="s3://bucket/out")
-    refused = botocore.validate.ParamValidator().validate(request, CREATE).has_errors()
+    refused = against(operation("CreateTrainingJob").input_shape, request)
     ours = service_model.problems(request, lambda field, _: field.endswith("InstanceType"))
     assert ours or not refused

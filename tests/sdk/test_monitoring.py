@@ -5,6 +5,7 @@
 
 import pytest
 from fakes.estimators import estimator
+from fakes.host_folders import write_files
 
 from scriptmode import Estimator, SourceError, SpecError
 from scriptmode.testing import FakeSageMaker
@@ -130,9 +131,7 @@ def test_a_rules_program_of_this_machine_is_stored_and_named(code, tmp_path, kin
 
 def test_of_a_rules_folder_is_stored_what_of_a_source_folder_is_packed(code, tmp_path):
     folder = tmp_path / "rules"
-    for name in ("rule.py", "inner/part.py", "__pycache__/rule.cpython-311.pyc"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(name)
+    write_files(folder, {name: name for name in ("rule.py", "inner/part.py", "__pycache__/rule.cpython-311.pyc")})
     made = estimator(code, rules=[CustomRule(source_s3_uri=str(folder))])
     made.fit(logs=False)
     uri = parameters(made.platform.created[0])["source_s3_uri"]

@@ -3,12 +3,10 @@
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from fakes.log_streams import LogStreams
 from fakes.sagemaker_jobs import started
 
 from scriptmode import CredentialsError, TransientError
 from scriptmode.core.aws.session import Connection
-from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
 from scriptmode.core.platforms.sagemaker.cloudwatch_metrics import read_metrics
 from scriptmode.testing import FakeSageMaker, Life, ServiceError
 
@@ -90,30 +88,25 @@ def test_the_traceback_of_a_failed_job_is_read_although_cloudwatch_is_late():
 
 
 def test_a_host_whose_job_started_again_goes_on_in_a_stream_of_its_own():
-    first, second = 1_700_000_000_000, 1_700_000_600_000
-    restarts = [{"Status": status} for status in ("Starting", "Training", "Interrupted", "Starting", "Training")]
-    logs = LogStreams(hosts=2)
-    logs.write(0, f"algo-1-{first}", "one", "two")
-    logs.write(0, f"algo-2-{first}", "one", "two")
-    logs.write(20, f"algo-1-{first}", "interrupted")
-    logs.write(20.5, f"algo-1-{second}", "again")
-    logs.write(40, f"algo-2-{second}", "again", "done")
-    logs.transitions = [(0, restarts[:2]), (20, restarts)]
-    logs.ends_at = 60
-    found = by_host(LogTail("job-1", Connection(logs), 5.0).follow(logs.describe, None))
-    assert found == {"algo-1": ["one", "two", "interrupted", "again"], "algo-2": ["one", "two", "again", "done"]}
+    logs = {
+        "algo-1": [(100, "one"), (100, "two"), (199, "interrupted"), (341, "again")],
+        "algo-2": [(100, "one"), (100, "two"), (360, "again"), (360, "done")],
+    }
+    fake, job = started(Life.interrupted(logs=logs), instance_count=2)
+    assert by_host(job.logs(follow=True)) == expected(logs)
+    names = fake.client("logs").describe_log_streams(logGroupName="/aws/sagemaker/TrainingJobs")["logStreams"]
+    assert len(names) == 4
 
 
 def test_a_place_that_cloudwatch_has_forgotten_is_found_again_by_time():
-    logs = LogStreams(hosts=1, page=2)
-    logs.write(0, "algo-1-1700000000000", "a", "b", "b", "c")
-    logs.write(30, "algo-1-1700000000000", "d", "d")
-    logs.write(60, "algo-1-1700000000000", "e")
-    logs.tokens_end_at = [10, 31, 50]
-    logs.ends_at = 70
-    found = by_host(LogTail("job-1", Connection(logs), 5.0).follow(logs.describe, None))
-    assert found == {"algo-1": ["a", "b", "b", "c", "d", "d", "e"]}
-    assert logs.refused == 3
+    logs = {"algo-1": [(100, "a"), (100, "b"), (100, "b"), (100, "c"), (130, "d"), (130, "d"), (160, "e")]}
+    fake, job = started(Life.completed(logs=logs))
+    fake.page_lines = 2
+    for after in (1, 3, 20):
+        fake.fault("get_log_events", ServiceError("InvalidParameterException", "The token is invalid."), after=after)
+    assert by_host(job.logs(follow=True)) == expected(logs)
+    found_again = [call for call in fake.calls if "startTime" in call.arguments and "nextToken" not in call.arguments]
+    assert len(found_again) == 3
 
 
 class Slow(FakeSageMaker):

@@ -197,8 +197,7 @@ def test_a_job_that_is_preempted_while_it_trains_goes_on_by_itself(jobs, fake, m
     until(lambda: jobs.last(name)[0] == "Interrupted")
     assert jobs.platform.activity(name) == {}
     jobs.wait(name)
-    statuses = [each["Status"] for each in jobs.platform.describe(name).response["SecondaryStatusTransitions"]]
-    assert statuses == [
+    assert jobs.statuses(name) == [
         "Pending", "Starting", "Downloading", "Training", "Interrupted",
         "Starting", "Downloading", "Training", "Uploading", "Completed",
     ]  # fmt: skip

@@ -5,9 +5,7 @@ import warnings
 from types import SimpleNamespace
 
 import pytest
-from botocore.loaders import Loader
-from botocore.model import ServiceModel
-from botocore.validate import ParamValidator
+from fakes.output_shapes import against, operation
 from fakes.sagemaker_jobs import ROLE, sagemaker_estimator
 
 from scriptmode import (
@@ -42,14 +40,8 @@ def _no_settings(no_settings):
     pass
 
 
-@pytest.fixture(scope="module")
-def shape():
-    model = ServiceModel(Loader().load_service_model("sagemaker", "service-2"), "sagemaker")
-    return model.operation_model("CreateHyperParameterTuningJob").input_shape
-
-
 @pytest.mark.parametrize("kind", [Tuner, HyperparameterTuner])
-def test_a_request_has_the_search_and_the_training_jobs(code, kind, shape):
+def test_a_request_has_the_search_and_the_training_jobs(code, kind):
     fake = FakeSageMaker()
     given = {"hyperparameters": {"epochs": 3}, "tags": {"team": "a", "stage": "b"}, "sagemaker_session": fake}
     tuner = kind(
@@ -64,7 +56,7 @@ def test_a_request_has_the_search_and_the_training_jobs(code, kind, shape):
         tags={"stage": "c"},
     )
     request = tuner.request("s3://data/train", job_name="search")
-    assert not ParamValidator().validate(request, shape).has_errors()
+    assert against(operation("CreateHyperParameterTuningJob").input_shape, request) == ""
     assert request["HyperParameterTuningJobName"] == "search"
     assert request["HyperParameterTuningJobConfig"] == {
         "Strategy": "Bayesian",
@@ -90,10 +82,10 @@ def test_a_request_has_the_search_and_the_training_jobs(code, kind, shape):
     assert fake.calls == []
 
 
-def test_names_of_tuning_jobs_fit_the_service_and_differ(code, shape):
+def test_names_of_tuning_jobs_fit_the_service_and_differ(code):
     made = estimator(code, TensorFlow, framework_version="2.15", py_version="py310")
     request = Tuner(made, "accuracy", RANGES).request()
-    assert not ParamValidator().validate(request, shape).has_errors()
+    assert against(operation("CreateHyperParameterTuningJob").input_shape, request) == ""
     assert re.fullmatch(r"img-\d{6}-\d{6}", request["HyperParameterTuningJobName"])
     tuner = Tuner(made, "accuracy", RANGES, base_tuning_job_name="a-very-long-name-of-a-search")
     first, second = (tuner.request()["HyperParameterTuningJobName"] for _ in range(2))

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from fakes.local_jobs import channel, request_for
+from fakes.local_jobs import ABSENT, channel, put, request_for
 from hypothesis import given
 from hypothesis import strategies as st
 from serve.conftest import TENSORFLOW
@@ -79,14 +79,7 @@ def base_request(**changes):
 
 def with_changes(request, changes):
     for path, value in changes.items():
-        *parents, last = path.split(".")
-        place = request
-        for part in parents:
-            place = place[int(part)] if part.isdigit() else place.setdefault(part, {})
-        if value is None:
-            place.pop(last, None)
-        else:
-            place[last] = value
+        put(request, path, ABSENT if value is None else value)
     return request
 
 

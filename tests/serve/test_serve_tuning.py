@@ -7,7 +7,7 @@ import time
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from fakes.local_jobs import channel
+from fakes.local_jobs import ABSENT, channel, put
 from fakes.processes import until
 from serve.conftest import ENDED, TENSORFLOW, serving
 
@@ -198,13 +198,7 @@ def test_errors_have_the_codes_of_aws(api, tuning):
 def changed(request, path, value):
     """Return a request with another value of a field, without the field for None."""
     found = copy.deepcopy({**request, "HyperParameterTuningJobName": "refused"})
-    *parents, field = path.split(".")
-    part = found
-    for name in parents:
-        part = part[int(name)] if isinstance(part, list) else part[name]
-    part[field] = value
-    if value is None:
-        del part[field]
+    put(found, path, ABSENT if value is None else value)
     return found
 
 

@@ -66,9 +66,6 @@ class SlurmJobs(LocalJobs):
         listed = self.cluster.run("squeue", "--noheader", f"--name={name}", "--format=%i %T").stdout
         return listed.splitlines()
 
-    def statuses(self, name):
-        return [each["Status"] for each in self.platform.describe(name).response["SecondaryStatusTransitions"]]
-
     def close(self):
         for summary in self.platform.list():
             if summary["TrainingJobStatus"] not in ENDED:

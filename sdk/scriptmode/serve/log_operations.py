@@ -100,7 +100,10 @@ class Logs:
     def _describe_streams(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         _check_group(arguments)
         prefix = str(arguments.get("logStreamNamePrefix", ""))
-        by_time = arguments.get("orderBy") == "LastEventTime"
+        order = arguments.get("orderBy", "LogStreamName")
+        if order not in ("LogStreamName", "LastEventTime"):
+            raise _invalid(f"orderBy is {order!r}; it must be LogStreamName or LastEventTime.")
+        by_time = order == "LastEventTime"
         if by_time and prefix:
             raise _invalid("Cannot order by LastEventTime with a logStreamNamePrefix.")
         rows = [self._describe(stream) for stream in self._streams(prefix)]

@@ -40,13 +40,12 @@ else:
     }
 
     def __getattr__(name: str) -> Any:
-        module = next((module for module, names in _MODULES.items() if name in names), None)
-        if module is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
 
-        value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
-        return value
+        for module, names in _MODULES.items():
+            if name in names:
+                return getattr(import_module(f"{__name__}.{module}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})

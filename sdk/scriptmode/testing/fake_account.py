@@ -9,7 +9,6 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from scriptmode.testing import botocore_models
 from scriptmode.testing.fake_clock import FakeClock
 from scriptmode.testing.fake_job import FakeJob
 from scriptmode.testing.job_life import Life
@@ -31,7 +30,7 @@ class FakeAccount:
         self.buckets: dict[str, str] = {f"sagemaker-{region_name}-{account}": account}
         self.roles: dict[str, str] = {}
         self.sagemaker_config: dict[str, Any] | None = {}
-        self.caller_arn = f"arn:{botocore_models.partition(region_name)}:iam::{account}:user/fake"
+        self.caller_arn = f"arn:{self._partition}:iam::{account}:user/fake"
         self.quotas: dict[str, int] = {}
         self.lives: list[Life] = []
         self.default_life = Life()
@@ -52,9 +51,13 @@ class FakeAccount:
 
     def arn(self, service: str, resource: str) -> str:
         """Return the ARN of a resource of this account and Region."""
-        return (
-            f"arn:{botocore_models.partition(self.region_name)}:{service}:{self.region_name}:{self.account}:{resource}"
-        )
+        return f"arn:{self._partition}:{service}:{self.region_name}:{self.account}:{resource}"
+
+    @property
+    def _partition(self) -> str:
+        if self.region_name.startswith("cn-"):
+            return "aws-cn"
+        return "aws-us-gov" if self.region_name.startswith("us-gov-") else "aws"
 
     def settle(self) -> None:
         """Store the models of the jobs that have ended since."""

@@ -1,112 +1,107 @@
-"""The fake of boto3's clients."""
+"""The fake's clients: those of botocore, whose calls the operations of the fake answer instead of a service."""
 
 from __future__ import annotations
 
+import functools
+import os
+import threading
 from collections.abc import Mapping
-from types import SimpleNamespace
-from typing import Any, Callable
+from typing import Any
 
 from scriptmode.serve.aws_json import ApiError, NotServedError
-from scriptmode.testing import botocore_models
 from scriptmode.testing.fake_account import FakeAccount
-from scriptmode.testing.service_calls import Call, deep_copy
+from scriptmode.testing.fake_s3 import Transfers
+from scriptmode.testing.service_calls import Call, Operation, deep_copy
 
-Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 _OK = 200
+#: The key of a call's arguments in botocore's context of the call.
+_ARGUMENTS = "arguments of the fake's operation"
+#: No file and no profile of this machine: a place in the file, a variable, the value and its conversion.
+_VARIABLES = {
+    "profile": (None, None, None, None),
+    "config_file": (None, None, os.devnull, None),
+    "credentials_file": (None, None, os.devnull, None),
+    "ignore_configured_endpoint_urls": (None, None, True, None),
+}
+#: Sessions of botocore create one client at a time.
+_CREATING = threading.Lock()
 
 
-class FakeClient:
-    """A client of one service: its operations are methods that take keyword arguments, as boto3's are.
+class FakeClients:
+    """The clients of an account, whose ``operations`` are by service and boto3's name of the method.
 
-    Arguments are checked as boto3 checks them. Nothing is tried again: a fault is what is left after botocore's own
-    retries.
+    Nothing is tried again: a fault is what is left after botocore's own retries.
     """
 
-    def __init__(
-        self, service: str, operations: Mapping[str, Operation], account: FakeAccount, settings: Mapping[str, Any]
-    ) -> None:
-        self._service = service
+    def __init__(self, operations: Mapping[str, Mapping[str, Operation]], account: FakeAccount) -> None:
         self._operations = operations
         self._account = account
-        self._settings = settings
 
-    @property
-    def meta(self) -> SimpleNamespace:
-        """Region, endpoint, service model and configuration, as boto3's ``client.meta`` has them."""
-        region = self._settings.get("region_name") or self._account.region_name
-        url = self._settings.get("endpoint_url") or botocore_models.endpoint(self._service, region)
-        return SimpleNamespace(
-            region_name=region,
-            endpoint_url=url,
-            service_model=botocore_models.service_model(self._service),
-            config=self._settings.get("config"),
-        )
+    def create(self, service: str, settings: Mapping[str, Any]) -> Any:
+        """Create a client of a service; ``settings`` are arguments of boto3."""
+        keys = {"aws_access_key_id": "fake", "aws_secret_access_key": "fake"}
+        with _CREATING:
+            client = _session().create_client(service, **{**keys, **settings})
+        client.meta.events.register("provide-client-params", self._receive)
+        client.meta.events.register("before-call", self._answer)
+        return client
 
-    @property
-    def exceptions(self) -> Any:
-        """The classes of the service's errors, as boto3's client has them."""
-        return botocore_models.exceptions(self._service)
+    def _receive(self, params: Mapping[str, Any], model: Any, context: dict[str, Any], **_: object) -> None:
+        """Keep the arguments of a call, which botocore checks and changes before it calls `_answer`."""
+        service, method = _names(model)
+        if method not in self._operations[service]:
+            known = ", ".join(sorted(self._operations[service])) or "no operations"
+            raise NotImplementedError(f"the fake {service!r} client has no {method!r}; it has {known}")
+        context[_ARGUMENTS] = deep_copy(params)
 
-    def __getattr__(self, name: str) -> Callable[..., dict[str, Any]]:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        if name not in self._operations:
-            known = ", ".join(sorted(self._operations)) or "no operations"
-            raise NotImplementedError(f"the fake {self._service!r} client has no {name!r}; it has {known}")
+    def _answer(self, model: Any, params: Mapping[str, Any], context: Mapping[str, Any], **_: object) -> Any:
+        """Return the response of a call: botocore calls no service."""
+        from botocore.awsrequest import AWSResponse
 
-        def method(**arguments: Any) -> dict[str, Any]:
-            return self._call(name, arguments)
+        call, url = Call(*_names(model), context[_ARGUMENTS]), params["url"]
+        try:
+            status, answer = _OK, self._call(call, url, _with_seconds(model, call.arguments))
+        except NotServedError as error:
+            raise NotImplementedError(f"the fake {call.service!r} client: {error.message}") from None
+        except ApiError as error:
+            status, answer = error.status, {"Error": {"Code": error.code, "Message": error.message}}
+        metadata = {"RequestId": "00000000-0000-0000-0000-000000000000", "HTTPStatusCode": status, "HTTPHeaders": {}}
+        return AWSResponse(url, status, {}, None), {**answer, "ResponseMetadata": {**metadata, "RetryAttempts": 0}}
 
-        return method
-
-    def get_paginator(self, operation_name: str) -> Any:
-        """Return botocore's paginator on the fake's operation."""
-        from botocore.exceptions import OperationNotPageableError
-        from botocore.paginate import Paginator
-
-        method = getattr(self, operation_name)
-        paging = botocore_models.paginator_config(self._service, operation_name)
-        if paging is None:
-            raise OperationNotPageableError(operation_name=operation_name)
-        return Paginator(method, paging, botocore_models.operation_model(self._service, operation_name))
-
-    def close(self) -> None:
-        """Return without an effect: there is no connection."""
-
-    def _call(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        botocore_models.check_parameters(self._service, operation, arguments)
+    def _call(self, call: Call, url: str, sent: Mapping[str, Any]) -> Mapping[str, Any]:
         account = self._account
-        sent = botocore_models.serialize_times(self._service, operation, arguments)
         with account.lock:
             account.settle()
-            account.calls.append(Call(self._service, operation, deep_copy(arguments)))
-            fault = next((fault for fault in account.faults if fault.meets(self._service, operation)), None)
-            try:
-                if fault is not None and not fault.answer_lost:
-                    raise fault.error(self.meta.endpoint_url)
-                answer = self._operations[operation](sent)
-            except NotServedError as error:
-                raise NotImplementedError(f"the fake {self._service!r} client: {error.message}") from None
-            except ApiError as error:
-                raise self._client_error(operation, error) from None
+            account.calls.append(call)
+            fault = next((fault for fault in account.faults if fault.meets(call.service, call.operation)), None)
+            if fault is not None and not fault.answer_lost:
+                raise fault.error(url)
+            answer = self._operations[call.service][call.operation](sent)
             if fault is not None:
-                raise fault.error(self.meta.endpoint_url)
-        return {**answer, "ResponseMetadata": _response_metadata(_OK)}
-
-    def _client_error(self, operation: str, error: ApiError) -> Exception:
-        response = {
-            "Error": {"Code": error.code, "Message": error.message},
-            "ResponseMetadata": _response_metadata(error.status),
-        }
-        name = botocore_models.operation_model(self._service, operation).name
-        made: Exception = self.exceptions.from_code(error.code)(response, name)
-        return made
+                raise fault.error(url)
+            return answer
 
 
-def _response_metadata(status: int) -> dict[str, Any]:
-    return {
-        "RequestId": "00000000-0000-0000-0000-000000000000",
-        "HTTPStatusCode": status,
-        "HTTPHeaders": {},
-        "RetryAttempts": 0,
-    }
+def _names(model: Any) -> tuple[str, str]:
+    """Return the service of an operation's model, and boto3's name of the method."""
+    from botocore import xform_name
+
+    return model.service_model.service_name, xform_name(model.name)
+
+
+def _with_seconds(model: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments whose times are seconds since the epoch, as boto3 sends them."""
+    from botocore.utils import parse_to_aware_datetime
+
+    times = {name for name in arguments if model.input_shape.members[name].type_name == "timestamp"}
+    return {**arguments, **{name: parse_to_aware_datetime(arguments[name]).timestamp() for name in times}}
+
+
+@functools.cache
+def _session() -> Any:
+    """Return what creates the clients of all accounts: each reading of botocore's models takes some 0.2 s."""
+    from botocore.session import Session
+
+    session = Session(_VARIABLES)
+    session.register("creating-client-class.s3", lambda base_classes, **_: base_classes.insert(0, Transfers))
+    return session

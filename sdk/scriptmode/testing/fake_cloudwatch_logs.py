@@ -6,16 +6,16 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import groupby
 from typing import Any
 
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.log_operations import LOG_GROUP, Logs, Stream
 from scriptmode.serve.log_pages import MOST_LINES, Line
-from scriptmode.testing import botocore_models
 from scriptmode.testing.fake_account import FakeAccount
-from scriptmode.testing.fake_client import Operation
-from scriptmode.testing.fake_job import FakeJob, HostLog
+from scriptmode.testing.fake_job import FakeJob
 from scriptmode.testing.job_life import Line as ScriptedLine
+from scriptmode.testing.service_calls import Operation
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,7 @@ class _Log:
     def start_of_page(self, end: int, limit: int) -> int:
         return max(0, end - limit)
 
-    def end(self, until: int) -> int:
-        return bisect_left(self.times, until)
+    end = start_at
 
 
 class FakeLogs:
@@ -52,15 +51,8 @@ class FakeLogs:
 
     def __init__(self, account: FakeAccount) -> None:
         self._account = account
-        served = Logs(self, account.arn("logs", f"log-group:{LOG_GROUP}")).operations
-        names = {
-            "describe_log_streams": "DescribeLogStreams",
-            "filter_log_events": "FilterLogEvents",
-            "get_log_events": "GetLogEvents",
-        }
-        self.operations: dict[str, Operation] = {
-            method: partial(self._call, method, served[name]) for method, name in names.items()
-        }
+        self._served = Logs(self, account.arn("logs", f"log-group:{LOG_GROUP}")).operations
+        self.operations: dict[str, Operation] = {name: partial(self._call, name) for name in self._served}
 
     def jobs(self) -> Iterable[str]:
         """Return the names of all jobs."""
@@ -71,32 +63,33 @@ class FakeLogs:
         job = self._account.jobs.get(name)
         if job is None:
             return []
-        created = self._account.clock.wall_time(job.created).timestamp()
-        streams = []
-        for host, log in job.logs.items():
-            count = self._count(job, log)
-            if count:
-                first = round((created + log.seconds[0]) * 1000)
-                lines = _Log(log.lines[:count], created)
-                streams.append(Stream(f"{name}/{host}-{first}", first, lines, round(self._account.log_delay * 1000)))
+        created, streams = job.moment(0).timestamp(), []
+        for host, lines in self._lines(job):
+            # Hosts that start again have new streams.
+            for _, of_start in groupby(lines, job.start_of):
+                log = _Log([*of_start], created)
+                first = log.times[0]
+                streams.append(Stream(f"{name}/{host}-{first}", first, log, round(self._account.log_delay * 1000)))
         return streams
 
-    def _count(self, job: FakeJob, log: HostLog) -> int:
-        """Return how many lines the service has by now."""
+    def _lines(self, job: FakeJob) -> Iterator[tuple[str, Sequence[ScriptedLine]]]:
+        """Yield the lines that the service has by now of each host that has some."""
         now = self._account.clock.now()
-        return log.written(min(now - self._account.log_delay - job.created, job.age(now)))
+        until = min(now - self._account.log_delay - job.created, job.age(now))
+        for host, lines in job.logs.items():
+            if written := [line for line in lines if line.second <= until]:
+                yield host, written
 
-    def _call(self, method: str, operation: Operation, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        botocore_models.check_limits("logs", method, arguments)
-        if not any(self._count(job, log) for job in self._account.jobs.values() for log in job.logs.values()):
+    def _call(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not any(True for job in self._account.jobs.values() for _ in self._lines(job)):
             raise ApiError("ResourceNotFoundException", "The specified log group does not exist.")
-        return self._page(operation, arguments) if method == "get_log_events" else operation(arguments)
+        return self._page(arguments) if name == "GetLogEvents" else self._served[name](arguments)
 
-    def _page(self, operation: Operation, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _page(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a page of lines, or an empty one whose token has the number of empty ones at this place."""
         token, _, count = arguments.get("nextToken", "").partition("#")
         limit = min(arguments.get("limit", MOST_LINES), self._account.page_lines)
-        page = operation({**arguments, "nextToken": token or None, "limit": limit})
+        page = self._served["GetLogEvents"]({**arguments, "nextToken": token or None, "limit": limit})
         empty = int(count or 0)
         if not page["events"] or empty >= self._account.empty_log_pages:
             return page

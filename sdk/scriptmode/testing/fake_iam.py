@@ -7,25 +7,17 @@ from typing import Any
 
 from scriptmode.serve.other_services import describe_role
 from scriptmode.testing.fake_account import FakeAccount
-from scriptmode.testing.fake_client import Operation
 from scriptmode.testing.service_calls import ServiceError
 
 
-class FakeIdentity:
-    """The operations on IAM's roles, and STS's operation on the caller."""
+def get_role(account: FakeAccount, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a role of the account."""
+    name = arguments["RoleName"]
+    if name not in account.roles:
+        raise ServiceError("NoSuchEntity", f"The role with name {name} cannot be found.", 404)
+    return {"Role": {**describe_role(account.roles[name]), "CreateDate": account.clock.start}}
 
-    def __init__(self, account: FakeAccount) -> None:
-        self._account = account
-        self.role_operations: dict[str, Operation] = {"get_role": self._get}
-        self.caller_operations: dict[str, Operation] = {"get_caller_identity": self._caller}
 
-    def _get(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        name = arguments["RoleName"]
-        arn = self._account.roles.get(name)
-        if arn is None:
-            raise ServiceError("NoSuchEntity", f"The role with name {name} cannot be found.", 404)
-        return {"Role": {**describe_role(arn), "CreateDate": self._account.clock.start}}
-
-    def _caller(self, _arguments: Mapping[str, Any]) -> dict[str, Any]:
-        account = self._account.account
-        return {"UserId": "AIDAFAKEFAKEFAKEFAKE", "Account": account, "Arn": self._account.caller_arn}
+def get_caller_identity(account: FakeAccount, _arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the caller of the account."""
+    return {"UserId": "AIDAFAKEFAKEFAKEFAKE", "Account": account.account, "Arn": account.caller_arn}

@@ -7,11 +7,12 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from scriptmode.core.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode.core.spec.training_job import Limits
+from scriptmode.serve.metric_operations import MetricValue, last_values
 from scriptmode.testing.fake_clock import FakeClock
 from scriptmode.testing.job_life import Life, Line, Point
 from scriptmode.testing.service_calls import deep_copy
@@ -22,23 +23,11 @@ _DEFAULTS = {**DESCRIBED_DEFAULTS, "StoppingCondition": {"MaxRuntimeInSeconds": 
 _SPOT_PRICE = 0.3
 
 
-@dataclass(frozen=True)
-class HostLog:
-    """All lines of a host's log; ``seconds`` are their times in ascending order."""
-
-    lines: tuple[Line, ...]
-    seconds: tuple[float, ...]
-
-    def written(self, second: float) -> int:
-        """Return the number of lines written by a second."""
-        return bisect.bisect_right(self.seconds, second)
-
-
 class FakeJob:
     """A training job. Moments are seconds of the fake's clock."""
 
     def __init__(self, request: Mapping[str, Any], life: Life, clock: FakeClock, *, arn: str) -> None:
-        self.request = deep_copy(dict(request))
+        self.request = deep_copy(request)
         self.life = life
         self.arn = arn
         self.created = clock.now()
@@ -64,10 +53,13 @@ class FakeJob:
         return f"{place}/model/" if output.get("CompressionType") == "NONE" else f"{place}/model.tar.gz"
 
     @functools.cached_property
-    def logs(self) -> dict[str, HostLog]:
-        """The logs of its hosts, without hosts that never write a line."""
-        written = self.life.host_lines().items()
-        return {host: HostLog(lines, tuple(line.second for line in lines)) for host, lines in written if lines}
+    def logs(self) -> dict[str, tuple[Line, ...]]:
+        """The lines of each host's log in order of time."""
+        return self.life.host_lines()
+
+    def start_of(self, line: Line) -> int:
+        """Return the number of times that its hosts had started again when they wrote a line."""
+        return bisect.bisect_right(self._timeline.restarts, line.second)
 
     def instances(self) -> dict[str, int]:
         """Count its instances by type."""
@@ -93,19 +85,24 @@ class FakeJob:
 
     def has_model(self, now: float) -> bool:
         """Return whether it stored a model: it completed, or was stopped after its hosts had started."""
-        trained = self._timeline.training_start < math.inf
-        return self.ended(now) and (
-            self._timeline.ends == "Completed" or (self._timeline.ends == "Stopped" and trained)
-        )
+        ends, trained = self._timeline.ends, self._timeline.training_start < math.inf
+        return self.ended(now) and (ends == "Completed" or (ends == "Stopped" and trained))
 
     def age(self, now: float) -> float:
         """Return its age in seconds, which stops growing when the job ends."""
         return min(now - self.created, self._timeline.end)
 
-    def points(self, now: float) -> dict[str, list[Point]]:
+    def moment(self, second: float) -> datetime:
+        """Return the date and time of a second after its creation."""
+        return self._clock.wall_time(self.created + second)
+
+    def metrics(self, now: float) -> dict[str, list[MetricValue]]:
         """Return the values of its metrics so far."""
-        age = self.age(now)
-        return {name: [point for point in points if point.second <= age] for name, points in self._points.items()}
+        age, created = self.age(now), self.moment(0).timestamp()
+        return {
+            name: [MetricValue(created + point.second, point.value) for point in points if point.second <= age]
+            for name, points in self._points.items()
+        }
 
     @functools.cached_property
     def _points(self) -> dict[str, tuple[Point, ...]]:
@@ -117,50 +114,43 @@ class FakeJob:
         summary = {
             "TrainingJobName": self.name,
             "TrainingJobArn": self.arn,
-            "CreationTime": self._moment(0),
-            "LastModifiedTime": self._moment(current.start),
+            "CreationTime": self.moment(0),
+            "LastModifiedTime": self.moment(current.start),
             "TrainingJobStatus": self.status(now),
             "SecondaryStatus": current.status,
         }
         if self.ended(now):
-            summary["TrainingEndTime"] = self._moment(self._timeline.end)
+            summary["TrainingEndTime"] = self.moment(self._timeline.end)
         return summary
 
     def description(self, now: float) -> dict[str, Any]:
         """Return the response of DescribeTrainingJob."""
-        told = {key: deep_copy(value) for key, value in self.request.items() if key not in NOT_DESCRIBED}
-        description = {**deep_copy(_DEFAULTS), **told, **self.summary(now)}
-        description["SecondaryStatusTransitions"] = self._transitions(now)
-        final = {name: points[-1] for name, points in self.points(now).items() if points}
-        if final:
-            description["FinalMetricDataList"] = [
-                {"MetricName": name, "Value": point.value, "Timestamp": self._moment(point.second)}
-                for name, point in final.items()
-            ]
-        if now - self.created >= self._timeline.training_start:
-            description["TrainingStartTime"] = self._moment(self._timeline.training_start)
-        if self.ended(now):
-            description.update(self._ending(now))
-        return description
-
-    def _ending(self, now: float) -> dict[str, Any]:
-        ending: dict[str, Any] = {}
-        if self._timeline.ends == "Failed":
-            ending["FailureReason"] = self.life.failure_reason or "AlgorithmError: , exit code: 1"
-        if self.has_model(now):
-            ending["ModelArtifacts"] = {"S3ModelArtifacts": self.model_uri}
-        if self._timeline.training_start < math.inf:
-            seconds = max(1, round(self._timeline.training_seconds))
-            ending["TrainingTimeInSeconds"] = seconds
-            ending["BillableTimeInSeconds"] = max(1, round(seconds * _SPOT_PRICE)) if self.is_spot else seconds
-        return ending
+        told = {key: value for key, value in self.request.items() if key not in NOT_DESCRIBED}
+        timeline, ended = self._timeline, self.ended(now)
+        seconds = max(1, round(timeline.training_seconds)) if ended and timeline.training_start < math.inf else 0
+        billed = max(1, round(seconds * _SPOT_PRICE)) if self.is_spot and seconds else seconds
+        has_hosts, has_failed = self.age(now) >= timeline.training_start, ended and timeline.ends == "Failed"
+        known = {
+            "FinalMetricDataList": last_values(self.metrics(now)),
+            "TrainingStartTime": self.moment(timeline.training_start) if has_hosts else None,
+            "FailureReason": has_failed and (self.life.failure_reason or "AlgorithmError: , exit code: 1"),
+            "ModelArtifacts": self.has_model(now) and {"S3ModelArtifacts": self.model_uri},
+            "TrainingTimeInSeconds": seconds,
+            "BillableTimeInSeconds": billed,
+        }
+        return {
+            **deep_copy({**_DEFAULTS, **told}),
+            **self.summary(now),
+            "SecondaryStatusTransitions": self._transitions(now),
+            **{field: value for field, value in known.items() if value},
+        }
 
     def _transitions(self, now: float) -> list[dict[str, Any]]:
         transitions = []
         for span in self._timeline.begun(now - self.created):
-            transition = {"Status": span.status, "StartTime": self._moment(span.start), "StatusMessage": span.message}
+            transition = {"Status": span.status, "StartTime": self.moment(span.start), "StatusMessage": span.message}
             if span.end <= now - self.created:
-                transition["EndTime"] = self._moment(span.end)
+                transition["EndTime"] = self.moment(span.end)
             transitions.append(transition)
         return transitions
 
@@ -169,6 +159,3 @@ class FakeJob:
         runtime = condition.get("MaxRuntimeInSeconds", Limits.max_run)
         wait = condition.get("MaxWaitTimeInSeconds", math.inf)
         return build_timeline(self.life, max_runtime=runtime, max_wait=wait, stop=stop)
-
-    def _moment(self, second: float) -> Any:
-        return self._clock.wall_time(self.created + second)

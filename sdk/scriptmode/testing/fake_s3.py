@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Optional
 
 from scriptmode.core.aws.s3_uris import SCHEME
 from scriptmode.testing.fake_account import FakeAccount
-from scriptmode.testing.fake_client import FakeClient, Operation
-from scriptmode.testing.service_calls import ServiceError
+from scriptmode.testing.service_calls import Operation, ServiceError
 
 _Extra = Optional[Mapping[str, Any]]
 
@@ -31,8 +31,8 @@ class FakeObjects:
         self.operations: dict[str, Operation] = {
             "create_bucket": self._create_bucket,
             "get_object": self._get,
-            "head_bucket": self._head_bucket,
-            "head_object": self._head,
+            "head_bucket": partial(_without_body, self._head_bucket),
+            "head_object": partial(_without_body, lambda arguments: self._described(*self._found(arguments))),
             "list_objects_v2": self._list,
             "put_object": self._put,
         }
@@ -52,13 +52,8 @@ class FakeObjects:
         return {"Location": f"http://{name}.s3.amazonaws.com/"}
 
     def _head_bucket(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        with _without_body():
-            self._check_bucket(arguments)
+        self._check_bucket(arguments)
         return {"BucketRegion": self._account.region_name}
-
-    def _head(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        with _without_body():
-            return self._described(*self._found(arguments))
 
     def _get(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         from botocore.response import StreamingBody
@@ -91,38 +86,32 @@ class FakeObjects:
         _refuse("Delimiter", arguments)
         bucket, prefix = arguments["Bucket"], arguments.get("Prefix", "")
         after = arguments.get("ContinuationToken", arguments.get("StartAfter", "")).encode()
-        here = f"s3://{bucket}/"
-        keys = sorted((uri[len(here) :] for uri in self._account.objects if uri.startswith(here)), key=str.encode)
-        listed = [key for key in keys if key.startswith(prefix) and key.encode() > after]
+        here, stored = f"{SCHEME}{bucket}/", self._account.objects
+        keys = sorted((uri[len(here) :] for uri in stored if uri.startswith(here + prefix)), key=str.encode)
+        listed = [key for key in keys if key.encode() > after]
         most = min(arguments.get("MaxKeys", _KEYS_A_PAGE), _KEYS_A_PAGE)
         page, is_truncated = listed[:most], len(listed) > most
-        answer: dict[str, Any] = {"Name": bucket, "Prefix": prefix, "MaxKeys": most, "KeyCount": len(page)}
-        if page:
-            answer["Contents"] = [self._entry(bucket, key) for key in page]
-        if is_truncated:
-            answer["NextContinuationToken"] = page[-1]
-        return {**answer, "IsTruncated": is_truncated}
-
-    def _entry(self, bucket: str, key: str) -> dict[str, Any]:
-        uri = f"{SCHEME}{bucket}/{key}"
-        content = self._account.objects[uri]
-        entry = {"Key": key, "Size": len(content), "ETag": _tag(content), "StorageClass": "STANDARD"}
-        return {**entry, "LastModified": self._moment(uri)}
+        contents = [
+            {"Key": key, "Size": len(stored[uri]), "StorageClass": "STANDARD", **self._version(uri, stored[uri])}
+            for key, uri in ((key, here + key) for key in page)
+        ]
+        answer = {"Name": bucket, "Prefix": prefix, "MaxKeys": most, "KeyCount": len(page), "IsTruncated": is_truncated}
+        more = {"NextContinuationToken": page[-1]} if is_truncated else {}
+        return {**answer, **({"Contents": contents} if page else {}), **more}
 
     def _described(self, uri: str, content: bytes) -> dict[str, Any]:
         return {
             "AcceptRanges": "bytes",
             "ContentLength": len(content),
             "ContentType": "binary/octet-stream",
-            "ETag": _tag(content),
-            "LastModified": self._moment(uri),
             "Metadata": {},
+            **self._version(uri, content),
             **self._encryption.get(uri, {}),
         }
 
-    def _moment(self, uri: str) -> datetime:
-        """Return when an object was stored; for one that a test or a job stored, the start."""
-        return self._written.get(uri, self._account.clock.start)
+    def _version(self, uri: str, content: bytes) -> dict[str, Any]:
+        """Return an object's tag, and when it was stored; for one that a test or a job stored, the start."""
+        return {"ETag": _tag(content), "LastModified": self._written.get(uri, self._account.clock.start)}
 
     def _found(self, arguments: Mapping[str, Any]) -> tuple[str, bytes]:
         self._check_bucket(arguments)
@@ -146,11 +135,15 @@ class FakeObjects:
         return self._account.account if is_used else None
 
 
-class FakeS3Client(FakeClient):
-    """An S3 client with boto3's transfers, each of which is one put or get here.
+class Transfers:
+    """boto3's transfers of an S3 client, each of which is one put or get here.
 
     A ``ClientError`` of a transfer is raised unchanged.
     """
+
+    head_object: Callable[..., dict[str, Any]]
+    get_object: Callable[..., dict[str, Any]]
+    put_object: Callable[..., dict[str, Any]]
 
     def upload_file(
         self,
@@ -171,22 +164,17 @@ class FakeS3Client(FakeClient):
         self, Bucket: str, Key: str, Filename: str, ExtraArgs: _Extra = None, **_settings: object
     ) -> None:
         """Write an object's bytes to a file; ``ExtraArgs`` are get_object's. Callback and Config change nothing."""
-        Path(Filename).write_bytes(self._whole(Bucket, Key, ExtraArgs or {}))
-
-    def _whole(self, bucket: str, key: str, extra: Mapping[str, Any]) -> bytes:
-        self.head_object(Bucket=bucket, Key=key, **extra)
-        content: bytes = self.get_object(Bucket=bucket, Key=key, **extra)["Body"].read()
-        return content
+        place = {"Bucket": Bucket, "Key": Key, **(ExtraArgs or {})}
+        self.head_object(**place)
+        Path(Filename).write_bytes(self.get_object(**place)["Body"].read())
 
 
-@contextmanager
-def _without_body() -> Iterator[None]:
-    """Translate the errors of HEAD requests, whose responses have only a status."""
+def _without_body(operation: Operation, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Call an operation whose error has only a status: a response to HEAD has no body."""
     try:
-        yield
+        return operation(arguments)
     except ServiceError as error:
-        message = {403: "Forbidden", 404: "Not Found"}.get(error.status, "Bad Request")
-        raise ServiceError(str(error.status), message, error.status) from None
+        raise ServiceError(str(error.status), HTTPStatus(error.status).phrase, error.status) from None
 
 
 def _uri(arguments: Mapping[str, Any]) -> str:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from scriptmode.testing.fake_account import FakeAccount
-from scriptmode.testing.fake_client import FakeClient, Operation
+from scriptmode.testing.fake_client import FakeClients
 from scriptmode.testing.fake_clock import FakeClock
 from scriptmode.testing.fake_cloudwatch import FakeMetrics
 from scriptmode.testing.fake_cloudwatch_logs import FakeLogs
-from scriptmode.testing.fake_iam import FakeIdentity
-from scriptmode.testing.fake_s3 import FakeObjects, FakeS3Client
+from scriptmode.testing.fake_iam import get_caller_identity, get_role
+from scriptmode.testing.fake_s3 import FakeObjects
 from scriptmode.testing.fake_training_jobs import FakeTrainingJobs
 from scriptmode.testing.job_life import Life
-from scriptmode.testing.service_calls import THROTTLED, Fault
+from scriptmode.testing.service_calls import Fault, Operation, ServiceError
 
 
 class FakeSageMaker(FakeAccount):
@@ -45,16 +46,16 @@ class FakeSageMaker(FakeAccount):
         self, region_name: str = "us-west-2", account: str = "123456789012", clock: FakeClock | None = None
     ) -> None:
         super().__init__(region_name, account, FakeClock() if clock is None else clock)
-        identity = FakeIdentity(self)
         self._operations: dict[str, Mapping[str, Operation]] = {
-            "cloudwatch": FakeMetrics(self).operations,
-            "iam": identity.role_operations,
-            "logs": FakeLogs(self).operations,
+            "cloudwatch": _by_method(FakeMetrics(self).operations),
+            "iam": {"get_role": partial(get_role, self)},
+            "logs": _by_method(FakeLogs(self).operations),
             "s3": FakeObjects(self).operations,
             "sagemaker": FakeTrainingJobs(self).operations,
             "sagemaker-runtime": {},
-            "sts": identity.caller_operations,
+            "sts": {"get_caller_identity": partial(get_caller_identity, self)},
         }
+        self._clients = FakeClients(self._operations, self)
 
     def __repr__(self) -> str:
         return f"FakeSageMaker(region_name={self.region_name!r}, account={self.account!r})"
@@ -66,10 +67,10 @@ class FakeSageMaker(FakeAccount):
             service_name: ``cloudwatch``, ``iam``, ``logs``, ``s3``, ``sagemaker`` or ``sts``, or
                 ``sagemaker-runtime``, which has no operations.
             region_name: Region in the client's ``meta``, by default the session's.
-            settings: Other arguments of boto3; they only appear in the client's ``meta``.
+            settings: Other arguments of boto3.
 
         Returns:
-            A client whose operations validate their arguments like boto3.
+            A client of botocore, whose operations validate their arguments like boto3.
 
         Raises:
             NotImplementedError: The fake does not have the service.
@@ -78,10 +79,7 @@ class FakeSageMaker(FakeAccount):
             raise NotImplementedError(
                 f"the fake session has no service {service_name!r}; it has {', '.join(self._operations)}"
             )
-        client_class = FakeS3Client if service_name == "s3" else FakeClient
-        return client_class(
-            service_name, self._operations[service_name], self, {"region_name": region_name, **settings}
-        )
+        return self._clients.create(service_name, {"region_name": region_name or self.region_name, **settings})
 
     def expect(self, *lives: Life) -> None:
         """Set the lives of the next training jobs.
@@ -102,7 +100,7 @@ class FakeSageMaker(FakeAccount):
 
     def throttle(self, operation: str, times: int = 3, service: str | None = None, *, after: int = 0) -> None:
         """Raise ``ThrottlingException`` from calls of an operation. Arguments and errors are those of `fault`."""
-        self.fault(operation, THROTTLED, times, service=service, after=after)
+        self.fault(operation, ServiceError("ThrottlingException", "Rate exceeded"), times, service=service, after=after)
 
     def disconnect(
         self, operation: str, times: int = 1, service: str | None = None, *, after: int = 0, answer_lost: bool = False
@@ -151,3 +149,10 @@ class FakeSageMaker(FakeAccount):
                 f"give one of {', '.join(known) or 'the services ' + ', '.join(self._operations)}"
             )
         self.faults.append(fault)
+
+
+def _by_method(operations: Mapping[str, Operation]) -> dict[str, Operation]:
+    """Return operations by boto3's names of their methods."""
+    from botocore import xform_name
+
+    return {xform_name(name): operation for name, operation in operations.items()}

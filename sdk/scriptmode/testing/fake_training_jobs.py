@@ -9,9 +9,8 @@ from scriptmode.serve.aws_json import not_found_error
 from scriptmode.serve.paging import list_tags, list_training_jobs
 from scriptmode.serve.request_errors import check_training_job, name_used_error, status_error, validate
 from scriptmode.testing.fake_account import FakeAccount
-from scriptmode.testing.fake_client import Operation
 from scriptmode.testing.fake_job import FakeJob
-from scriptmode.testing.service_calls import ServiceError
+from scriptmode.testing.service_calls import Operation, ServiceError
 
 
 class FakeTrainingJobs:

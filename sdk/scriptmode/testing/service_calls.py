@@ -8,6 +8,8 @@ from typing import Any, Callable
 
 from scriptmode.serve.aws_json import ApiError
 
+Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
 
 @dataclass(frozen=True)
 class Call:
@@ -34,9 +36,6 @@ class ServiceError(ApiError):
         message: Message of the error.
         status: Status of the HTTP response.
     """
-
-
-THROTTLED = ServiceError("ThrottlingException", "Rate exceeded")
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from scriptmode.testing.job_life import MESSAGES, WITHOUT_HOSTS, Life, Phase
 
@@ -50,6 +51,11 @@ class Timeline:
         return min((span.start for span in self._with_hosts()), default=math.inf)
 
     @property
+    def restarts(self) -> list[float]:
+        """The seconds from which the hosts start again."""
+        return [span.end for span in self.spans if span.status in ("Interrupted", "Restarting")]
+
+    @property
     def training_seconds(self) -> float:
         """How long the job had hosts."""
         return sum(span.seconds for span in self._with_hosts())
@@ -92,13 +98,11 @@ def build_timeline(life: Life, *, max_runtime: float, max_wait: float, stop: flo
 
 
 def _spans(phases: tuple[Phase, ...]) -> tuple[StatusSpan, ...]:
-    spans = []
-    start = 0.0
-    for phase in phases:
-        end = start + phase.seconds
-        spans.append(StatusSpan(phase.status, start, end, phase.message or MESSAGES[phase.status]))
-        start = end
-    return tuple(spans)
+    ends = [*accumulate(phase.seconds for phase in phases)]
+    return tuple(
+        StatusSpan(phase.status, start, end, phase.message or MESSAGES[phase.status])
+        for phase, start, end in zip(phases, (0.0, *ends), ends)
+    )
 
 
 def _runtime_is_over(spans: tuple[StatusSpan, ...], limit: float) -> float:
