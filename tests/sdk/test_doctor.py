@@ -125,5 +125,5 @@ def test_a_check_is_shown_in_columns_with_the_advice_below():
 
 
 def test_an_unknown_platform_is_refused_by_name():
-    with pytest.raises(SpecError, match="platform is 'cloud'; give one of 'local', 'sagemaker', 'slurm', 'kubernetes'"):
+    with pytest.raises(SpecError, match="platform is 'cloud'; give one of 'local', 'sagemaker', 'kubernetes', 'slurm'"):
         next(examine(platform="cloud"))
