@@ -1,4 +1,4 @@
-"""Engines of other packages: kinds of hosts that the local platform runs beside processes, containers and Slurm.
+"""Engines of other packages: kinds of hosts that the local platform runs beside processes and containers.
 
 An engine is found by an entry point of the group ``scriptmode.engines``. Its name is the instance type of the hosts,
 and its object a `HostKind`, which names the engine's class. The guide "engines" has an example. Engines import nothing

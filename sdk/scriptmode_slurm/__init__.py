@@ -1,12 +1,9 @@
 """The engine of the instance type ``slurm``: each host of a job is a node of a Slurm cluster.
 
-* ``platform``: `Slurm`, the platform object; ``settings``: what it is given.
+* ``platform``: `Slurm`, the platform object; ``settings``: what it is given; ``checks``: those of scriptmode doctor.
 * ``engine``: the engine; ``fleet``: the hosts of one job; ``agent``: where the agent of a job is, and why it ended.
-* ``commands``: the commands of Slurm, and their output as values.
-* ``batch_script``: the script that sbatch gets.
-* ``problems``: failures of these commands and pending reasons, in their words.
-* ``addresses``, ``steps``: what a host on a node is given, and the ``srun`` that starts it.
-* ``checks``: those of scriptmode doctor.
+* ``commands``: Slurm's commands, and their output as values; ``problems``: failures and reasons, in their words.
+* ``batch_script``: what sbatch gets; ``addresses``, ``steps``: what a host is given, and the ``srun`` that starts it.
 """
 
 from scriptmode.core.spec.hosts import HostKind

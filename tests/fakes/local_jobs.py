@@ -70,7 +70,7 @@ def put(request, path, value):
     for part in parents:
         request = request.setdefault(part, {}) if isinstance(request, dict) else request[part]
     if value is ABSENT:
-        request.pop(last, None)
+        del request[last]
     else:
         request[last] = value
 

@@ -60,9 +60,9 @@ def test_an_object_that_is_another_in_the_middle_of_an_epoch_fails_the_job(jobs,
     print("took the break for the end")
     """
     description = jobs.run(script, channels=channels(data, "Pipe"))
-    assert "Data download failed: algo-1: channel 'train'" in reason(description)
-    assert f"file://{data}/big: the file was changed while the job read it" in reason(description)
-    assert "took the break" not in "".join(jobs.lines(description["TrainingJobName"]))
+    for said in (reason(description), "".join(jobs.lines(description["TrainingJobName"]))):
+        assert f"file://{data}/big: the file was changed while the job read it" in said
+        assert "took the break" not in said
 
 
 def producers(jobs, name):

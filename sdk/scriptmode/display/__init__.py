@@ -72,14 +72,14 @@ def follow_job(
         statuses = log_lines.StatusLines()
         log_lines.show(filtered_events(platform, name, log_filter, follow=True, on_description=statuses))
         return False
-    from scriptmode.display.follower import Follower
-
     if which == NOTEBOOK:
+        from scriptmode.display.follower import Follower
         from scriptmode.display.notebook_view import NotebookView
 
         Follower(name, platform, NotebookView(platform), source_dir, log_filter).run()
         return True
     try:
+        from scriptmode.display.follower import Follower
         from scriptmode.display.terminal_view import TerminalView
 
         Follower(name, platform, TerminalView(sys.stdout), log_filter=log_filter).run()

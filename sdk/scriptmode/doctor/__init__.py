@@ -3,6 +3,6 @@
 Public are the names in ``__all__``; ``import scriptmode`` does not import this package.
 """
 
-from scriptmode.doctor.check_runner import Check, examine
+from scriptmode.doctor.check_runner import Check, engine_checks, examine
 
-__all__ = ["Check", "examine"]
+__all__ = ["Check", "engine_checks", "examine"]

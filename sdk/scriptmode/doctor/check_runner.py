@@ -116,9 +116,9 @@ def examine(*, platform: str = LOCAL, waiting: Callable[[str], None] | None = No
     """Examine this machine for training jobs, and yield each check as soon as it is done. Changes nothing.
 
     Args:
-        platform: ``"local"``, ``"sagemaker"``, ``"slurm"`` or ``"kubernetes"``: only what its jobs require is a
-            problem. Amazon SageMaker is called only for ``"sagemaker"``, a step runs only for ``"slurm"``, a pod only
-            for ``"kubernetes"``, and AWS STS is called whenever there are credentials.
+        platform: ``"local"``, ``"sagemaker"`` or an engine with checks, such as ``"slurm"``: only what its jobs
+            require is a problem. Amazon SageMaker is called only for ``"sagemaker"``, a step runs only for
+            ``"slurm"``, a pod only for ``"kubernetes"``, and AWS STS is called whenever there are credentials.
         waiting: Called with the name of each check before it begins.
 
     Yields:

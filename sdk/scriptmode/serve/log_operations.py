@@ -100,7 +100,7 @@ class Logs:
     def _describe_streams(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         _check_group(arguments)
         prefix = str(arguments.get("logStreamNamePrefix", ""))
-        order = arguments.get("orderBy", "LogStreamName")
+        order = arguments.get("orderBy") or "LogStreamName"
         if order not in ("LogStreamName", "LastEventTime"):
             raise _invalid(f"orderBy is {order!r}; it must be LogStreamName or LastEventTime.")
         by_time = order == "LastEventTime"

@@ -101,7 +101,7 @@ def is_extension(table: HostTable, field: str, value: object) -> bool:
 
 
 class MappedRequest(NamedTuple):
-    """A request for the local platform; ``failure`` is why its job cannot run, "" if it can."""
+    """A request for the local platform, the kind of its hosts, and why its job cannot run, "" if it can."""
 
     request: Mapping[str, Any]
     kind: HostKind

@@ -88,7 +88,8 @@ class FakeLogs:
     def _page(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a page of lines, or an empty one whose token has the number of empty ones at this place."""
         token, _, count = arguments.get("nextToken", "").partition("#")
-        limit = min(arguments.get("limit", MOST_LINES), self._account.page_lines)
+        limit = arguments.get("limit", MOST_LINES)
+        limit = limit if limit > MOST_LINES else min(limit, self._account.page_lines)
         page = self._served["GetLogEvents"]({**arguments, "nextToken": token or None, "limit": limit})
         empty = int(count or 0)
         if not page["events"] or empty >= self._account.empty_log_pages:

@@ -7,9 +7,8 @@ from collections import Counter
 import click
 
 from scriptmode.cli import output
-from scriptmode.core.spec.hosts import entry_points
 from scriptmode.core.text.progress_line import ProgressLine
-from scriptmode.doctor import examine
+from scriptmode.doctor import engine_checks, examine
 
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
@@ -17,7 +16,7 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 @click.command()
 @click.option(
     "--platform",
-    type=click.Choice(("local", "sagemaker", *entry_points())),
+    type=click.Choice(("local", "sagemaker", *engine_checks())),
     default="local",
     help="Platform on which jobs are to run. [default: local]",
 )

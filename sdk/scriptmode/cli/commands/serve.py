@@ -38,10 +38,9 @@ class _ServeGroup(Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a verb, also one of an engine."""
-        if cmd_name not in entry_points(_VERBS):
-            return super().get_command(ctx, cmd_name)
-        command: click.Command = entry_points(_VERBS)[cmd_name].load()
-        return command
+        own = super().get_command(ctx, cmd_name)
+        point = None if own else entry_points(_VERBS).get(cmd_name)
+        return point.load() if point else own
 
 
 @click.group(cls=_ServeGroup, invoke_without_command=True)

@@ -50,7 +50,8 @@ def select_jobs(store: JobStore, select: Callable[[list[JobSummary]], dict[str, 
 def _summarize(store: JobStore, *, trusts_cache: bool) -> tuple[list[JobSummary], dict[str, list[Any]]]:
     """Return the summaries of all jobs, and the cache's rows of those whose files were not looked at."""
     store.remove_orphans()
-    # Before the names, because a job that comes or goes changes it. The row without a name has that of the other rows.
+    # Before the names, because a job that comes or goes changes it. The cache's row "" is the version of the directory
+    # at which the other rows were all ended jobs.
     directory = [*(store.version() or ())]
     known = _read(store.ended_jobs)
     is_new = known.pop("", []) != directory != []

@@ -30,7 +30,7 @@ def store_source(store: JobStore, archive: bytes, uri: str, kms_key: str | None)
         return
     try:
         path, entries = file_uris.file_path(uri), ChangedDirectories()
-        # The next call finds what was left of any source; a directory of the user's is not searched.
+        # The next call finds what was left of any source; of the user's directories only the source's own is searched.
         location = store.sources if path.parent.parent == store.sources else path.parent
         drafts.remove_orphans(location)
         if not _reserve(store, path, entries):

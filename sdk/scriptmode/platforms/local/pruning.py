@@ -61,7 +61,7 @@ class PruneReport:
 
 
 def prune(store: JobStore, jobs: Summaries, older_than: float, *, dry_run: bool) -> PruneReport:
-    """Remove which of all ``jobs`` ended, and what was used last, over ``older_than`` seconds ago, or only find it."""
+    """Remove which ``jobs`` ended, and what was last used, ``older_than`` seconds ago; ``dry_run`` only finds it."""
     report = PruneReport()
     before = time.time() - older_than
     _prune_jobs(store, jobs, before, report, dry_run=dry_run)

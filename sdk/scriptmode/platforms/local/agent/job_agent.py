@@ -134,6 +134,9 @@ class Agent:
         self._end_processes()
         if self._hosts and outcome.secondary != "Failed":
             outcome = self._links.find_incomplete() or outcome
+        if self._hosts and outcome.kind:
+            # The script's own log says at most that it was ended.
+            self._log.tell_user(outcome.reason)
         outcome = self._explain_end(outcome)
         if outcome.secondary == "Interrupted":
             requeued = self._interrupt(outcome.message)

@@ -21,8 +21,8 @@ def last_value(text: str, definitions: Iterable[tuple[str, str]]) -> Metric | No
     for name, regex in definitions:
         with suppress(DataError):
             finder = MetricFinder([Definition(name, regex)])
-            found = (list(finder.find(line)) for line in reversed(text.split("\n")))
-            if pairs := next(filter(None, found), None):
+            values = (list(finder.find(line)) for line in reversed(text.split("\n")))
+            if pairs := next(filter(None, values), None):
                 return Metric(*pairs[-1])
     return None
 

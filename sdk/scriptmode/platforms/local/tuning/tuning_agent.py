@@ -367,12 +367,13 @@ def _create_platform(arguments: Mapping[str, Any]) -> LocalPlatform:
 
 def record_internal_error(folder: TuningFolder, error: Exception) -> None:
     """Record a tuning job as Failed because of an error of its agent, and stop its training jobs."""
-    state, platform = folder.read_state(), _create_platform(folder.read_record().platform)
+    state = folder.read_state()
     for job in state["TrainingJobs"]:
         if job["TrainingJobStatus"] not in ENDED:
             job.update(TrainingJobStatus=STOPPED, ObjectiveStatus="Failed", TrainingEndTime=time.time())
-            with suppress(ScriptmodeError):
-                platform.stop(job["TrainingJobName"])
+            # The platform's package may be gone.
+            with suppress(ScriptmodeError, ImportError, AttributeError):
+                _create_platform(folder.read_record().platform).stop(job["TrainingJobName"])
     reason = readable(f"InternalServerError: {type(error).__name__}: {error}; see {folder.agent_log}")
     state["FailureReason"] = contract.shorten(reason, contract.FAILURE_LIMIT)
     ended = dict.fromkeys(("LastModifiedTime", "HyperParameterTuningEndTime"), time.time())
