@@ -173,17 +173,19 @@ class KubernetesEngine(KubernetesAgent, Engine):
         return replace(parsed, namespace=parsed.namespace or find_access(parsed.context).namespace).to_json()
 
     def plan_script(self, job: Job, store: JobStore) -> str:
-        """Return the manifests of the objects that a job creates, as YAML, without the values of variables."""
+        """Return a job's objects as YAML, without the values of variables; a group's first pod stands for all of it."""
         import yaml
 
+        groups = job.request.resources.host_groups
         names = pods.names_of(str(store.jobs / job.request.name), job.request.name)
         variables = host_variables(job, os.environ)
         made = [
             pods.secret(names, "******", dict.fromkeys(variables, "******")),
             pods.service(names, None),
-            *(pods.pod(job, host, names, tuple(variables), {}) for host in job.request.resources.hosts),
+            *(pods.pod(job, group.hosts[0], names, tuple(variables), {}) for group in groups),
         ]
-        return str(yaml.safe_dump_all(made, sort_keys=False))
+        others = job.request.resources.count - len(groups)
+        return str(yaml.safe_dump_all(made, sort_keys=False)) + (f"# and {others} more pods\n" if others else "")
 
     def plan_hosts(
         self,
