@@ -18,10 +18,7 @@ from scriptmode.core.text.messages import did_you_mean
 #: The exit status of a program that SIGINT ended: 128 + 2.
 INTERRUPTED = 130
 #: Modules of verbs that do not have the verb's name.
-_MODULES = {
-    "jobs": "scriptmode.cli.cloud_ml_engine.jobs",
-    "list": "scriptmode.cli.commands.list_jobs",
-}
+_MODULES = {"jobs": "scriptmode.cli.cloud_ml_engine.jobs", "list": "scriptmode.cli.commands.list_jobs"}
 
 
 class Group(click.Group):

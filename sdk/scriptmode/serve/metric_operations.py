@@ -67,10 +67,7 @@ class Metrics:
         self._source = source
         self._now = now
         self._expires = expires
-        self.operations = {
-            "GetMetricData": self._data,
-            "GetMetricStatistics": self._statistics,
-        }
+        self.operations = {"GetMetricData": self._data, "GetMetricStatistics": self._statistics}
 
     def _data(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         newest_first = arguments.get("ScanBy", "TimestampDescending") == "TimestampDescending"

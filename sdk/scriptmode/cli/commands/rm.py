@@ -15,12 +15,7 @@ from scriptmode.core.platforms.registry import local_platform
 from scriptmode.core.text.messages import format_bytes, pluralize
 
 #: What --older-than deletes: the key of each kind in the output of --json.
-_KEYS = {
-    "job": "jobs",
-    "tuning job": "tuning_jobs",
-    "source": "sources",
-    "cached download": "cached_downloads",
-}
+_KEYS = {"job": "jobs", "tuning job": "tuning_jobs", "source": "sources", "cached download": "cached_downloads"}
 
 
 @click.command()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.aws.retry import RETRY_SECONDS, Retry
@@ -57,17 +56,8 @@ class LogTail:
         """Return the last lines of each host's latest stream, as far as CloudWatch has them on one page."""
         self._find_streams()
         latest = {_host(stream): stream for stream in self._streams()}
-
-        def read(stream: str) -> str:
-            page = self._connection.client("logs").get_log_events(
-                logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=False, limit=lines
-            )
-            return "\n".join(event["message"] for event in page["events"])
-
-        return {
-            host: self._connection.call(f"the log stream {stream}", partial(read, stream))
-            for host, stream in latest.items()
-        }
+        pages = {host: self._answer(stream, startFromHead=False, limit=lines) for host, stream in latest.items()}
+        return {host: "\n".join(event["message"] for event in page["events"]) for host, page in pages.items()}
 
     def stream_locations(self) -> dict[str, str]:
         """Return the log group and the latest stream of each host."""
@@ -132,16 +122,9 @@ class LogTail:
 
     def _find_streams(self) -> None:
         selection = {"logGroupName": LOG_GROUP, "logStreamNamePrefix": f"{self._name}/"}
-        list_streams = partial(
-            self._connection.list_all,
-            f"the log of {self._name}",
-            "logs",
-            "describe_log_streams",
-            "logStreams",
-            selection,
-        )
+        listed = (f"the log of {self._name}", "logs", "describe_log_streams", "logStreams", selection)
         try:
-            streams = self._retry.call(list_streams)
+            streams = self._retry.call(lambda: self._connection.list_all(*listed))
         except JobNotFoundError:  # no job of this account has logged yet: the log group does not exist
             return
         for stream in streams:
@@ -162,23 +145,24 @@ class LogTail:
         return position.advance(page)
 
     def _page(self, stream: str, position: _StreamPosition) -> Mapping[str, Any]:
+        def read() -> Mapping[str, Any]:
+            return self._retry.call(lambda: self._answer(stream, startFromHead=True, **position.arguments()))
+
         try:
-            return self._answer(stream, position)
+            return read()
         except PlatformError as error:
             # The request was refused: the token is too old.
             if not position.token or type(error) not in (PlatformError, RequestError):
                 raise
         position.forget_token()
-        return self._answer(stream, position)
+        return read()
 
-    def _answer(self, stream: str, position: _StreamPosition) -> Mapping[str, Any]:
-        def read() -> Mapping[str, Any]:
-            page: Mapping[str, Any] = self._connection.client("logs").get_log_events(
-                logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=True, **position.arguments()
-            )
-            return page
-
-        return self._retry.call(lambda: self._connection.call(f"the log stream {stream}", read))
+    def _answer(self, stream: str, **arguments: Any) -> Mapping[str, Any]:
+        asked = {"logGroupName": LOG_GROUP, "logStreamName": stream, **arguments}
+        answer: Mapping[str, Any] = self._connection.call(
+            f"the log stream {stream}", lambda: self._connection.client("logs").get_log_events(**asked)
+        )
+        return answer
 
 
 class _StreamPosition:
@@ -225,10 +209,9 @@ class _StreamPosition:
         """
         sent, self.token = self.token, page["nextForwardToken"]
         self._empty_pages = 0 if page["events"] else self._empty_pages + 1
-        if self.token != sent and self._empty_pages < _EMPTY_PAGES:
-            return True
-        self._empty_pages = 0
-        return False
+        has_more: bool = self.token != sent and self._empty_pages < _EMPTY_PAGES
+        self._empty_pages *= has_more
+        return has_more
 
     def forget_token(self) -> None:
         """Continue from the time of the last line."""

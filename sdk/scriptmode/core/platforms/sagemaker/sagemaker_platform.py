@@ -51,14 +51,9 @@ _PAGE = 100
 #: Seconds for which a user waits at a prompt while AWS does not answer.
 _SHORT_RETRY_SECONDS = 30.0
 #: Fields whose enumerations are not checked: AWS adds instance types that the installed boto3 does not know.
-_OPEN_ENUMERATIONS = frozenset(
-    {
-        "ResourceConfig.InstanceType",
-        "ResourceConfig.InstanceGroups.InstanceType",
-        "ResourceConfig.InstancePreferences.InstanceType",
-        "DebugRuleConfigurations.InstanceType",
-        "ProfilerRuleConfigurations.InstanceType",
-    }
+_OPEN_ENUMERATIONS = (
+    *(f"ResourceConfig.{part}InstanceType" for part in ("", "InstanceGroups.", "InstancePreferences.")),
+    *(f"{kind}RuleConfigurations.InstanceType" for kind in ("Debug", "Profiler")),
 )
 
 
