@@ -64,4 +64,4 @@ def test_a_service_that_does_not_know_the_operation_is_asked_once_and_amazon_nev
 
     amazon, other = details("https://api.sagemaker.us-east-1.amazonaws.com"), details("http://lab:5000")
     assert [amazon.read("job", "Events"), other.read("job", "Events"), other.read("job", "Failure")] == [None] * 3
-    assert asked == ["training job job"]
+    assert (asked, amazon.are_known, other.are_known) == (["training job job"], False, False)

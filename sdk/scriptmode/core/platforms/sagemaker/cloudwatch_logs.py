@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Where the service logs (Amazon SageMaker developer guide, "Log groups and streams").
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 #: CloudWatch usually has a line within these seconds.
-TAIL_SECONDS = 2.0
+_TAIL_SECONDS = 2.0
 #: Number of times that streams with new lines are read again after the end of the job.
 _LATE_READS = 10
 #: Secondary statuses after which every host starts again, with a new stream.
@@ -39,7 +39,9 @@ class LogTail:
     ) -> None:
         self._name = name
         self._connection = connection
-        self._pause = poll_seconds - TAIL_SECONDS
+        #: Half of a poll, where that is less: of a service that has a line at once.
+        self._tail = min(_TAIL_SECONDS, poll_seconds / 2)
+        self._pause = poll_seconds - self._tail
         self._retry = Retry(
             connection.clock, still_running(name), RETRY_SECONDS if retry_seconds is None else retry_seconds
         )
@@ -69,7 +71,7 @@ class LogTail:
     ) -> Iterator[LogEvent]:
         """Yield lines as they come, until the job has ended and CloudWatch has had time to catch up.
 
-        Ends within one poll after the job's end, or `TAIL_SECONDS` after the last line if lines come later. Throttling
+        Ends within one poll after the job's end, or a little after the last line if lines come later. Throttling
         and lost connections are retried; raises `TransientError` if they persist.
         """
         clock = self._connection.clock
@@ -101,7 +103,7 @@ class LogTail:
 
     def _late_lines(self) -> Iterator[LogEvent]:
         """Yield lines that arrive after the job's end: of all streams, then again of those that had new lines."""
-        self._connection.clock.sleep(TAIL_SECONDS)
+        self._connection.clock.sleep(self._tail)
         self._find_streams()
         going_on = self._streams()
         for _ in range(_LATE_READS):
@@ -114,7 +116,7 @@ class LogTail:
                     going_on.append(stream)
             if not going_on:
                 return
-            self._connection.clock.sleep(TAIL_SECONDS)
+            self._connection.clock.sleep(self._tail)
 
     def _streams(self) -> list[str]:
         # Names end with the start time: the streams of a host that restarted are in order.

@@ -5,7 +5,9 @@ Its model for botocore is beside `scriptmode.core.aws`; values are JSON objects 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -32,17 +34,25 @@ class JobDetails:
         self._client: Any = None
         self._is_unknown = False
 
+    @cached_property
+    def _url(self) -> str:
+        url = str(getattr(getattr(self._connection.client("sagemaker"), "meta", None), "endpoint_url", ""))
+        return "" if (urlsplit(url).hostname or _AMAZONS[0]).endswith(_AMAZONS) else url
+
+    @property
+    def are_known(self) -> bool:
+        """Whether the service may know them: it is not Amazon SageMaker, and has not refused to tell."""
+        return bool(self._url) and not self._is_unknown
+
     def read(self, name: str, detail: str) -> Any:
         """Return a detail of a training job; None where the service does not know it, and is asked no more.
 
         Raises `JobNotFoundError`.
         """
-        url = str(getattr(getattr(self._connection.client("sagemaker"), "meta", None), "endpoint_url", ""))
-        host = urlsplit(url).hostname
-        if self._is_unknown or not host or host.endswith(_AMAZONS):
+        if not self.are_known:
             return None
         try:
-            return self._connection.call(f"training job {name}", lambda: self._describe(url, name, detail)).get(detail)
+            return self._connection.call(f"training job {name}", lambda: self._describe(name, detail)).get(detail)
         except JobNotFoundError:
             raise
         except PlatformError as error:
@@ -68,10 +78,16 @@ class JobDetails:
         """Return what a job lost and did again."""
         return tuple(_from_fields(JobEvent, event) for event in self.read(name, "Events") or ())
 
-    def _describe(self, url: str, name: str, detail: str) -> Mapping[str, Any]:
+    def queue_position(self, name: str) -> int:
+        """Return the position of a job in the queue; 0 for one that does not wait or does not exist."""
+        with suppress(PlatformError):
+            return int(self.read(name, "QueuePosition") or 0)
+        return 0
+
+    def _describe(self, name: str, detail: str) -> Mapping[str, Any]:
         if self._client is None:
             add_models(self._connection.boto_session, f"{aws.__path__[0]}/models")
-            self._client = self._connection.brief_client("scriptmode", endpoint_url=url)
+            self._client = self._connection.brief_client("scriptmode", endpoint_url=self._url)
         answer: Mapping[str, Any] = self._client.describe_training_job_details(TrainingJobName=name, Details=[detail])
         return answer
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -64,8 +64,6 @@ class SageMakerPlatform:
     settings. boto3 is imported by the first call that needs it.
     """
 
-    poll_seconds = 5.0
-
     def __init__(self, session: Any = None) -> None:
         #: The session, Region and clients of the calls.
         self.connection = Connection(session)
@@ -73,6 +71,11 @@ class SageMakerPlatform:
         self.clock = self.connection.clock
         #: A default bucket that is known to exist.
         self._ready_bucket: str | None = None
+
+    @property
+    def poll_seconds(self) -> float:
+        """Seconds between two requests: less to `scriptmode serve`, which has a status and a line at once."""
+        return 0.5 if self._details.are_known else 5.0
 
     @property
     def region(self) -> str:
@@ -223,9 +226,7 @@ class SageMakerPlatform:
 
     def queue_position(self, name: str) -> int:
         """Return the position that `scriptmode serve` tells; 0 for Amazon SageMaker."""
-        with suppress(PlatformError):
-            return int(self._details.read(name, "QueuePosition") or 0)
-        return 0
+        return self._details.queue_position(name)
 
     @cached_property
     def _details(self) -> JobDetails:
