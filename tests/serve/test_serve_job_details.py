@@ -36,6 +36,18 @@ def test_the_structured_failure_and_the_events_are_those_of_the_jobs_machine(api
     assert served.activity() == {}
 
 
+def test_each_value_of_a_metric_is_told_with_its_host_and_step_and_the_time_of_its_line(api, of_a_job):
+    request = api.request("for step in range(3): print(f'step {step} - loss={step / 2}')")
+    request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "loss", "Regex": "loss=(.*)"}]
+    request["ResourceConfig"]["InstanceCount"] = 2
+    api.sagemaker.create_training_job(**request)
+    ended = api.wait(request["TrainingJobName"])
+    served, here = (job.metrics() for job in of_a_job(request["TrainingJobName"]))
+    assert [{**row, "timestamp": None} for row in served] == here
+    assert len(served) == len(served.lines()) == 6
+    assert all(ended["TrainingStartTime"] <= row["timestamp"] <= ended["TrainingEndTime"] for row in served)
+
+
 def test_the_activity_and_the_channels_of_a_running_job_are_told(api, of_a_job, tmp_path):
     data = api.folder / "some data"
     data.write_bytes(bytes(3000))

@@ -1,4 +1,4 @@
-"""What AWS does not describe of a training job: its structured failure, events, hosts, channels, place in the queue."""
+"""What AWS does not describe of a training job: its structured failure, events, hosts, channels, queue, every value."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ from scriptmode.serve.aws_json import validation_error
 from scriptmode.serve.training_jobs import translated_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from scriptmode.platforms.local import LocalPlatform
+    from scriptmode.serve.metric_operations import MetricValue
     from scriptmode.serve.training_jobs import Operation
 
 
 class JobDetails:
-    """The operation that returns them, in the fields of ``scriptmode describe --json``."""
+    """The operation that returns them, in the fields of the SDK's own; ``values`` has those of a job's metrics."""
 
-    def __init__(self, platform: LocalPlatform) -> None:
-        self._details = {
+    def __init__(self, platform: LocalPlatform, values: Callable[[str], Mapping[str, list[MetricValue]]]) -> None:
+        self._details: dict[str, Callable[[str], object]] = {
             "Failure": lambda name: platform.failure(platform.describe(name)),
             "Events": platform.events,
             "Activity": platform.activity,
             "Channels": platform.progress,
             "QueuePosition": platform.queue_position,
+            "Metrics": lambda name: _in_order(values(name)),
         }
         self.operations: dict[str, Operation] = {"DescribeTrainingJobDetails": self._describe}
 
@@ -34,3 +36,12 @@ class JobDetails:
         with translated_errors():
             values = {detail: self._details[detail](name) for detail in details}
         return {detail: value for detail, value in values.items() if value is not None}
+
+
+def _in_order(metrics: Mapping[str, list[MetricValue]]) -> list[dict[str, Any]]:
+    """Return the values metric by metric, and of each host one after the other."""
+    return [
+        {"name": name, **value._asdict()}
+        for name, values in metrics.items()
+        for value in sorted(values, key=lambda value: (len(value.host), value.host))
+    ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import fields
+from datetime import datetime, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -14,7 +15,7 @@ from urllib.parse import urlsplit
 from scriptmode.core import aws
 from scriptmode.core.aws.direct_endpoints import add_models
 from scriptmode.core.spec.job_failure import Failure
-from scriptmode.core.spec.service_values import ChannelProgress, HostActivity, JobEvent
+from scriptmode.core.spec.service_values import ChannelProgress, HostActivity, JobEvent, Metric
 from scriptmode.errors import JobNotFoundError, PlatformError, TransientError
 
 if TYPE_CHECKING:
@@ -83,6 +84,13 @@ class JobDetails:
         with suppress(PlatformError):
             return int(self.read(name, "QueuePosition") or 0)
         return 0
+
+    def metrics(self, name: str) -> list[Metric]:
+        """Return every value of a job's metrics with the time of its line."""
+        return [
+            _from_fields(Metric, {**values, "timestamp": datetime.fromtimestamp(values["time"], timezone.utc)})
+            for values in self.read(name, "Metrics") or ()
+        ]
 
     def _describe(self, name: str, detail: str) -> Mapping[str, Any]:
         if self._client is None:

@@ -203,10 +203,10 @@ class SageMakerPlatform:
         return LogTail(name, self.connection, self.poll_seconds, retry_seconds)
 
     def metrics(self, description: JobDescription) -> list[Metric]:
-        """Read the job's metrics from CloudWatch, by the minute."""
+        """Return every value where `scriptmode serve` tells them; else read those of CloudWatch, by the minute."""
         from scriptmode.core.platforms.sagemaker.cloudwatch_metrics import read_metrics
 
-        return read_metrics(description.response, self.connection)
+        return self._details.metrics(description.name) or read_metrics(description.response, self.connection)
 
     def host_folders(self, name: str) -> dict[str, Path]:  # noqa: ARG002 - whichever job it is
         """Return nothing: the hosts' directories are the service's."""
