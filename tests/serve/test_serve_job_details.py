@@ -42,10 +42,14 @@ def test_each_value_of_a_metric_is_told_with_its_host_and_step_and_the_time_of_i
     request["ResourceConfig"]["InstanceCount"] = 2
     api.sagemaker.create_training_job(**request)
     ended = api.wait(request["TrainingJobName"])
-    served, here = (job.metrics() for job in of_a_job(request["TrainingJobName"]))
+    jobs = of_a_job(request["TrainingJobName"])
+    served, here = (job.metrics() for job in jobs)
     assert [{**row, "timestamp": None} for row in served] == here
     assert len(served) == len(served.lines()) == 6
     assert all(ended["TrainingStartTime"] <= row["timestamp"] <= ended["TrainingEndTime"] for row in served)
+    told, own = (TrainingJob.list(job.platform, name_contains=job.name, limit=1)[0] for job in jobs)
+    assert {**own, **{field: told[field] for field in told if field.endswith("Time")}} == told
+    assert (told["InstanceCount"], told["LastMetric"]["Value"]) == (2, 1.0)
 
 
 def test_the_activity_and_the_channels_of_a_running_job_are_told(api, of_a_job, tmp_path):

@@ -1,11 +1,12 @@
-"""What AWS does not describe of a training job: its structured failure, events, hosts, channels, queue, every value."""
+"""What AWS does not tell of training jobs: structured failures, events, hosts, channels, the queue, every value."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.serve.aws_json import validation_error
-from scriptmode.serve.training_jobs import translated_errors
+from scriptmode.serve.training_jobs import list_jobs, translated_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class JobDetails:
-    """The operation that returns them, in the fields of the SDK's own; ``values`` has those of a job's metrics."""
+    """The operations that return them, in the fields of the SDK's own; ``values`` has those of a job's metrics."""
 
     def __init__(self, platform: LocalPlatform, values: Callable[[str], Mapping[str, list[MetricValue]]]) -> None:
         self._details: dict[str, Callable[[str], object]] = {
@@ -27,7 +28,10 @@ class JobDetails:
             "QueuePosition": platform.queue_position,
             "Metrics": lambda name: _in_order(values(name)),
         }
-        self.operations: dict[str, Operation] = {"DescribeTrainingJobDetails": self._describe}
+        self.operations: dict[str, Operation] = {
+            "DescribeTrainingJobDetails": self._describe,
+            "ListTrainingJobs": partial(list_jobs, platform),
+        }
 
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         name, details, known = arguments.get("TrainingJobName"), arguments.get("Details"), [*self._details]

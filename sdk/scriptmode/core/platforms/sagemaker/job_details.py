@@ -19,7 +19,7 @@ from scriptmode.core.spec.service_values import ChannelProgress, HostActivity, J
 from scriptmode.errors import JobNotFoundError, PlatformError, TransientError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from scriptmode.core.aws.session import Connection
 
@@ -32,7 +32,6 @@ class JobDetails:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._client: Any = None
         self._is_unknown = False
 
     @cached_property
@@ -46,14 +45,26 @@ class JobDetails:
         return bool(self._url) and not self._is_unknown
 
     def read(self, name: str, detail: str) -> Any:
-        """Return a detail of a training job; None where the service does not know it, and is asked no more.
+        """Return a detail of a training job; None where the service does not know it. Raises `JobNotFoundError`."""
+        asked = {"TrainingJobName": name, "Details": [detail]}
+        answer = self._ask(f"training job {name}", lambda client: client.describe_training_job_details(**asked))
+        return answer and answer.get(detail)
 
-        Raises `JobNotFoundError`.
-        """
+    def summaries(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the summaries that ListTrainingJobs returns, with more fields."""
+
+        def read(client: Any) -> list[dict[str, Any]]:
+            pages = client.get_paginator("list_training_jobs").paginate(**asked)
+            return [summary for page in pages for summary in page["TrainingJobSummaries"]]
+
+        return self._ask("the list of training jobs", read) or []
+
+    def _ask(self, subject: str, ask: Callable[[Any], _T]) -> _T | None:
+        """Return an answer of the service; None where it does not know the operation, and is asked no more."""
         if not self.are_known:
             return None
         try:
-            return self._connection.call(f"training job {name}", lambda: self._describe(name, detail)).get(detail)
+            return self._connection.call(subject, lambda: ask(self._client))
         except JobNotFoundError:
             raise
         except PlatformError as error:
@@ -92,12 +103,10 @@ class JobDetails:
             for values in self.read(name, "Metrics") or ()
         ]
 
-    def _describe(self, name: str, detail: str) -> Mapping[str, Any]:
-        if self._client is None:
-            add_models(self._connection.boto_session, f"{aws.__path__[0]}/models")
-            self._client = self._connection.brief_client("scriptmode", endpoint_url=self._url)
-        answer: Mapping[str, Any] = self._client.describe_training_job_details(TrainingJobName=name, Details=[detail])
-        return answer
+    @cached_property
+    def _client(self) -> Any:
+        add_models(self._connection.boto_session, f"{aws.__path__[0]}/models")
+        return self._connection.brief_client("scriptmode", endpoint_url=self._url)
 
 
 def _from_fields(kind: type[_T], values: Mapping[str, Any]) -> _T:

@@ -251,7 +251,7 @@ class SageMakerPlatform:
         return self.connection.s3.fetch(uri, folder)
 
     def list(self, which: JobFilter) -> list[dict[str, Any]]:
-        """Call ListTrainingJobs for as many pages as needed; the service filters the jobs."""
+        """Call ListTrainingJobs, or `scriptmode serve`'s own, for every page; the service filters the jobs."""
         selection = {
             "NameContains": which.name_contains,
             "StatusEquals": which.status,
@@ -262,8 +262,8 @@ class SageMakerPlatform:
             "PaginationConfig": {"MaxItems": which.limit, "PageSize": min(which.limit or _PAGE, _PAGE)},
         }
         given = {key: value for key, value in selection.items() if value is not None}
-        what, key = "the list of training jobs", "TrainingJobSummaries"
-        return self.connection.list_all(what, "sagemaker", "list_training_jobs", key, given)
+        listed = ("the list of training jobs", "sagemaker", "list_training_jobs", "TrainingJobSummaries", given)
+        return self._details.summaries(given) or self.connection.list_all(*listed)
 
     @cached_property
     def _config(self) -> SageMakerConfig:
