@@ -40,8 +40,8 @@ class TuningJobs:
             "CreateHyperParameterTuningJob": self._create,
             "DescribeHyperParameterTuningJob": self._describe,
             "ListHyperParameterTuningJobs": self._list,
-            "StopHyperParameterTuningJob": partial(self._end, "Stop", tuning.stop, has_ended=False),
-            "DeleteHyperParameterTuningJob": partial(self._end, "Delete", tuning.delete, has_ended=True),
+            "StopHyperParameterTuningJob": partial(self._end, "Stop", tuning.stop),
+            "DeleteHyperParameterTuningJob": partial(self._end, "Delete", tuning.delete),
             "ListTrainingJobsForHyperParameterTuningJob": self._list_training_jobs,
         }
 
@@ -73,13 +73,11 @@ class TuningJobs:
         shown, more = paging.page(rows, arguments, key=_SORT_FIELDS[arguments.get("SortBy", "Name")], name=_NAME)
         return {"HyperParameterTuningJobSummaries": shown, **more}
 
-    def _end(
-        self, verb: str, end: Callable[[str], object], arguments: Mapping[str, Any], *, has_ended: bool
-    ) -> Mapping[str, Any]:
+    def _end(self, verb: str, end: Callable[[str], object], arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate(f"{verb}{_KIND}Request", arguments)
         with translated_errors(_not_found):
             status = self._tuning.describe(arguments[_NAME])[f"{_KIND}Status"]
-            if (status in ENDED) != has_ended:
+            if (status in ENDED) != (verb == "Delete"):
                 raise status_error(status, "tuning job")
             end(arguments[_NAME])
         return {}

@@ -42,9 +42,8 @@ class LogTail:
         #: Half of a poll, where that is less: of a service that has a line at once.
         self._tail = min(_TAIL_SECONDS, poll_seconds / 2)
         self._pause = poll_seconds - self._tail
-        self._retry = Retry(
-            connection.clock, still_running(name), RETRY_SECONDS if retry_seconds is None else retry_seconds
-        )
+        seconds = RETRY_SECONDS if retry_seconds is None else retry_seconds
+        self._retry = Retry(connection.clock, still_running(name), seconds)
         self._positions: dict[str, _StreamPosition] = {}
 
     def read_available(self) -> Iterator[LogEvent]:
@@ -79,10 +78,12 @@ class LogTail:
         tell, shown = on_description or (lambda _: None), 0
         while True:
             description = self._retry.call(describe)
-            if description.has_ended:
+            # Lines precede the status that ended them, as far as they are there when it is.
+            is_at_once = self._tail < _TAIL_SECONDS and 0 < shown < len(description.transitions)
+            if description.has_ended or is_at_once:
                 # Else lines of a job that began and ended within a poll would precede its first status.
                 tell(_before_end(description, shown))
-                yield from self._late_lines()
+                yield from self._late_lines() if description.has_ended else self.read_available()
             tell(description)
             if description.has_ended:
                 return
@@ -222,7 +223,7 @@ class _StreamPosition:
 
 
 def _before_end(description: JobDescription, shown: int) -> JobDescription:
-    """Return an ended job as it was while it had its lines: up to its training, or what was ``shown`` of it."""
+    """Return a job as it was while it had its lines so far: up to its training, or what was ``shown`` of it."""
     statuses = [transition.status for transition in description.transitions]
     trained = max((number for number, name in enumerate(statuses, 1) if name == "Training"), default=len(statuses) - 1)
     transitions = description.transitions[: max(trained, shown)]
