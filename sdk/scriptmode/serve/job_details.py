@@ -6,13 +6,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.serve.aws_json import validation_error
+from scriptmode.serve.metric_operations import MetricValue
 from scriptmode.serve.training_jobs import list_jobs, translated_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from scriptmode.platforms.local import LocalPlatform
-    from scriptmode.serve.metric_operations import MetricValue
     from scriptmode.serve.training_jobs import Operation
 
 
@@ -26,7 +26,7 @@ class JobDetails:
             "Activity": platform.activity,
             "Channels": platform.progress,
             "QueuePosition": platform.queue_position,
-            "Metrics": lambda name: _in_order(values(name)),
+            "Metrics": lambda name: _in_columns(values(name)),
         }
         self.operations: dict[str, Operation] = {
             "DescribeTrainingJobDetails": self._describe,
@@ -42,10 +42,9 @@ class JobDetails:
         return {detail: value for detail, value in values.items() if value is not None}
 
 
-def _in_order(metrics: Mapping[str, list[MetricValue]]) -> list[dict[str, Any]]:
-    """Return the values metric by metric, and of each host one after the other."""
-    return [
-        {"name": name, **value._asdict()}
-        for name, values in metrics.items()
-        for value in sorted(values, key=lambda value: (len(value.host), value.host))
-    ]
+def _in_columns(metrics: Mapping[str, list[MetricValue]]) -> list[dict[str, Any]]:
+    """Return the values of each metric, of each host one after the other, in columns: there may be a million."""
+    ordered = {
+        name: sorted(values, key=lambda value: (len(value.host), value.host)) for name, values in metrics.items()
+    }
+    return [{"name": name, **dict(zip(MetricValue._fields, zip(*values)))} for name, values in ordered.items()]

@@ -99,14 +99,16 @@ class JobDetails:
     def metrics(self, name: str) -> list[Metric]:
         """Return every value of a job's metrics with the time of its line."""
         return [
-            _from_fields(Metric, {**values, "timestamp": datetime.fromtimestamp(values["time"], timezone.utc)})
-            for values in self.read(name, "Metrics") or ()
+            Metric(told["name"], value, datetime.fromtimestamp(time, timezone.utc), *position)
+            for told in self.read(name, "Metrics") or ()
+            for time, value, *position in zip(*(told[column] for column in ("time", "value", "host", "step", "epoch")))
         ]
 
     @cached_property
     def _client(self) -> Any:
         add_models(self._connection.boto_session, f"{aws.__path__[0]}/models")
-        return self._connection.brief_client("scriptmode", endpoint_url=self._url)
+        # The values of a large log take their time.
+        return self._connection.brief_client("scriptmode", read_timeout=30, endpoint_url=self._url)
 
 
 def _from_fields(kind: type[_T], values: Mapping[str, Any]) -> _T:
