@@ -176,8 +176,8 @@ class TrainingJob:
         Returns:
             Rows of ``metric_name``, ``value``, ``timestamp`` and ``host``, displayed as a summary of each metric. On
             Amazon SageMaker each row is the average of one minute (of 5 minutes after 15 days, of an hour after 63
-            days); on this machine each row is one line of the log, has no time, and has a ``step`` and an ``epoch``
-            where the line names them.
+            days); elsewhere each row is one line of the log, with a ``step`` and an ``epoch`` where the line names
+            them, and with the line's time where ``scriptmode serve`` runs the job.
         """
         from scriptmode.results import metrics
 

@@ -7,11 +7,7 @@ from scriptmode.testing import FakeSageMaker, Life
 
 BUCKET = "sagemaker-us-west-2-123456789012"
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
-METRIC = {
-    "Namespace": LOG_GROUP,
-    "MetricName": "loss",
-    "Dimensions": [{"Name": "TrainingJobName", "Value": "job-1"}],
-}
+METRIC = {"Namespace": LOG_GROUP, "MetricName": "loss", "Dimensions": [{"Name": "TrainingJobName", "Value": "job-1"}]}
 REQUEST = {
     "TrainingJobName": "job-1",
     "AlgorithmSpecification": {"TrainingImage": "registry/tf:2.15", "TrainingInputMode": "File"},

@@ -156,10 +156,7 @@ WRITES = """
 
 def file_system(access):
     fields = {"FileSystemId": SYSTEM, "FileSystemType": "EFS", "DirectoryPath": "/shared"}
-    return {
-        "ChannelName": access,
-        "DataSource": {"FileSystemDataSource": {**fields, "FileSystemAccessMode": access}},
-    }
+    return {"ChannelName": access, "DataSource": {"FileSystemDataSource": {**fields, "FileSystemAccessMode": access}}}
 
 
 def test_a_file_system_is_the_directory_itself_and_is_written_only_where_that_is_allowed(engine, jobs):

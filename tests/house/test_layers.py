@@ -147,11 +147,7 @@ def test_neither_boto3_nor_tensorflow_is_imported_before_it_is_needed(tmp_path):
 
 
 #: The engines, which alone ask for a kind of host.
-ENGINES = (
-    "sdk/scriptmode/platforms/local/hosts/",
-    "sdk/scriptmode_slurm/",
-    "sdk/scriptmode/core/spec/hosts.py",
-)
+ENGINES = ("sdk/scriptmode/platforms/local/hosts/", "sdk/scriptmode_slurm/", "sdk/scriptmode/core/spec/hosts.py")
 
 
 def test_engines_alone_ask_for_the_kind_of_hosts():

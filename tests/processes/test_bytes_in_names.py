@@ -63,10 +63,7 @@ def test_a_job_trains_with_every_path_of_other_bytes_and_every_command_shows_it(
 
 REFUSED = [
     (("--env", b"A=\xff"), b"Environment.A is a hidden value of length 1, which has a byte that is not UTF-8"),
-    (
-        ("--metric", b"loss=(\xff)"),
-        b"MetricDefinitions[0].Regex is '(\\udcff)', which has a byte that is not UTF-8",
-    ),
+    (("--metric", b"loss=(\xff)"), b"MetricDefinitions[0].Regex is '(\\udcff)', which has a byte that is not UTF-8"),
     (("--tag", b"team=\xff"), b"Tags[0].Value is '\\udcff', which has a byte that is not UTF-8 at position 1"),
     (("--input", b"train=s3://bucket/\xff"), b"S3Uri is 's3://bucket/\\udcff', which has a byte that is not UTF-8"),
 ]

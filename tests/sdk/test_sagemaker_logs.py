@@ -7,6 +7,7 @@ from fakes.sagemaker_jobs import started
 
 from scriptmode import CredentialsError, TransientError
 from scriptmode.core.aws.session import Connection
+from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
 from scriptmode.core.platforms.sagemaker.cloudwatch_metrics import read_metrics
 from scriptmode.testing import FakeSageMaker, Life, ServiceError
 
@@ -96,6 +97,16 @@ def test_a_host_whose_job_started_again_goes_on_in_a_stream_of_its_own():
     assert by_host(job.logs(follow=True)) == expected(logs)
     names = fake.client("logs").describe_log_streams(logGroupName="/aws/sagemaker/TrainingJobs")["logStreams"]
     assert len(names) == 4
+
+
+def test_lines_precede_the_status_that_ended_them_where_a_service_has_them_at_once():
+    logs = {"algo-1": [(100, "one"), (199.9, "interrupted"), (341, "again")]}
+    _, job = started(Life.interrupted(logs=logs))
+    seen = {}
+    tail = LogTail(job.name, job.platform.connection, 0.5)
+    for event in tail.follow(lambda: job.platform.describe(job.name), lambda told: seen.setdefault(told.secondary)):
+        seen.setdefault(event.message)
+    assert [*seen][:-2] == ["Starting", "Downloading", "Training", "one", "interrupted", "Interrupted", "again"]
 
 
 def test_a_place_that_cloudwatch_has_forgotten_is_found_again_by_time():

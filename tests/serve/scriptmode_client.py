@@ -7,7 +7,6 @@ from pathlib import Path
 import boto3
 
 from scriptmode import Estimator, TrainingJobFailed
-from scriptmode.core.platforms.sagemaker import SageMakerPlatform
 
 SCRIPT = """
 import sys
@@ -17,7 +16,6 @@ raise SystemExit(7 if "--fail" in sys.argv else 0)
 
 
 def main(folder):
-    SageMakerPlatform.poll_seconds = 2.0  # the server is on this machine
     boto3.client("s3").create_bucket(Bucket="own-bucket")
     # A site's proxy, at which nothing listens, is not asked for a server of this machine.
     os.environ["http_proxy"] = "http://127.0.0.1:9"

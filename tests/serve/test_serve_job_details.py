@@ -36,6 +36,22 @@ def test_the_structured_failure_and_the_events_are_those_of_the_jobs_machine(api
     assert served.activity() == {}
 
 
+def test_each_value_of_a_metric_is_told_with_its_host_and_step_and_the_time_of_its_line(api, of_a_job):
+    request = api.request("for step in range(3): print(f'step {step} - loss={step / 2}')")
+    request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "loss", "Regex": "loss=(.*)"}]
+    request["ResourceConfig"]["InstanceCount"] = 2
+    api.sagemaker.create_training_job(**request)
+    ended = api.wait(request["TrainingJobName"])
+    jobs = of_a_job(request["TrainingJobName"])
+    served, here = (job.metrics() for job in jobs)
+    assert [{**row, "timestamp": None} for row in served] == here
+    assert len(served) == len(served.lines()) == 6
+    assert all(ended["TrainingStartTime"] <= row["timestamp"] <= ended["TrainingEndTime"] for row in served)
+    told, own = (TrainingJob.list(job.platform, name_contains=job.name, limit=1)[0] for job in jobs)
+    assert {**own, **{field: told[field] for field in told if field.endswith("Time")}} == told
+    assert (told["InstanceCount"], told["LastMetric"]["Value"]) == (2, 1.0)
+
+
 def test_the_activity_and_the_channels_of_a_running_job_are_told(api, of_a_job, tmp_path):
     data = api.folder / "some data"
     data.write_bytes(bytes(3000))
@@ -64,4 +80,4 @@ def test_a_service_that_does_not_know_the_operation_is_asked_once_and_amazon_nev
 
     amazon, other = details("https://api.sagemaker.us-east-1.amazonaws.com"), details("http://lab:5000")
     assert [amazon.read("job", "Events"), other.read("job", "Events"), other.read("job", "Failure")] == [None] * 3
-    assert asked == ["training job job"]
+    assert (asked, amazon.are_known, other.are_known) == (["training job job"], False, False)

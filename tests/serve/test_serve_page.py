@@ -40,10 +40,7 @@ for epoch in (1, 2):
     print(f"accuracy={epoch / 4}")
 print("Total: 100%")
 """
-EPOCH_METRICS = [
-    {"Name": "loss", "Regex": "loss=([0-9.]+)"},
-    {"Name": "accuracy", "Regex": "accuracy=([0-9.]+)"},
-]
+EPOCH_METRICS = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}, {"Name": "accuracy", "Regex": "accuracy=([0-9.]+)"}]
 ALGORITHM = {"TrainingInputMode": "File", "TrainingImage": TENSORFLOW, "MetricDefinitions": METRICS}
 NAME = "page-test-1"
 SECONDS = 60
@@ -405,12 +402,7 @@ def test_a_hidden_tab_asks_nothing_and_one_that_stays_open_does_not_grow(browser
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [360, 1200])
 @pytest.mark.parametrize(
-    ("fragment", "shown"),
-    [
-        ("", NAME),
-        (f"#job={NAME}", "loss=0.200"),
-        ("#job=pair-1", "Total: 100%"),
-    ],
+    ("fragment", "shown"), [("", NAME), (f"#job={NAME}", "loss=0.200"), ("#job=pair-1", "Total: 100%")]
 )
 def test_axe_finds_nothing_and_phones_have_room(browser, pair, fragment, shown, width):
     browser.resize(width)

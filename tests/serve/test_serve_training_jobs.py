@@ -102,10 +102,7 @@ def test_a_request_that_boto3_does_not_check_is_refused_in_the_words_of_aws(api)
     assert f"Value '101' at 'maxResults' {failed} have value less than or equal to 100" in message
     assert f"Value 'Done' at 'statusEquals' {failed} satisfy enum value set: [InProgress, Completed, " in message
     code, message = code_of(unchecked.describe_training_job, TrainingJobName=1)
-    assert (code, message) == (
-        "SerializationException",
-        "The value is not of the type string: 'trainingJobName'",
-    )
+    assert (code, message) == ("SerializationException", "The value is not of the type string: 'trainingJobName'")
 
 
 def test_a_path_of_other_bytes_than_utf_8_is_an_input_and_is_described(api):

@@ -19,6 +19,7 @@ _MARKED, _NAMED = 100, 10
 #: The page's own background, and colours from the middle of the scale, readable on white and on black.
 _BACKGROUND, TEXT = "none", "#7b7b7b"
 COLOURS = ("#2f78c4", "#d64530", "#1f8a4c", "#9c6d0e", "#8e5bc4", "#12868f", "#c2478a", "#6f7d1c", "#7b7b7b", "#b0592b")
+_KEYS = ("step", "epoch", "timestamp")
 _UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 
 
@@ -64,22 +65,20 @@ def _by_host(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
 
 
 def _choose_axis(hosts: Sequence[Sequence[_Row]]) -> _Axis:
-    """Choose the first of step, epoch and time that every row has; steps and epochs must grow on each host.
+    """Choose the first of step, epoch and time that every row has and that grows on each host.
 
-    A step that counts from 0 in each epoch, or an epoch with several values, would draw one value over the other.
+    A step that counts from 0 in each epoch, or several values at one time, would draw one value over the other.
     """
-    for key in ("step", "epoch"):
-        if all(_grows([row.get(key) for row in rows]) for rows in hosts):
-            return _Axis(key, key)
-    times = [row["timestamp"] for rows in hosts for row in rows if row["timestamp"] is not None]
-    if len(times) < sum(map(len, hosts)):
-        return _Axis("number of the value")
+    best = next((key for key in _KEYS if all(_grows([row.get(key) for row in rows]) for rows in hosts)), "")
+    if best != "timestamp":
+        return _Axis(best or "number of the value", best)
+    times = [row["timestamp"] for rows in hosts for row in rows]
     seconds = (max(times) - min(times)).total_seconds()
     unit = next((candidate for candidate in _UNITS if seconds > 3 * candidate[1]), _UNITS[-1])
     return _Axis(f"time since the first value ({unit[0]})", begin=min(times), unit=unit[1])
 
 
-def _grows(numbers: Sequence[int | None]) -> bool:
+def _grows(numbers: Sequence[Any]) -> bool:
     known = [number for number in numbers if number is not None]
     return len(known) == len(numbers) and all(before < after for before, after in zip(known, known[1:]))
 

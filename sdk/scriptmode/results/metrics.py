@@ -76,18 +76,19 @@ class Metrics(list[dict[str, Any]]):
 
         A metric without a value there is ``None``.
         """
-        places: dict[tuple[Any, int], dict[str, float]] = {}
-        seen: dict[tuple[str, int], int] = {}
+        places: dict[tuple[Any, int, int], dict[str, float]] = {}
+        seen: dict[tuple[str, int, Any], int] = {}
         is_timed, names, hosts = self._is_timed(), self.names, self._whose()
         order = {host: index for index, host in enumerate(hosts)}
         for row in self:
             name, host = row["metric_name"], order[row.get("host") or ""]
-            seen[name, host] = seen.get((name, host), 0) + 1
-            key = row["timestamp"] if is_timed else seen[name, host]
-            places.setdefault((key, host), {})[name] = row["value"]
+            time = row["timestamp"] if is_timed else None
+            # Lines that were written at once have the same time.
+            number = seen[name, host, time] = seen.get((name, host, time), 0) + 1
+            places.setdefault((time or 0, number, host), {})[name] = row["value"]
         return [
-            [key, *([hosts[host]] if len(hosts) > 1 else []), *(places[key, host].get(name) for name in names)]
-            for key, host in sorted(places)
+            [time or number, *([hosts[host]] if len(hosts) > 1 else []), *map(places[time, number, host].get, names)]
+            for time, number, host in sorted(places)
         ]
 
     def table(self) -> str:

@@ -1,31 +1,37 @@
-"""What AWS does not describe of a training job: its structured failure, events, hosts, channels, place in the queue."""
+"""What AWS does not tell of training jobs: structured failures, events, hosts, channels, the queue, every value."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.serve.aws_json import validation_error
-from scriptmode.serve.training_jobs import translated_errors
+from scriptmode.serve.metric_operations import MetricValue
+from scriptmode.serve.training_jobs import list_jobs, translated_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from scriptmode.platforms.local import LocalPlatform
     from scriptmode.serve.training_jobs import Operation
 
 
 class JobDetails:
-    """The operation that returns them, in the fields of ``scriptmode describe --json``."""
+    """The operations that return them, in the fields of the SDK's own; ``values`` has those of a job's metrics."""
 
-    def __init__(self, platform: LocalPlatform) -> None:
-        self._details = {
+    def __init__(self, platform: LocalPlatform, values: Callable[[str], Mapping[str, list[MetricValue]]]) -> None:
+        self._details: dict[str, Callable[[str], object]] = {
             "Failure": lambda name: platform.failure(platform.describe(name)),
             "Events": platform.events,
             "Activity": platform.activity,
             "Channels": platform.progress,
             "QueuePosition": platform.queue_position,
+            "Metrics": lambda name: _in_columns(values(name)),
         }
-        self.operations: dict[str, Operation] = {"DescribeTrainingJobDetails": self._describe}
+        self.operations: dict[str, Operation] = {
+            "DescribeTrainingJobDetails": self._describe,
+            "ListTrainingJobs": partial(list_jobs, platform),
+        }
 
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         name, details, known = arguments.get("TrainingJobName"), arguments.get("Details"), [*self._details]
@@ -34,3 +40,11 @@ class JobDetails:
         with translated_errors():
             values = {detail: self._details[detail](name) for detail in details}
         return {detail: value for detail, value in values.items() if value is not None}
+
+
+def _in_columns(metrics: Mapping[str, list[MetricValue]]) -> list[dict[str, Any]]:
+    """Return the values of each metric, of each host one after the other, in columns: there may be a million."""
+    ordered = {
+        name: sorted(values, key=lambda value: (len(value.host), value.host)) for name, values in metrics.items()
+    }
+    return [{"name": name, **dict(zip(MetricValue._fields, zip(*values)))} for name, values in ordered.items()]

@@ -29,7 +29,7 @@ class _JobValues:
         self.finder = MetricFinder([Definition(name, regex) for name, regex in job.algorithm.metric_definitions])
         self.positions = LogPositions()
         self.offsets: dict[str, int] = {}
-        self.values: dict[str, list[MetricValue]] = {}
+        self.values: dict[str, list[MetricValue]] = {metric.name: [] for metric in self.finder.definitions}
 
     def add(self, host: str, line: Line) -> None:
         """Add the values of one line of a host's log."""
@@ -73,4 +73,4 @@ class JobMetrics:
                 for line in log.forwards(known.offsets.get(host, 0)):
                     known.offsets[host] = line.end
                     known.add(host, line)
-            return {metric: list(values) for metric, values in known.values.items()}
+            return {metric: list(values) for metric, values in known.values.items() if values}

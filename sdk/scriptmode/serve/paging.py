@@ -23,15 +23,6 @@ if TYPE_CHECKING:
 _PAGE = 10
 #: The same of ListTags.
 _TAGS = 50
-_SUMMARY = (
-    "TrainingJobName",
-    "TrainingJobArn",
-    "CreationTime",
-    "TrainingEndTime",
-    "LastModifiedTime",
-    "TrainingJobStatus",
-    "SecondaryStatus",
-)
 SORT_FIELDS = {"Name": "TrainingJobName", "Status": "TrainingJobStatus", "CreationTime": "CreationTime"}
 _TIMES = ("CreationTime", "LastModifiedTime")
 
@@ -39,15 +30,14 @@ _TIMES = ("CreationTime", "LastModifiedTime")
 def list_training_jobs(jobs: Sequence[Row], arguments: Row, render: Callable[[Row], Row] = dict) -> dict[str, Any]:
     """Return the answer of ListTrainingJobs; raise `ApiError`.
 
-    ``jobs`` have the fields for filters and order; ``render`` returns the summary of one, perhaps with more fields.
+    ``jobs`` have the fields for filters and order; ``render`` returns the summary of one.
     """
     validate("ListTrainingJobsRequest", arguments)
     if {"WarmPoolStatusEquals", "TrainingPlanArnEquals"} & arguments.keys():
         jobs = []
     key = SORT_FIELDS[arguments.get("SortBy", "CreationTime")]
     shown, more = page(select(jobs, arguments, "TrainingJob"), arguments, key=key, name="TrainingJobName")
-    summaries = [{field: row[field] for field in _SUMMARY if field in row} for row in map(render, shown)]
-    return {"TrainingJobSummaries": summaries, **more}
+    return {"TrainingJobSummaries": [*map(render, shown)], **more}
 
 
 def list_tags(tags: Mapping[str, str], arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -124,7 +124,7 @@ class Server:
                 "Logs_20140328": logs,
                 page.TARGET: {
                     **page.PageOperations(self._metrics.values, logs).operations,
-                    **JobDetails(self._platform).operations,
+                    **JobDetails(self._platform, self._metrics.values).operations,
                 },
             },
             CloudWatch(Metrics(self._metrics, time.time).operations, others),

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 _NAME = "TrainingJobName"
 _ROW = (_NAME, "TrainingJobStatus", "CreationTime", "LastModifiedTime", "job")
+#: Fields of the platform's summaries that the service lacks.
+_OWN_FIELDS = ("InstanceCount", "Distribution", "LastMetric", "QueuePosition", "QueueEndTime", "StatusMessage")
+_resource_not_found = partial(ApiError, "ResourceNotFound", "Requested resource not found.")
 #: What the platform's errors about S3 and directories begin with, and what a request calls it.
 _MEMBERS = {
     "source_dir": "HyperParameters.sagemaker_submit_directory",
@@ -110,8 +113,10 @@ class TrainingJobs:
         return answer
 
     def _list(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        with translated_errors():
-            return self._platform.select(partial(_page, arguments=arguments))
+        answer = list_jobs(self._platform, arguments)
+        jobs = answer["TrainingJobSummaries"]
+        told = [{field: value for field, value in job.items() if field not in _OWN_FIELDS} for job in jobs]
+        return {**answer, "TrainingJobSummaries": told}
 
     def _stop(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("StopTrainingJobRequest", arguments)
@@ -141,14 +146,16 @@ class TrainingJobs:
         return {}
 
 
+def list_jobs(platform: LocalPlatform, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the answer of ListTrainingJobs, with the fields that the service lacks; raise `ApiError`."""
+    with translated_errors():
+        return platform.select(partial(_page, arguments=arguments))
+
+
 def _page(jobs: Iterable[JobSummary], arguments: Mapping[str, Any]) -> dict[str, Any]:
     facts = ((job.name, STATUS_OF.get(job.secondary), job.created, job.modified, job) for job in jobs if job.arn)
     rows = [dict(zip(_ROW, values)) for values in facts]
     return paging.list_training_jobs(rows, arguments, lambda row: render_summary(row["job"]))
-
-
-def _resource_not_found() -> ApiError:
-    return ApiError("ResourceNotFound", "Requested resource not found.")
 
 
 @contextmanager

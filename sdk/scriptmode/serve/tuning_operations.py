@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.platforms.registry import platform_of
@@ -16,7 +17,7 @@ from scriptmode.serve.request_errors import check_training_job, status_error, va
 from scriptmode.serve.training_jobs import translated_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from scriptmode.serve.request_mapping import HostTable
     from scriptmode.serve.training_jobs import Operation
@@ -25,6 +26,7 @@ _KIND = "HyperParameterTuningJob"
 _NAME = f"{_KIND}Name"
 _SORT_FIELDS = {"Name": _NAME, "Status": f"{_KIND}Status", "CreationTime": "CreationTime"}
 _FINAL_VALUE = "FinalObjectiveMetricValue"
+_not_found = partial(ApiError, "ResourceNotFound", "Amazon SageMaker can't find a tuning job of that name.")
 
 
 class TuningJobs:
@@ -38,8 +40,8 @@ class TuningJobs:
             "CreateHyperParameterTuningJob": self._create,
             "DescribeHyperParameterTuningJob": self._describe,
             "ListHyperParameterTuningJobs": self._list,
-            "StopHyperParameterTuningJob": self._stop,
-            "DeleteHyperParameterTuningJob": self._delete,
+            "StopHyperParameterTuningJob": partial(self._end, "Stop", tuning.stop),
+            "DeleteHyperParameterTuningJob": partial(self._end, "Delete", tuning.delete),
             "ListTrainingJobsForHyperParameterTuningJob": self._list_training_jobs,
         }
 
@@ -71,24 +73,14 @@ class TuningJobs:
         shown, more = paging.page(rows, arguments, key=_SORT_FIELDS[arguments.get("SortBy", "Name")], name=_NAME)
         return {"HyperParameterTuningJobSummaries": shown, **more}
 
-    def _stop(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        validate("StopHyperParameterTuningJobRequest", arguments)
+    def _end(self, verb: str, end: Callable[[str], object], arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        validate(f"{verb}{_KIND}Request", arguments)
         with translated_errors(_not_found):
-            self._require_status(arguments, has_ended=False)
-            self._tuning.stop(arguments[_NAME])
+            status = self._tuning.describe(arguments[_NAME])[f"{_KIND}Status"]
+            if (status in ENDED) != (verb == "Delete"):
+                raise status_error(status, "tuning job")
+            end(arguments[_NAME])
         return {}
-
-    def _delete(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        validate("DeleteHyperParameterTuningJobRequest", arguments)
-        with translated_errors(_not_found):
-            self._require_status(arguments, has_ended=True)
-            self._tuning.delete(arguments[_NAME])
-        return {}
-
-    def _require_status(self, arguments: Mapping[str, Any], *, has_ended: bool) -> None:
-        status = self._tuning.describe(arguments[_NAME])[f"{_KIND}Status"]
-        if (status in ENDED) != has_ended:
-            raise status_error(status, "tuning job")
 
     def _list_training_jobs(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("ListTrainingJobsForHyperParameterTuningJobRequest", arguments)
@@ -101,7 +93,3 @@ class TuningJobs:
         shown, more = paging.page(rows, arguments, key=SORT_FIELDS.get(order, order), name="TrainingJobName")
         summaries = [{field: value for field, value in row.items() if field != _FINAL_VALUE} for row in shown]
         return {"TrainingJobSummaries": summaries, **more}
-
-
-def _not_found() -> ApiError:
-    return ApiError("ResourceNotFound", "Amazon SageMaker can't find a tuning job of that name.")

@@ -37,8 +37,8 @@ def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wante
     """List training jobs, newest first.
 
     The columns are the local time of creation, the age, the status, the time from creation to end without that in the
-    queue, the distribution, the number of hosts, the last value of a metric (of jobs of this machine), the Region where
-    there are jobs of several, and the name. A terminal that is narrow shows fewer of them.
+    queue, the distribution, the number of hosts, the last value of a metric (these three not of Amazon SageMaker), the
+    Region where there are jobs of several, and the name. A terminal that is narrow shows fewer of them.
 
     A job of this machine whose files cannot be read has the status Unreadable. The reason, and a warning about a job
     that lost a part of its output or whose agent does not answer, are printed to stderr; with --json they are the job's

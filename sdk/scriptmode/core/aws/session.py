@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 #: Seconds: longer than any response of these services takes. Botocore's 60 s would hold a dead connection too long.
 _TIMEOUTS = {"connect_timeout": 10, "read_timeout": 30}
 #: For a user who waits to see whether there is any answer at all.
-_BRIEF_TIMEOUTS = {"connect_timeout": 3, "read_timeout": 3, "retries": {"total_max_attempts": 1}}
+_BRIEF_TIMEOUTS = {"connect_timeout": 3, "retries": {"total_max_attempts": 1}}
 
 
 class Connection:
@@ -153,10 +153,10 @@ class Connection:
         caller: Mapping[str, str] = self.call("the caller's identity", lambda: self.client("sts").get_caller_identity())
         return caller
 
-    def brief_client(self, service: str, **arguments: Any) -> Any:
+    def brief_client(self, service: str, read_timeout: int = 3, **arguments: Any) -> Any:
         """Return a client without retries and with short timeouts; raise `PlatformError` for wrong settings."""
         with _settings_of(f"the connection to {service}"):
-            return self._new_client(service, _BRIEF_TIMEOUTS, **arguments)
+            return self._new_client(service, {**_BRIEF_TIMEOUTS, "read_timeout": read_timeout}, **arguments)
 
     @property
     def credentials_source(self) -> str:

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 class Platform(Protocol):
     """A training service. Its methods raise only errors of `scriptmode.errors`."""
 
-    #: Seconds between two requests for the state of a job that a caller waits for.
-    poll_seconds: float
+    @property
+    def poll_seconds(self) -> float:
+        """Seconds between two requests for the state of a job that a caller waits for."""
 
     @property
     def clock(self) -> Clock:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.aws.retry import RETRY_SECONDS, Retry
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 #: Where the service logs (Amazon SageMaker developer guide, "Log groups and streams").
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 #: CloudWatch usually has a line within these seconds.
-TAIL_SECONDS = 2.0
+_TAIL_SECONDS = 2.0
 #: Number of times that streams with new lines are read again after the end of the job.
 _LATE_READS = 10
 #: Secondary statuses after which every host starts again, with a new stream.
@@ -40,10 +39,11 @@ class LogTail:
     ) -> None:
         self._name = name
         self._connection = connection
-        self._pause = poll_seconds - TAIL_SECONDS
-        self._retry = Retry(
-            connection.clock, still_running(name), RETRY_SECONDS if retry_seconds is None else retry_seconds
-        )
+        #: Half of a poll, where that is less: of a service that has a line at once.
+        self._tail = min(_TAIL_SECONDS, poll_seconds / 2)
+        self._pause = poll_seconds - self._tail
+        seconds = RETRY_SECONDS if retry_seconds is None else retry_seconds
+        self._retry = Retry(connection.clock, still_running(name), seconds)
         self._positions: dict[str, _StreamPosition] = {}
 
     def read_available(self) -> Iterator[LogEvent]:
@@ -57,17 +57,8 @@ class LogTail:
         """Return the last lines of each host's latest stream, as far as CloudWatch has them on one page."""
         self._find_streams()
         latest = {_host(stream): stream for stream in self._streams()}
-
-        def read(stream: str) -> str:
-            page = self._connection.client("logs").get_log_events(
-                logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=False, limit=lines
-            )
-            return "\n".join(event["message"] for event in page["events"])
-
-        return {
-            host: self._connection.call(f"the log stream {stream}", partial(read, stream))
-            for host, stream in latest.items()
-        }
+        pages = {host: self._answer(stream, startFromHead=False, limit=lines) for host, stream in latest.items()}
+        return {host: "\n".join(event["message"] for event in page["events"]) for host, page in pages.items()}
 
     def stream_locations(self) -> dict[str, str]:
         """Return the log group and the latest stream of each host."""
@@ -79,7 +70,7 @@ class LogTail:
     ) -> Iterator[LogEvent]:
         """Yield lines as they come, until the job has ended and CloudWatch has had time to catch up.
 
-        Ends within one poll after the job's end, or `TAIL_SECONDS` after the last line if lines come later. Throttling
+        Ends within one poll after the job's end, or a little after the last line if lines come later. Throttling
         and lost connections are retried; raises `TransientError` if they persist.
         """
         clock = self._connection.clock
@@ -87,10 +78,12 @@ class LogTail:
         tell, shown = on_description or (lambda _: None), 0
         while True:
             description = self._retry.call(describe)
-            if description.has_ended:
+            # Lines precede the status that ended them, as far as they are there when it is.
+            is_at_once = self._tail < _TAIL_SECONDS and 0 < shown < len(description.transitions)
+            if description.has_ended or is_at_once:
                 # Else lines of a job that began and ended within a poll would precede its first status.
                 tell(_before_end(description, shown))
-                yield from self._late_lines()
+                yield from self._late_lines() if description.has_ended else self.read_available()
             tell(description)
             if description.has_ended:
                 return
@@ -111,7 +104,7 @@ class LogTail:
 
     def _late_lines(self) -> Iterator[LogEvent]:
         """Yield lines that arrive after the job's end: of all streams, then again of those that had new lines."""
-        self._connection.clock.sleep(TAIL_SECONDS)
+        self._connection.clock.sleep(self._tail)
         self._find_streams()
         going_on = self._streams()
         for _ in range(_LATE_READS):
@@ -124,7 +117,7 @@ class LogTail:
                     going_on.append(stream)
             if not going_on:
                 return
-            self._connection.clock.sleep(TAIL_SECONDS)
+            self._connection.clock.sleep(self._tail)
 
     def _streams(self) -> list[str]:
         # Names end with the start time: the streams of a host that restarted are in order.
@@ -132,16 +125,9 @@ class LogTail:
 
     def _find_streams(self) -> None:
         selection = {"logGroupName": LOG_GROUP, "logStreamNamePrefix": f"{self._name}/"}
-        list_streams = partial(
-            self._connection.list_all,
-            f"the log of {self._name}",
-            "logs",
-            "describe_log_streams",
-            "logStreams",
-            selection,
-        )
+        listed = (f"the log of {self._name}", "logs", "describe_log_streams", "logStreams", selection)
         try:
-            streams = self._retry.call(list_streams)
+            streams = self._retry.call(lambda: self._connection.list_all(*listed))
         except JobNotFoundError:  # no job of this account has logged yet: the log group does not exist
             return
         for stream in streams:
@@ -162,23 +148,24 @@ class LogTail:
         return position.advance(page)
 
     def _page(self, stream: str, position: _StreamPosition) -> Mapping[str, Any]:
+        def read() -> Mapping[str, Any]:
+            return self._retry.call(lambda: self._answer(stream, startFromHead=True, **position.arguments()))
+
         try:
-            return self._answer(stream, position)
+            return read()
         except PlatformError as error:
             # The request was refused: the token is too old.
             if not position.token or type(error) not in (PlatformError, RequestError):
                 raise
         position.forget_token()
-        return self._answer(stream, position)
+        return read()
 
-    def _answer(self, stream: str, position: _StreamPosition) -> Mapping[str, Any]:
-        def read() -> Mapping[str, Any]:
-            page: Mapping[str, Any] = self._connection.client("logs").get_log_events(
-                logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=True, **position.arguments()
-            )
-            return page
-
-        return self._retry.call(lambda: self._connection.call(f"the log stream {stream}", read))
+    def _answer(self, stream: str, **arguments: Any) -> Mapping[str, Any]:
+        asked = {"logGroupName": LOG_GROUP, "logStreamName": stream, **arguments}
+        answer: Mapping[str, Any] = self._connection.call(
+            f"the log stream {stream}", lambda: self._connection.client("logs").get_log_events(**asked)
+        )
+        return answer
 
 
 class _StreamPosition:
@@ -225,10 +212,9 @@ class _StreamPosition:
         """
         sent, self.token = self.token, page["nextForwardToken"]
         self._empty_pages = 0 if page["events"] else self._empty_pages + 1
-        if self.token != sent and self._empty_pages < _EMPTY_PAGES:
-            return True
-        self._empty_pages = 0
-        return False
+        has_more: bool = self.token != sent and self._empty_pages < _EMPTY_PAGES
+        self._empty_pages *= has_more
+        return has_more
 
     def forget_token(self) -> None:
         """Continue from the time of the last line."""
@@ -237,7 +223,7 @@ class _StreamPosition:
 
 
 def _before_end(description: JobDescription, shown: int) -> JobDescription:
-    """Return an ended job as it was while it had its lines: up to its training, or what was ``shown`` of it."""
+    """Return a job as it was while it had its lines so far: up to its training, or what was ``shown`` of it."""
     statuses = [transition.status for transition in description.transitions]
     trained = max((number for number, name in enumerate(statuses, 1) if name == "Training"), default=len(statuses) - 1)
     transitions = description.transitions[: max(trained, shown)]

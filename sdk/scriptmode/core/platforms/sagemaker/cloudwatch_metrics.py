@@ -43,17 +43,11 @@ def _stored(names: list[str], description: Mapping[str, Any], connection: Connec
     begun = description.get("TrainingStartTime") or description["CreationTime"]
     ended = description.get("TrainingEndTime") or max(now, description["LastModifiedTime"])
     period = next((seconds for days, seconds in _KEPT if now - begun < timedelta(days=days)), _KEPT[-1][1])
-    dimensions = [{"Name": "TrainingJobName", "Value": description["TrainingJobName"]}]
+    job = {"Dimensions": [{"Name": "TrainingJobName", "Value": description["TrainingJobName"]}]}
+    metrics = [{"Namespace": NAMESPACE, "MetricName": name, **job} for name in names]
     queries = [
-        {
-            "Id": f"m{number}",
-            "MetricStat": {
-                "Metric": {"Namespace": NAMESPACE, "MetricName": name, "Dimensions": dimensions},
-                "Period": period,
-                "Stat": "Average",
-            },
-        }
-        for number, name in enumerate(names)
+        {"Id": f"m{number}", "MetricStat": {"Metric": metric, "Period": period, "Stat": "Average"}}
+        for number, metric in enumerate(metrics)
     ]
     # A period begins before its first value and ends after its last one.
     span = {"StartTime": begun - timedelta(seconds=period), "EndTime": ended + timedelta(seconds=period)}

@@ -5,18 +5,21 @@ Its model for botocore is beside `scriptmode.core.aws`; values are JSON objects 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import fields
+from datetime import datetime, timezone
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from scriptmode.core import aws
 from scriptmode.core.aws.direct_endpoints import add_models
 from scriptmode.core.spec.job_failure import Failure
-from scriptmode.core.spec.service_values import ChannelProgress, HostActivity, JobEvent
+from scriptmode.core.spec.service_values import ChannelProgress, HostActivity, JobEvent, Metric
 from scriptmode.errors import JobNotFoundError, PlatformError, TransientError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from scriptmode.core.aws.session import Connection
 
@@ -29,20 +32,39 @@ class JobDetails:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._client: Any = None
         self._is_unknown = False
 
-    def read(self, name: str, detail: str) -> Any:
-        """Return a detail of a training job; None where the service does not know it, and is asked no more.
-
-        Raises `JobNotFoundError`.
-        """
+    @cached_property
+    def _url(self) -> str:
         url = str(getattr(getattr(self._connection.client("sagemaker"), "meta", None), "endpoint_url", ""))
-        host = urlsplit(url).hostname
-        if self._is_unknown or not host or host.endswith(_AMAZONS):
+        return "" if (urlsplit(url).hostname or _AMAZONS[0]).endswith(_AMAZONS) else url
+
+    @property
+    def are_known(self) -> bool:
+        """Whether the service may know them: it is not Amazon SageMaker, and has not refused to tell."""
+        return bool(self._url) and not self._is_unknown
+
+    def read(self, name: str, detail: str) -> Any:
+        """Return a detail of a training job; None where the service does not know it. Raises `JobNotFoundError`."""
+        asked = {"TrainingJobName": name, "Details": [detail]}
+        answer = self._ask(f"training job {name}", lambda client: client.describe_training_job_details(**asked))
+        return answer and answer.get(detail)
+
+    def summaries(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the summaries that ListTrainingJobs returns, with more fields."""
+
+        def read(client: Any) -> list[dict[str, Any]]:
+            pages = client.get_paginator("list_training_jobs").paginate(**asked)
+            return [summary for page in pages for summary in page["TrainingJobSummaries"]]
+
+        return self._ask("the list of training jobs", read) or []
+
+    def _ask(self, subject: str, ask: Callable[[Any], _T]) -> _T | None:
+        """Return an answer of the service; None where it does not know the operation, and is asked no more."""
+        if not self.are_known:
             return None
         try:
-            return self._connection.call(f"training job {name}", lambda: self._describe(url, name, detail)).get(detail)
+            return self._connection.call(subject, lambda: ask(self._client))
         except JobNotFoundError:
             raise
         except PlatformError as error:
@@ -68,12 +90,25 @@ class JobDetails:
         """Return what a job lost and did again."""
         return tuple(_from_fields(JobEvent, event) for event in self.read(name, "Events") or ())
 
-    def _describe(self, url: str, name: str, detail: str) -> Mapping[str, Any]:
-        if self._client is None:
-            add_models(self._connection.boto_session, f"{aws.__path__[0]}/models")
-            self._client = self._connection.brief_client("scriptmode", endpoint_url=url)
-        answer: Mapping[str, Any] = self._client.describe_training_job_details(TrainingJobName=name, Details=[detail])
-        return answer
+    def queue_position(self, name: str) -> int:
+        """Return the position of a job in the queue; 0 for one that does not wait or does not exist."""
+        with suppress(PlatformError):
+            return int(self.read(name, "QueuePosition") or 0)
+        return 0
+
+    def metrics(self, name: str) -> list[Metric]:
+        """Return every value of a job's metrics with the time of its line."""
+        return [
+            Metric(told["name"], value, datetime.fromtimestamp(time, timezone.utc), *position)
+            for told in self.read(name, "Metrics") or ()
+            for time, value, *position in zip(*(told[column] for column in ("time", "value", "host", "step", "epoch")))
+        ]
+
+    @cached_property
+    def _client(self) -> Any:
+        add_models(self._connection.boto_session, f"{aws.__path__[0]}/models")
+        # The values of a large log take their time.
+        return self._connection.brief_client("scriptmode", read_timeout=30, endpoint_url=self._url)
 
 
 def _from_fields(kind: type[_T], values: Mapping[str, Any]) -> _T:

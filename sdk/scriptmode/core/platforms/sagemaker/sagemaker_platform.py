@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -51,14 +51,9 @@ _PAGE = 100
 #: Seconds for which a user waits at a prompt while AWS does not answer.
 _SHORT_RETRY_SECONDS = 30.0
 #: Fields whose enumerations are not checked: AWS adds instance types that the installed boto3 does not know.
-_OPEN_ENUMERATIONS = frozenset(
-    {
-        "ResourceConfig.InstanceType",
-        "ResourceConfig.InstanceGroups.InstanceType",
-        "ResourceConfig.InstancePreferences.InstanceType",
-        "DebugRuleConfigurations.InstanceType",
-        "ProfilerRuleConfigurations.InstanceType",
-    }
+_OPEN_ENUMERATIONS = (
+    *(f"ResourceConfig.{part}InstanceType" for part in ("", "InstanceGroups.", "InstancePreferences.")),
+    *(f"{kind}RuleConfigurations.InstanceType" for kind in ("Debug", "Profiler")),
 )
 
 
@@ -69,8 +64,6 @@ class SageMakerPlatform:
     settings. boto3 is imported by the first call that needs it.
     """
 
-    poll_seconds = 5.0
-
     def __init__(self, session: Any = None) -> None:
         #: The session, Region and clients of the calls.
         self.connection = Connection(session)
@@ -78,6 +71,11 @@ class SageMakerPlatform:
         self.clock = self.connection.clock
         #: A default bucket that is known to exist.
         self._ready_bucket: str | None = None
+
+    @property
+    def poll_seconds(self) -> float:
+        """Seconds between two requests: less to `scriptmode serve`, which has a status and a line at once."""
+        return 0.5 if self._details.are_known else 5.0
 
     @property
     def region(self) -> str:
@@ -205,10 +203,10 @@ class SageMakerPlatform:
         return LogTail(name, self.connection, self.poll_seconds, retry_seconds)
 
     def metrics(self, description: JobDescription) -> list[Metric]:
-        """Read the job's metrics from CloudWatch, by the minute."""
+        """Return every value where `scriptmode serve` tells them; else read those of CloudWatch, by the minute."""
         from scriptmode.core.platforms.sagemaker.cloudwatch_metrics import read_metrics
 
-        return read_metrics(description.response, self.connection)
+        return self._details.metrics(description.name) or read_metrics(description.response, self.connection)
 
     def host_folders(self, name: str) -> dict[str, Path]:  # noqa: ARG002 - whichever job it is
         """Return nothing: the hosts' directories are the service's."""
@@ -228,9 +226,7 @@ class SageMakerPlatform:
 
     def queue_position(self, name: str) -> int:
         """Return the position that `scriptmode serve` tells; 0 for Amazon SageMaker."""
-        with suppress(PlatformError):
-            return int(self._details.read(name, "QueuePosition") or 0)
-        return 0
+        return self._details.queue_position(name)
 
     @cached_property
     def _details(self) -> JobDetails:
@@ -255,7 +251,7 @@ class SageMakerPlatform:
         return self.connection.s3.fetch(uri, folder)
 
     def list(self, which: JobFilter) -> list[dict[str, Any]]:
-        """Call ListTrainingJobs for as many pages as needed; the service filters the jobs."""
+        """Call ListTrainingJobs, or `scriptmode serve`'s own, for every page; the service filters the jobs."""
         selection = {
             "NameContains": which.name_contains,
             "StatusEquals": which.status,
@@ -266,8 +262,8 @@ class SageMakerPlatform:
             "PaginationConfig": {"MaxItems": which.limit, "PageSize": min(which.limit or _PAGE, _PAGE)},
         }
         given = {key: value for key, value in selection.items() if value is not None}
-        what, key = "the list of training jobs", "TrainingJobSummaries"
-        return self.connection.list_all(what, "sagemaker", "list_training_jobs", key, given)
+        listed = ("the list of training jobs", "sagemaker", "list_training_jobs", "TrainingJobSummaries", given)
+        return self._details.summaries(given) or self.connection.list_all(*listed)
 
     @cached_property
     def _config(self) -> SageMakerConfig:
