@@ -8,11 +8,11 @@ from tests.house import loaded, sources
 from tests.house.offenders import expect_none
 
 #: The most lines of the product and of its tests. Both are sums without a margin, and are only lowered.
-PRODUCT, TESTS = 63_920, 59_522
+PRODUCT, TESTS = 63_919, 59_522
 #: What is counted: tracked files with these endings, and scripts and Dockerfiles without one.
 ENDINGS = (".py", ".cc", ".h", ".html", ".js", ".css", ".sh")
 #: The most own lines that a call loads.
-LOADED = {"request": 6_869, "fit(wait=False)": 13_832, "fit": 14_258}
+LOADED = {"request": 6_864, "fit(wait=False)": 13_831, "fit": 14_257}
 #: Without its signature and its docstring.
 LINES_OF_A_FUNCTION = 40
 #: A list of the parts of a job, one or a few lines each.

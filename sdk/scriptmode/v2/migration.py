@@ -210,7 +210,8 @@ class _Migrator:
         for binding in found:
             package, _, name = f"scriptmode.{binding.own}".rpartition(".")
             if binding.own:
-                packages.setdefault(package, []).append(_as(name, binding.name))
+                bound = name if name == binding.name else f"{name} as {binding.name}"
+                packages.setdefault(package, []).append(bound)
             elif binding.target in name_table.COUNTERPARTS and binding.name not in self.unchanged:
                 modules += [f"{name_table.package_of(binding.dotted)} as {binding.name}"]
                 modules += sorted(self.packages.get(binding.name, ()))
@@ -242,7 +243,3 @@ def _bindings(node: ast.AST) -> list[_Binding]:
             names = [ast.alias(name) for name in name_table.COUNTERPARTS[module]]
         bindings = [_Binding(alias, alias.asname or alias.name, *[f"{module}.{alias.name}"] * 2) for alias in names]
     return bindings if any(binding.dotted for binding in bindings) else []
-
-
-def _as(name: str, bound: str) -> str:
-    return name if name == bound else f"{name} as {bound}"

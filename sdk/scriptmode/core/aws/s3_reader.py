@@ -86,7 +86,9 @@ class S3Reader:
         import obstore
         from obstore.exceptions import BaseError
 
-        if not _is_path(key) or S3Reader._process not in (0, os.getpid()):
+        # obstore requests other keys than they are written.
+        is_path = key.isprintable() and not any(part in ("", ".", "..") for part in key.split("/"))
+        if not is_path or S3Reader._process not in (0, os.getpid()):
             return None
         S3Reader._process = os.getpid()
         options: dict[str, Any] = {"if_match": etag} if etag else {}
@@ -157,8 +159,3 @@ class S3Reader:
         access_key, secret_key, token = self._settings.credentials()
         expires = dt.datetime.now(dt.timezone.utc) + CREDENTIALS_LAST
         return {"access_key_id": access_key, "secret_access_key": secret_key, "token": token, "expires_at": expires}
-
-
-def _is_path(key: str) -> bool:
-    """Return whether obstore requests a key as it is written."""
-    return key.isprintable() and not any(part in ("", ".", "..") for part in key.split("/"))

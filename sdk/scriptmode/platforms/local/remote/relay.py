@@ -84,7 +84,8 @@ class Relay:
         self._hooks = hooks
         os.set_blocking(self._outgoing, False)
         #: What the host may write in the job's directory: trees, the growing log, and the usage.
-        self._trees = [f"hosts/{host}/{name}" for name in _returned(job[1])]
+        trees = contract.OUTPUT_DIR, contract.MODEL_DIR, checkpoints_path(job[1].request.output)
+        self._trees = [f"hosts/{host}/{name}" for name in trees]
         self._log = str(folder.log(host).relative_to(folder.path))
         self._usage = str(folder.usage_file(host).relative_to(folder.path))
         roots = (*self._trees, self._log, self._usage)
@@ -279,8 +280,3 @@ class Relay:
     def _send_event(self, event: str, **fields: object) -> None:
         self._beaten = time.monotonic()
         host_messages.send(self._events, event=event, **fields)
-
-
-def _returned(job: Job) -> tuple[str, ...]:
-    """Return the directories of ``/opt/ml`` that a host sends back."""
-    return contract.OUTPUT_DIR, contract.MODEL_DIR, checkpoints_path(job.request.output)

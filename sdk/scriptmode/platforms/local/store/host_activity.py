@@ -6,7 +6,7 @@ import json
 import time
 from contextlib import suppress
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scriptmode.core.spec.service_values import HostActivity
 from scriptmode.data import regular_files
@@ -64,15 +64,13 @@ def _read_usage(path: Path) -> dict[str, HostActivity]:
             return {}
         content = regular_files.read_json(path)
         shapes.validate_shape(content, _SHAPE, "")
-        return {
-            host: HostActivity(**{name: _number(row.get(name)) for name in _RECORDED}) for host, row in content.items()
+        usage = {
+            host: {name: row[name] for name in _RECORDED if shapes.is_number(row.get(name))}
+            for host, row in content.items()
         }
+        return {host: HostActivity(**numbers) for host, numbers in usage.items()}
     except (OSError, ValueError, TypeError):
         return {}
-
-
-def _number(value: object) -> Any:
-    return value if shapes.is_number(value) else None
 
 
 def _seconds_since_change(path: Path) -> float | None:
