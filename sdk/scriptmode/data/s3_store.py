@@ -231,6 +231,7 @@ class S3Store:
             try:
                 done = action()
             except PlatformError as error:
+                self._answered = self._answered or progress() > before
                 if progress() - before >= max(1, LEAST_RATE * (time.monotonic() - began)):
                     backoff, before, began = FIRST_BACKOFF, progress(), time.monotonic()
                 limit = self._retry_seconds if self._answered else min(self._retry_seconds, FIRST_RETRY_SECONDS)

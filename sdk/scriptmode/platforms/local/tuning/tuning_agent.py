@@ -168,7 +168,10 @@ class TuningAgent:
                 continue
             is_bad = self._report(number, final=description.has_ended)
             described = {name: description.response.get(name) for name in _DESCRIBED}
-            job.update({name: _encode(value) for name, value in described.items() if value is not None})
+            for name, value in described.items():
+                if value is not None:
+                    # The state has times in seconds since the epoch.
+                    job[name] = value.timestamp() if isinstance(value, datetime) else value
             if description.has_ended:
                 self._finish(number)
             elif is_bad and number not in self._stopped_early:
@@ -340,11 +343,6 @@ class TuningAgent:
     def _log(text: str) -> None:
         sys.stderr.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
         sys.stderr.flush()
-
-
-def _encode(value: Any) -> Any:
-    """Return a value of a description as the state has it: a time in seconds since the epoch."""
-    return value.timestamp() if isinstance(value, datetime) else value
 
 
 def main(arguments: list[str]) -> None:
