@@ -1,5 +1,7 @@
 # .ci/setup creates the environment in .venv (or $SCRIPTMODE_VENV). Every target can be run first.
 SHELL := /bin/bash
+# Images for containers often set it; every process would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 VENV := $(or $(SCRIPTMODE_VENV),.venv)
 BIN := $(VENV)/bin
 # In more processes than cores, because most tests wait for others. tests/conftest.py groups tests that must share one.
