@@ -142,10 +142,10 @@ MESSAGES = {
     "takes a chief": [
         "ValueError: Disallowed task type found in cluster spec. Allowed types are ('chief', 'worker', 'evaluator', 'ps', None) and the cluster spec is ClusterSpec({'master': ['127.0.0.1:1']})."
     ],
-    "Keras 3 cannot fit on several workers: add tf-keras of TensorFlow's version to requirements.txt, or write the loop": [
+    "Keras 3 cannot fit on several workers: use Keras 2 (tf-keras of TensorFlow's version, TF_USE_LEGACY_KERAS=1), or write the loop": [
         KERAS_THREE
     ],
-    "Keras 3 cannot fit with parameter servers: add tf-keras of TensorFlow's version": [KERAS_THREE_SERVERS],
+    "Keras 3 cannot fit with parameter servers: use Keras 2 (tf-keras": [KERAS_THREE_SERVERS],
     "Keras 3 has no DatasetCreator": ["AttributeError: module 'keras.utils' has no attribute 'experimental'"],
     "reduction='none', 'sum'": [
         "AttributeError: module 'keras.losses' has no attribute 'Reduction'",

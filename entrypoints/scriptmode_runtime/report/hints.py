@@ -145,7 +145,7 @@ _OF_EXIT_CODE = {
     },
 }
 #: How to get Keras 2.
-_KERAS_2 = "add tf-keras of TensorFlow's version to requirements.txt"
+_KERAS_2 = "use Keras 2 (tf-keras of TensorFlow's version, TF_USE_LEGACY_KERAS=1)"
 #: Characters before a traceback that may have its reason: what a library logs before it raises.
 _BEFORE = 2000
 

@@ -26,7 +26,7 @@ _COMPILERS = ("c++", "g++", "clang++")
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
 #: The library that the operations are linked to; every version of TensorFlow has loaded it under this name.
 _TENSORFLOW = "libtensorflow_framework.so.2"
-_COMPILE_SECONDS = 120.0
+_COMPILE_SECONDS = 600.0
 #: What an error without a binary ends with.
 ADVICE = (
     "install a C++ compiler (apt install g++), or name one in CXX, and run again; or install a wheel of scriptmode "
