@@ -26,7 +26,7 @@ def say():
     print(f"  0%\\r 50%\\rbar {number}\\x1b[K", flush=True)
 while not os.path.exists(os.environ["END"]):
     say()
-    time.sleep(0.04)
+    time.sleep(0.4)
 for _ in range(150):
     say()
 """
@@ -58,7 +58,7 @@ def until_read(terminals, condition, seconds=600.0):
             terminal.read()
         return condition()
 
-    return until(ask, seconds)
+    return until(ask, seconds, lambda: str([terminal.shown()[-12:] for terminal in terminals]))
 
 
 class Session:
