@@ -9,7 +9,7 @@ from fakes.processes import until
 from scriptmode import TrainingJob
 from scriptmode.core.platforms.sagemaker import SageMakerPlatform
 from scriptmode.core.platforms.sagemaker.job_details import JobDetails
-from scriptmode.errors import RequestError
+from scriptmode.errors import PlatformError, RequestError
 from scriptmode.platforms.local import LocalPlatform
 
 pytestmark = pytest.mark.slow
@@ -68,16 +68,16 @@ def test_the_activity_and_the_channels_of_a_running_job_are_told(api, of_a_job, 
 
 
 def test_a_service_that_does_not_know_the_operation_is_asked_once_and_amazon_never():
-    asked = []
+    asked, errors = [], [RequestError("a wrong filter"), PlatformError("UnknownOperationException")]
 
     def refuse(subject, _call):
         asked.append(subject)
-        raise RequestError("UnknownOperationException")
+        raise errors.pop(0)
 
     def details(url):
         meta = SimpleNamespace(endpoint_url=url)
         return JobDetails(SimpleNamespace(client=lambda _: SimpleNamespace(meta=meta), call=refuse))
 
     amazon, other = details("https://api.sagemaker.us-east-1.amazonaws.com"), details("http://lab:5000")
-    assert [amazon.read("job", "Events"), other.read("job", "Events"), other.read("job", "Failure")] == [None] * 3
-    assert (asked, amazon.are_known, other.are_known) == (["training job job"], False, False)
+    assert [service.read("job", "Events") for service in (amazon, other, other, other)] == [None] * 4
+    assert (asked, amazon.are_known, other.are_known) == (["training job job"] * 2, False, False)

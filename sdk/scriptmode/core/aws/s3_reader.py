@@ -86,7 +86,7 @@ class S3Reader:
         import obstore
         from obstore.exceptions import BaseError
 
-        # obstore requests other keys than they are written.
+        # Other keys obstore does not request as they are written.
         is_path = key.isprintable() and not any(part in ("", ".", "..") for part in key.split("/"))
         if not is_path or S3Reader._process not in (0, os.getpid()):
             return None

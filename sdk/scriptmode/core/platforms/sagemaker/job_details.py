@@ -16,7 +16,7 @@ from scriptmode.core import aws
 from scriptmode.core.aws.direct_endpoints import add_models
 from scriptmode.core.spec.job_failure import Failure
 from scriptmode.core.spec.service_values import ChannelProgress, HostActivity, JobEvent, Metric
-from scriptmode.errors import JobNotFoundError, PlatformError, TransientError
+from scriptmode.errors import JobNotFoundError, PlatformError, RequestError, TransientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -68,8 +68,8 @@ class JobDetails:
         except JobNotFoundError:
             raise
         except PlatformError as error:
-            # A server that does not answer once may answer later.
-            self._is_unknown = not isinstance(error, TransientError)
+            # A server that does not answer once, or refuses a filter, may answer another request.
+            self._is_unknown = not isinstance(error, (TransientError, RequestError))
             return None
 
     def failure(self, name: str) -> Failure | None:
