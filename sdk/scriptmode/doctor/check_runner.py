@@ -99,16 +99,13 @@ _ACCOUNT = (
 _SERVICE = _Row("Amazon SageMaker", aws_checks.service, "see credentials", (SAGEMAKER,))
 
 
-def engine_checks() -> dict[str, Mapping[str, Callable[[], str]]]:
-    """Return the checks of the engines that have some, by instance type and name.
-
-    A broken engine is reported where a job asks for it.
-    """
+def engine_checks() -> dict[str, str]:
+    """Return ``module:mapping`` of each engine's checks, by instance type; a broken engine is reported by its jobs."""
     tables = {}
     for name in local_instance_types():
         with suppress(SpecError):
             if checks := instance_kind(name).checks:
-                tables[name] = resolve_name(checks)
+                tables[name] = checks
     return tables
 
 
@@ -132,7 +129,8 @@ def examine(*, platform: str = LOCAL, waiting: Callable[[str], None] | None = No
     if platform not in allowed:
         raise invalid("platform", f"is {platform!r}", f"give one of {', '.join(map(repr, allowed))}")
     own = [_SERVICE] if platform == SAGEMAKER else []
-    for name, look in engines.get(platform, {}).items():
+    checks: Mapping[str, Callable[[], str]] = resolve_name(engines[platform]) if platform in engines else {}
+    for name, look in checks.items():
         own.append(_Row(name, look, "ask the administrators of the cluster", (CLUSTER,)))
     others = _table() if sys.platform.startswith("linux") else _ACCOUNT
     for row in (_PYTHON, *own, *others):
