@@ -16,6 +16,7 @@ from fakes.terminal import Terminal
 
 pytestmark = pytest.mark.slow
 SIZES = {"20x5": (20, 5), "40x12": (40, 12), "80x24": (80, 24), "200x60": (200, 60), "resized": (80, 24)}
+LOSS = r"  loss +0\.\d+ [▁▂▃▄▅▆▇█]+ algo-1"  # the row of the metric from the second value on: the first is 1
 #: Every host logs what would clear the screen and move the cursor, until it is told to end.
 SCRIPT = """
 import itertools, os, time
@@ -79,7 +80,7 @@ class Session:
         #: Columns, rows, and the panel, which is not read while it is drawn.
         self.panels = []
         for key, size in SIZES.items():
-            last = r"  loss .*algo-2.* · (line|bar) \d" if key == "200x60" else r"Training.*\n."
+            last = rf"{LOSS}\n.*algo-2.* · (line|bar) \d" if key == "200x60" else r"Training.*\n."
             drawn = partial(drawn_panel, self.terminals[key], re.compile(last, re.DOTALL))
             self.panels.append((*size, until_read(terminals, drawn)))
         resized = self.terminals["resized"]
@@ -115,8 +116,7 @@ def drawn_panel(terminal, expected):
 
 
 def redrawn(terminal, columns):
-    panel = terminal.panel()
-    return panel and len(panel[0]) == columns - 2 and len(panel) >= 2
+    return len(panel := terminal.panel()) >= 2 and len(panel[0]) == columns - 2
 
 
 def test_the_panel_has_at_most_half_of_a_terminal_of_any_size(session):
@@ -132,7 +132,7 @@ def test_a_large_terminal_shows_hosts_data_metrics_and_history(session):
     statuses = " \u203a ".join(rf"{name} [\d.]+(?: min \d+)? s" for name in ("Starting", "Downloading", "Training"))
     assert re.search(rf"^  {statuses}$", panel, re.MULTILINE)
     assert re.search(r"^  train staged 3.0 MB$", panel, re.MULTILINE)
-    assert re.search(r"^  loss +0\.\d+ [▁▂▃▄▅▆▇█]+ algo-1$", panel, re.MULTILINE)
+    assert re.search(f"^{LOSS}$", panel, re.MULTILINE)
     assert re.search(r"^  algo-2.* · (line \d+: loss|bar \d+)", panel, re.MULTILINE)
     *_, history, data, loss, end = [line for line in session.terminals["200x60"].shown() if line]
     assert re.fullmatch(rf"  {statuses} \u203a Uploading \S+ s \u203a Completed", history)
