@@ -21,7 +21,7 @@ from typing import Any
 
 PACKAGE = "sagemaker-core"
 MEMBERS = "sagemaker/core/image_uri_config/{}.json"
-TABLE = Path(__file__).parents[1] / "sdk/scriptmode/core/aws/tensorflow_images.json"
+TABLE = Path(__file__).parents[1] / "sdk/scriptmode/_core/aws/tensorflow_images.json"
 
 
 def main() -> None:

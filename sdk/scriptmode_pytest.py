@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from scriptmode.testing import EntryPointRun
 
 # An assertion of the suite for engines that fails shows its values.
-pytest.register_assert_rewrite("scriptmode.testing.engine_suite")
+pytest.register_assert_rewrite("scriptmode.testing._engine_suite")
 
 
 @pytest.fixture

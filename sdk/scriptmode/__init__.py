@@ -11,14 +11,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     #: The installed version.
     __version__: str
-    from scriptmode.core.aws.iam_role import get_execution_role
-    from scriptmode.core.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
-    from scriptmode.core.spec.inputs import FileSystemInput, ShuffleConfig, TrainingInput
-    from scriptmode.core.spec.job_failure import Failure
-    from scriptmode.core.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
-    from scriptmode.core.spec.service_values import HostActivity, JobEvent, LogEvent
-    from scriptmode.core.spec.training_job import InstanceGroup
-    from scriptmode.core.spec.tuning_configurations import (
+    from scriptmode._core.aws.iam_role import get_execution_role
+    from scriptmode._core.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
+    from scriptmode._core.spec.inputs import FileSystemInput, ShuffleConfig, TrainingInput
+    from scriptmode._core.spec.job_failure import Failure
+    from scriptmode._core.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
+    from scriptmode._core.spec.service_values import HostActivity, JobEvent, LogEvent
+    from scriptmode._core.spec.training_job import InstanceGroup
+    from scriptmode._core.spec.tuning_configurations import (
         HyperbandStrategyConfig,
         InstanceConfig,
         StrategyConfig,
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
         WarmStartConfig,
         WarmStartTypes,
     )
+    from scriptmode._estimator import Estimator, TensorFlow
+    from scriptmode._job import TrainingJob
+    from scriptmode._sagemaker_session import Session
+    from scriptmode._tuning.tuner import HyperparameterTuner, Tuner
     from scriptmode.errors import (
         CapacityError,
         ConfigError,
@@ -52,33 +56,29 @@ if TYPE_CHECKING:
         UnreadableJobError,
         WaitTimeoutError,
     )
-    from scriptmode.estimator import Estimator, TensorFlow
-    from scriptmode.job import TrainingJob
     from scriptmode.planning import Plan
-    from scriptmode.sagemaker_session import Session
-    from scriptmode.tuning.tuner import HyperparameterTuner, Tuner
-    from scriptmode_slurm.platform import Slurm
+    from scriptmode_slurm._engine.platform import Slurm
 else:
     # Each name is imported at its first use: a command that needs few of them starts quickly. Those that are not listed
     # are errors.
     _MODULES = {
         name: module if module.startswith("scriptmode_") else f"scriptmode.{module}"
         for module, names in {
-            "core.aws.iam_role": "get_execution_role",
-            "core.spec.distribution": "MPI MultiWorkerMirrored ParameterServer",
-            "core.spec.inputs": "FileSystemInput ShuffleConfig TrainingInput",
-            "core.spec.job_failure": "Failure",
-            "core.spec.parameter_ranges": "CategoricalParameter ContinuousParameter IntegerParameter",
-            "core.spec.service_values": "HostActivity JobEvent LogEvent",
-            "core.spec.training_job": "InstanceGroup",
-            "core.spec.tuning_configurations": "HyperbandStrategyConfig InstanceConfig StrategyConfig "
+            "_core.aws.iam_role": "get_execution_role",
+            "_core.spec.distribution": "MPI MultiWorkerMirrored ParameterServer",
+            "_core.spec.inputs": "FileSystemInput ShuffleConfig TrainingInput",
+            "_core.spec.job_failure": "Failure",
+            "_core.spec.parameter_ranges": "CategoricalParameter ContinuousParameter IntegerParameter",
+            "_core.spec.service_values": "HostActivity JobEvent LogEvent",
+            "_core.spec.training_job": "InstanceGroup",
+            "_core.spec.tuning_configurations": "HyperbandStrategyConfig InstanceConfig StrategyConfig "
             "TuningJobCompletionCriteriaConfig WarmStartConfig WarmStartTypes",
-            "estimator": "Estimator TensorFlow",
-            "job": "TrainingJob",
+            "_estimator": "Estimator TensorFlow",
+            "_job": "TrainingJob",
             "planning": "Plan",
-            "sagemaker_session": "Session",
-            "scriptmode_slurm.platform": "Slurm",
-            "tuning.tuner": "HyperparameterTuner Tuner",
+            "_sagemaker_session": "Session",
+            "scriptmode_slurm._engine.platform": "Slurm",
+            "_tuning.tuner": "HyperparameterTuner Tuner",
         }.items()
         for name in names.split()
     }

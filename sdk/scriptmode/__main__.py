@@ -11,7 +11,7 @@ def main() -> None:
     is_handled = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_handled:
         signal.signal(signal.SIGINT, _end)
-    from scriptmode.cli import main as run
+    from scriptmode_cli import main as run
 
     try:
         if is_handled:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from scriptmode.core.aws.s3_transfers import (
+    from scriptmode._core.aws.s3_transfers import (
         S3Downloader,
         S3Uploader,
         determine_bucket_and_prefix,
@@ -15,7 +15,7 @@ else:
     def __getattr__(name: str) -> Any:
         if name not in __all__:
             raise AttributeError(f"module 'scriptmode.aws' has no attribute {name!r}")
-        from scriptmode.core.aws import s3_transfers
+        from scriptmode._core.aws import s3_transfers
 
         return getattr(s3_transfers, name)
 

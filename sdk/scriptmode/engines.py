@@ -7,41 +7,30 @@ but this module, the errors and the runtime's contract.
 
 from __future__ import annotations
 
-from scriptmode.core.spec.hosts import HostKind
-from scriptmode.core.spec.inputs import FileSystemInput
-from scriptmode.core.spec.job_request import JobRequest
-from scriptmode.core.spec.service_values import PlannedHost
-from scriptmode.core.spec.training_job import TrainingJobSpec
-from scriptmode.core.text.messages import Problem, did_you_mean
-from scriptmode.data.durable import replace_file
-from scriptmode.data.staging import StagingArea
-from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.hosts import Host, HostSettings
-from scriptmode.platforms.local.hosts.agent_control import (
-    StopReason,
-    Termination,
-    record_termination,
-    recorded_termination,
-)
-from scriptmode.platforms.local.hosts.engine import Engine
-from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet, Serve, StartedAgent
-from scriptmode.platforms.local.hosts.job_variables import CREDENTIALS, with_job_variables
-from scriptmode.platforms.local.hosts.local_agent import LocalAgent
-from scriptmode.platforms.local.hosts.process_engine import ProcessEngine
-from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
-from scriptmode.platforms.local.remote.connection import (
-    REMOTE_HOST_MODULE,
-    open_listener,
-    record_address,
-    run_host,
-    start_relay,
-)
-from scriptmode.platforms.local.remote.relay import Relay, RemoteHooks
-from scriptmode.platforms.local.store.job_record import Job
-from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
-from scriptmode.platforms.local.system.forked_tasks import ForkedProcess, Tasks
-from scriptmode.platforms.opt_ml import Sandbox, open_to_all_users, with_copied_source
-from scriptmode.platforms.planned_containers import plan_container_hosts
+from scriptmode._core.spec.hosts import HostKind
+from scriptmode._core.spec.inputs import FileSystemInput
+from scriptmode._core.spec.job_request import JobRequest
+from scriptmode._core.spec.service_values import PlannedHost
+from scriptmode._core.spec.training_job import TrainingJobSpec
+from scriptmode._core.text.messages import Problem, did_you_mean
+from scriptmode_local import LocalPlatform
+from scriptmode_local._data.durable import replace_file
+from scriptmode_local._data.staging import StagingArea
+from scriptmode_local._hosts import Host, HostSettings
+from scriptmode_local._hosts.agent_control import StopReason, Termination, record_termination, recorded_termination
+from scriptmode_local._hosts.engine import Engine
+from scriptmode_local._hosts.fleet import Fleet, HostFleet, Serve, StartedAgent
+from scriptmode_local._hosts.job_variables import CREDENTIALS, with_job_variables
+from scriptmode_local._hosts.local_agent import LocalAgent
+from scriptmode_local._hosts.process_engine import ProcessEngine
+from scriptmode_local._hosts.process_fleet import ProcessFleet
+from scriptmode_local._opt_ml.opt_ml import Sandbox, open_to_all_users, with_copied_source
+from scriptmode_local._opt_ml.planned_containers import plan_container_hosts
+from scriptmode_local._remote.connection import REMOTE_HOST_MODULE, open_listener, record_address, run_host, start_relay
+from scriptmode_local._remote.relay import Relay, RemoteHooks
+from scriptmode_local._store.job_record import Job
+from scriptmode_local._store.job_store import JobFolder, JobStore
+from scriptmode_local._system.forked_tasks import ForkedProcess, Tasks
 from scriptmode_runtime.processes import process_tree
 
 __all__ = [

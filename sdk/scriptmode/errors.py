@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.core.spec.job_failure import Failure
+    from scriptmode._core.spec.job_failure import Failure
 
 
 _Error = TypeVar("_Error", bound="ScriptmodeError")
@@ -255,7 +255,7 @@ class TrainingJobFailed(TrainingJobError):  # noqa: N818 - the past tense of the
             description: The description of the job.
             failure: Why it failed; by default what the FailureReason of ``description`` says.
         """
-        from scriptmode.core.spec.job_failure import parse_failure_reason
+        from scriptmode._core.spec.job_failure import parse_failure_reason
 
         super().__init__(message, description)
         self.failure = failure or parse_failure_reason(self.reason)

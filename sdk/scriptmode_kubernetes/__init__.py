@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.engines import HostKind
 
 if TYPE_CHECKING:
-    from scriptmode_kubernetes.platform import Kubernetes
+    from scriptmode_kubernetes._engine.platform import Kubernetes
 
 __all__ = ["KUBERNETES", "Kubernetes"]
 
@@ -23,12 +23,12 @@ __all__ = ["KUBERNETES", "Kubernetes"]
 KUBERNETES = HostKind(
     "pods of a Kubernetes cluster",
     "Kubernetes",
-    engine="scriptmode_kubernetes.engine:KubernetesEngine",
-    agent="scriptmode_kubernetes.engine:KubernetesAgent",
+    engine="scriptmode_kubernetes._engine.engine:KubernetesEngine",
+    agent="scriptmode_kubernetes._engine.engine:KubernetesAgent",
     runs_images=True,
     runs_scripts=False,
     takes_gpus=True,
-    checks="scriptmode_kubernetes.checks:CHECKS",
+    checks="scriptmode_kubernetes._engine.checks:CHECKS",
 )
 
 
@@ -36,6 +36,6 @@ def __getattr__(name: str) -> Any:
     """Return `Kubernetes`, which imports the local platform."""
     if name != "Kubernetes":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from scriptmode_kubernetes import platform
+    from scriptmode_kubernetes._engine import platform
 
     return platform.Kubernetes

@@ -6,7 +6,7 @@
 * ``batch_script``: what sbatch gets; ``addresses``, ``steps``: what a host is given, and the ``srun`` that starts it.
 """
 
-from scriptmode.core.spec.hosts import HostKind
+from scriptmode._core.spec.hosts import HostKind
 
 __all__ = ["SLURM"]
 
@@ -14,10 +14,10 @@ __all__ = ["SLURM"]
 SLURM = HostKind(
     "nodes of a Slurm cluster",
     "Slurm",
-    engine="scriptmode_slurm.engine:SlurmEngine",
-    agent="scriptmode_slurm.agent:SlurmAgent",
-    platform="scriptmode_slurm.platform:Slurm",
+    engine="scriptmode_slurm._engine.engine:SlurmEngine",
+    agent="scriptmode_slurm._engine.agent:SlurmAgent",
+    platform="scriptmode_slurm._engine.platform:Slurm",
     is_scheduled=True,
     runs_images=True,
-    checks="scriptmode_slurm.checks:CHECKS",
+    checks="scriptmode_slurm._engine.checks:CHECKS",
 )

@@ -12,10 +12,10 @@ from typing import Callable
 
 from tests.benchmarks.figures import Figure, amount, in_turn
 
-from scriptmode.core.request.parse import parse_request
-from scriptmode.platforms.local.store.job_record import Job
-from scriptmode.platforms.local.store.job_store import JobStore
-from scriptmode.platforms.local.store.state import starting_state
+from scriptmode._core.request.parse import parse_request
+from scriptmode_local._store.job_record import Job
+from scriptmode_local._store.job_store import JobStore
+from scriptmode_local._store.state import starting_state
 
 RUNS = 5
 JOBS = amount(10_000, smallest=10)

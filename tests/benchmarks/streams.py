@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 #: What ``train`` jobs have for each pipe, in a process of its own; it serves epoch after epoch.
 PRODUCER = """import sys
 from pathlib import Path
-from scriptmode.data import pipes
-from scriptmode.data.prefetch import prefetch
-from scriptmode.data.stores import Stores
+from scriptmode_local._data import pipes
+from scriptmode_local._data.prefetch import prefetch
+from scriptmode_local._data.stores import Stores
 
 uri, place = sys.argv[1], Path(sys.argv[2])
 stores = Stores()
@@ -170,8 +170,8 @@ def _into(target: Path, fetch: Callable[[], float]) -> float:
 
 
 def _fetched(kind: Kind, target: Path) -> float:
-    from scriptmode.data import staging
-    from scriptmode.data.stores import Stores
+    from scriptmode_local._data import staging
+    from scriptmode_local._data.stores import Stores
 
     stores, prefix = Stores(), f"s3://bench/{kind.prefix}/"
     stores.prepare(prefix)

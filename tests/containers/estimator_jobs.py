@@ -9,8 +9,8 @@ from fakes.local_jobs import unpacked
 from processes.launchers import until
 
 from scriptmode import Estimator
-from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.store.job_store import JobFolder
+from scriptmode_local import LocalPlatform
+from scriptmode_local._store.job_store import JobFolder
 
 PROGRAMS = Path(__file__).parent / "programs"
 

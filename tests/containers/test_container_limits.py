@@ -10,7 +10,7 @@ from fakes.local_jobs import unpacked
 from fakes.processes import until
 
 from scriptmode import Estimator
-from scriptmode.platforms.local import LocalPlatform
+from scriptmode_local import LocalPlatform
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 

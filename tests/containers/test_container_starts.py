@@ -4,7 +4,7 @@ import pytest
 from containers.conftest import docker, pushed
 from fakes.container_jobs import ContainerJobs
 
-from scriptmode.containers import docker_client
+from scriptmode.containers import _docker_client as docker_client
 from scriptmode.errors import ContainerError
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scriptmode.doctor import machine_checks
+from scriptmode.doctor import _machine_checks as machine_checks
 from scriptmode.errors import ContainerError
 
 

@@ -11,7 +11,10 @@ import pytest
 from containers.conftest import ROOT, docker, pushed
 from fakes.archives import packed
 
-from scriptmode.containers import build_image, docker_client, image_recipe, package_indexes
+from scriptmode.containers import _docker_client as docker_client
+from scriptmode.containers import _image_recipe as image_recipe
+from scriptmode.containers import _package_indexes as package_indexes
+from scriptmode.containers import build_image
 from scriptmode.errors import ContainerError
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(2400)]

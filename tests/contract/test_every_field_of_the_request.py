@@ -15,7 +15,7 @@ from scriptmode import (
     TrainingInput,
     TrainingJob,
 )
-from scriptmode.core.platforms.sagemaker import SageMakerPlatform
+from scriptmode._core.platforms.sagemaker import SageMakerPlatform
 from scriptmode.testing import FakeSageMaker
 
 ROLE = "arn:aws:iam::123456789012:role/training"

@@ -9,10 +9,10 @@ from fakes.host_folders import write_host
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scriptmode.core.request.parse import parse_request
-from scriptmode.platforms.local.store.job_response import algorithm_error, describe
-from scriptmode.platforms.local.store.state import failure_from_json, starting_state
-from scriptmode.platforms.opt_ml import Sandbox
+from scriptmode._core.request.parse import parse_request
+from scriptmode_local._opt_ml.opt_ml import Sandbox
+from scriptmode_local._store.job_response import algorithm_error, describe
+from scriptmode_local._store.state import failure_from_json, starting_state
 from scriptmode_runtime import contract, environment, report
 from scriptmode_runtime.plan import ProcessSpec
 from scriptmode_runtime.report.hints import _OF_EXIT_CODE, hint

@@ -10,11 +10,11 @@ from contract.test_every_field_of_the_request import NAMES, REQUESTS, given
 from fakes.local_jobs import put
 from hypothesis import strategies as st
 
-from scriptmode.core.request.fields import FIELDS
-from scriptmode.core.request.parse import parse_description, parse_request
-from scriptmode.core.request.render import render_request
-from scriptmode.core.spec.hyperparameters import check_limits, encode_hyperparameters
-from scriptmode.core.spec.job_request import ABSENT
+from scriptmode._core.request.fields import FIELDS
+from scriptmode._core.request.parse import parse_description, parse_request
+from scriptmode._core.request.render import render_request
+from scriptmode._core.spec.hyperparameters import check_limits, encode_hyperparameters
+from scriptmode._core.spec.job_request import ABSENT
 from scriptmode.errors import SpecError
 from scriptmode.testing import FakeSageMaker
 from scriptmode_runtime import contract

@@ -12,8 +12,8 @@ import threading
 import time
 from pathlib import Path
 
-from scriptmode.data import pipes
 from scriptmode.errors import DataError
+from scriptmode_local._data import pipes
 
 
 def main(place, plan):

@@ -2,7 +2,7 @@
 
 import struct
 
-from scriptmode.data.object_store import Chunk
+from scriptmode_local._data.object_store import Chunk
 
 MAGIC = b"\x0a\x23\xd7\xce"
 

@@ -21,12 +21,12 @@ from fakes.processes import until
 from fakes.promptness import soon
 from fakes.views import UNPRIVILEGED, Hanging, View, WatchedObjects, drop_root_privileges, plain_folder, tree, wait
 
-from scriptmode.data import mounts
-from scriptmode.data.fast_file import ObjectTree
-from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
-from scriptmode.platforms.local.system.forked_tasks import Tasks
+from scriptmode_local._data import mounts
+from scriptmode_local._data.fast_file import ObjectTree
+from scriptmode_local._data.object_store import StoredObject
+from scriptmode_local._inputs.fuse_mount import FuseMount
+from scriptmode_local._system.forked_tasks import Tasks
 
 #: The longest limit of the product is that of a read, two minutes.
 pytestmark = pytest.mark.timeout(300)
@@ -392,7 +392,7 @@ def mount_and_read(store, folder, place):
 
 @pytest.mark.root
 def test_root_without_the_right_to_mount_gets_the_reason(tmp_path):
-    program = "from scriptmode.data import mounts; print(mounts.mount_obstacle())"
+    program = "from scriptmode_local._data import mounts; print(mounts.mount_obstacle())"
     answer = subprocess.run(
         ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin", "--", sys.executable, "-c", program],
         capture_output=True, check=True, text=True, env={"PYTHONPATH": os.pathsep.join(sys.path)},

@@ -8,14 +8,14 @@ from fakes.processes import until
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scriptmode.data.file_prefetch import (
+from scriptmode_local._data.file_prefetch import (
     BUDGET_BYTES,
     LEAST_CHUNK_BYTES,
     MOST_AHEAD_BYTES,
     MOST_CHUNK_BYTES,
     Prefetcher,
 )
-from scriptmode.data.object_store import StoredObject
+from scriptmode_local._data.object_store import StoredObject
 
 MIB = 1024 * 1024
 KERNEL_READ = 128 * 1024
@@ -91,7 +91,7 @@ def test_any_reads_in_any_order_return_their_bytes(size, reads, budget):
     with pytest.MonkeyPatch.context() as patch:
         sizes = {"LEAST_CHUNK_BYTES": 8, "MOST_CHUNK_BYTES": 32, "WHOLE_BYTES": 20, "BEHIND_BYTES": 5}
         for name, value in sizes.items():
-            patch.setattr(f"scriptmode.data.file_prefetch.{name}", value)
+            patch.setattr(f"scriptmode_local._data.file_prefetch.{name}", value)
         reading, at, answers = prefetcher.open(item(size)), 0, []
         for start, length, goes_on in reads:
             at = at if goes_on else start

@@ -14,10 +14,10 @@ from fakes.faulty_s3 import Fault
 from fakes.processes import until
 from fakes.views import tree
 
-from scriptmode.data import staging
-from scriptmode.data.prefetch import prefetch
-from scriptmode.data.s3_store import S3Store
 from scriptmode.errors import DataError
+from scriptmode_local._data import staging
+from scriptmode_local._data.prefetch import prefetch
+from scriptmode_local._data.s3_store import S3Store
 
 #: The longest limit of the product is that of a read of a mount, two minutes.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

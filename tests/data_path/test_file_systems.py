@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from fakes import plain_user
 
-from scriptmode.core.request.parse import parse_request
-from scriptmode.core.spec.inputs import FileSystemInput
-from scriptmode.data import mounts
+from scriptmode._core.request.parse import parse_request
+from scriptmode._core.spec.inputs import FileSystemInput
 from scriptmode.errors import DataError, SpecError
-from scriptmode.platforms.local.system import file_systems
-from scriptmode.platforms.local.system.file_systems import FILE_SYSTEMS_VARIABLE
+from scriptmode_local._data import mounts
+from scriptmode_local._system import file_systems
+from scriptmode_local._system.file_systems import FILE_SYSTEMS_VARIABLE
 
 ID = "fs-0123456789abcdef0"
 
@@ -117,8 +117,8 @@ READ_ONLY = parse_request({"TrainingJobName": "job", "InputDataConfig": [CHANNEL
 PROVIDE = f"""
 import sys
 from pathlib import Path
-from scriptmode.platforms.local.system import file_systems
-from scriptmode.core.spec.inputs import FileSystemInput
+from scriptmode_local._system import file_systems
+from scriptmode._core.spec.inputs import FileSystemInput
 data, mount_point = map(Path, sys.argv[1:])
 print(file_systems.provide_folder({READ_ONLY!r}, {{{ID!r}: str(data)}}, mount_point))
 (mount_point / "new").write_text("mine")

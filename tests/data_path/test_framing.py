@@ -14,9 +14,9 @@ from data_path.records import MAGIC, chunks_of, records
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scriptmode.data import framing, recordio
-from scriptmode.data.object_store import Chunk
 from scriptmode.errors import DataError
+from scriptmode_local._data import framing, recordio
+from scriptmode_local._data.object_store import Chunk
 
 MANIFEST = "s3://b/manifest"
 
@@ -172,8 +172,8 @@ def test_a_directory_without_space_for_the_object_is_named(tmp_path, monkeypatch
 def test_a_disk_that_fills_up_while_the_object_waits_is_named(tmp_path):
     program = (
         "import pathlib, resource, sys\n"
-        "from scriptmode.data import recordio\n"
-        "from scriptmode.data.object_store import Chunk\n"
+        "from scriptmode_local._data import recordio\n"
+        "from scriptmode_local._data.object_store import Chunk\n"
         "from scriptmode.errors import DataError\n"
         "recordio.IN_MEMORY = 10\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))\n"

@@ -12,11 +12,11 @@ from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.processes import until
 from fakes.views import tree
 
-from scriptmode.data import integrity, staging
-from scriptmode.data.object_store import CHUNK_BYTES as PART
-from scriptmode.data.prefetch import prefetch
-from scriptmode.data.s3_store import S3Store
 from scriptmode.errors import DataError
+from scriptmode_local._data import integrity, staging
+from scriptmode_local._data.object_store import CHUNK_BYTES as PART
+from scriptmode_local._data.prefetch import prefetch
+from scriptmode_local._data.s3_store import S3Store
 
 pytestmark = pytest.mark.slow
 

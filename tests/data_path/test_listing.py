@@ -6,12 +6,12 @@ from itertools import chain, islice
 import pytest
 from fakes.memory_objects import MemoryObjects
 
-from scriptmode.core.request.parse import parse_request
-from scriptmode.data import listing
-from scriptmode.data.channel_source import ChannelSource, source_of
-from scriptmode.data.file_store import FileStore
-from scriptmode.data.object_store import StoredObject
+from scriptmode._core.request.parse import parse_request
 from scriptmode.errors import DataError
+from scriptmode_local._data import listing
+from scriptmode_local._data.channel_source import ChannelSource, source_of
+from scriptmode_local._data.file_store import FileStore
+from scriptmode_local._data.object_store import StoredObject
 
 
 def source(uri="s3://b/data/", **fields):

@@ -8,10 +8,10 @@ from fakes.memory_objects import MemoryObjects
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scriptmode.data import listing, manifests
-from scriptmode.data.channel_source import ChannelSource
-from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataError, DataNotFoundError
+from scriptmode_local._data import listing, manifests
+from scriptmode_local._data.channel_source import ChannelSource
+from scriptmode_local._data.object_store import StoredObject
 
 URI = "s3://lists/m.jsonl"
 

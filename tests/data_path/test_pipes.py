@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from fakes.processes import until
 
-from scriptmode.data import pipes
+from scriptmode_local._data import pipes
 
 FEEDER = Path(__file__).with_name("feeder.py")
 LONG = 200_000

@@ -13,10 +13,10 @@ from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.memory_objects import MemoryObjects
 from fakes.processes import until
 
-from scriptmode.data.object_store import CHUNK_BYTES, Literal, StoredObject
-from scriptmode.data.prefetch import prefetch
-from scriptmode.data.s3_store import S3Store
 from scriptmode.errors import DataError
+from scriptmode_local._data.object_store import CHUNK_BYTES, Literal, StoredObject
+from scriptmode_local._data.prefetch import prefetch
+from scriptmode_local._data.s3_store import S3Store
 
 pytestmark = pytest.mark.slow
 
@@ -214,7 +214,7 @@ def test_an_early_close_stops_the_retries_too(monkeypatch, no_credentials):
 #: Reads as a producer does, slower than it is fetched, and wraps each object so that framing holds its share, too.
 PRODUCE = """
 import sys, time; from pathlib import Path
-from scriptmode.data import framing, prefetch; from scriptmode.data.stores import Stores
+from scriptmode_local._data import framing, prefetch; from scriptmode_local._data.stores import Stores
 stores, got = Stores(), 0
 chunks = prefetch.prefetch(stores.store_of, stores.store_of(sys.argv[1]).objects(sys.argv[1]))
 for data in framing.frame(chunks, is_gzipped=False, is_wrapped=True, spool=Path(sys.argv[2])):

@@ -13,11 +13,11 @@ from fakes.faulty_s3 import Fault
 from fakes.processes import until
 from fakes.views import WatchedObjects
 
-from scriptmode.data import staging
-from scriptmode.data.object_store import CHUNK_BYTES as PART
-from scriptmode.data.object_store import StoredObject
-from scriptmode.data.s3_store import S3Store
 from scriptmode.errors import DataError, DataNotFoundError
+from scriptmode_local._data import staging
+from scriptmode_local._data.object_store import CHUNK_BYTES as PART
+from scriptmode_local._data.object_store import StoredObject
+from scriptmode_local._data.s3_store import S3Store
 
 pytestmark = pytest.mark.slow
 
@@ -127,8 +127,8 @@ def test_a_disk_that_is_too_small_is_an_error_before_any_download(server, tmp_pa
 def test_a_disk_that_fills_up_meanwhile_is_an_error(server, tmp_path):
     server.contents = {"x": b"x" * 3_000_000}
     code = (
-        "import resource, signal, sys; from pathlib import Path; from scriptmode.data import staging\n"
-        "from scriptmode.data.s3_store import S3Store\n"
+        "import resource, signal, sys; from pathlib import Path; from scriptmode_local._data import staging\n"
+        "from scriptmode_local._data.s3_store import S3Store\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000,) * 2)\n"
         "try: staging.fetch([(item, 'x') for item in S3Store().objects('s3://bkt/')], Path(sys.argv[1]), print)\n"
         "except staging.DataError as error: print(error)"
@@ -145,8 +145,8 @@ def test_a_disk_that_fills_up_meanwhile_is_an_error(server, tmp_path):
 def test_memory_stays_bounded_while_large_objects_are_downloaded(server, tmp_path):
     server.contents = {"x": random.Random(8).randbytes(PART) * 30}
     code = (
-        "import sys; from pathlib import Path; from scriptmode.data import staging\n"
-        "from scriptmode.data.s3_store import S3Store\n"
+        "import sys; from pathlib import Path; from scriptmode_local._data import staging\n"
+        "from scriptmode_local._data.s3_store import S3Store\n"
         "staging.fetch([(item, 'x') for item in S3Store().objects('s3://bkt/')], Path(sys.argv[1]), lambda *_: None)\n"
         "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
     )

@@ -8,11 +8,11 @@ import pytest
 from fakes.faulty_s3 import Fault, FaultyS3, Request
 from fakes.promptness import soon
 
-from scriptmode.core.aws import s3
-from scriptmode.core.aws.s3_uris import S3Object, parse_s3_uri
-from scriptmode.data.object_store import StoredObject
-from scriptmode.data.s3_store import S3Store
+from scriptmode._core.aws import s3
+from scriptmode._core.aws.s3_uris import S3Object, parse_s3_uri
 from scriptmode.errors import DataAccessError, DataError
+from scriptmode_local._data.object_store import StoredObject
+from scriptmode_local._data.s3_store import S3Store
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,8 @@ import os
 import pytest
 from fakes.host_folders import write_files
 
-from scriptmode.data.file_store import FileStore
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
+from scriptmode_local._data.file_store import FileStore
 
 
 def names(folder):

@@ -5,9 +5,9 @@ import os
 import pytest
 from conftest import HOSTILE_NAMES
 
-from scriptmode.data.object_store import StoredObject
-from scriptmode.data.s3_store import S3Store
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError
+from scriptmode_local._data.object_store import StoredObject
+from scriptmode_local._data.s3_store import S3Store
 
 pytestmark = pytest.mark.slow
 

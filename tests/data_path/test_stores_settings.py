@@ -11,11 +11,11 @@ import pytest
 from fakes.faulty_s3 import FaultyS3
 from fakes.processes import until
 
-from scriptmode.core.aws import s3_reader
-from scriptmode.core.aws.s3 import S3
-from scriptmode.data.object_store import StoredObject
-from scriptmode.data.s3_store import S3Store
+from scriptmode._core.aws import s3_reader
+from scriptmode._core.aws.s3 import S3
 from scriptmode.errors import DataError
+from scriptmode_local._data.object_store import StoredObject
+from scriptmode_local._data.s3_store import S3Store
 
 pytestmark = pytest.mark.slow
 
@@ -148,7 +148,7 @@ def test_a_store_that_was_prepared_reads_in_forked_children(monkeypatch, no_cred
     with FaultyS3({"x": CONTENT}) as server:
         server.use(monkeypatch)
         code = (
-            "import os, sys; from scriptmode.data.stores import Stores\n"
+            "import os, sys; from scriptmode_local._data.stores import Stores\n"
             "stores = Stores(); stores.prepare('s3://bkt/x')\n"
             "for _ in range(3):\n"
             "    if not (child := os.fork()):\n"
@@ -165,7 +165,7 @@ def test_a_child_of_a_process_that_read_reads_through_boto3(monkeypatch, no_cred
     with FaultyS3({"x": CONTENT}) as server:
         server.use(monkeypatch)
         code = (
-            "import os; from scriptmode.data.s3_store import S3Store\n"
+            "import os; from scriptmode_local._data.s3_store import S3Store\n"
             "item = S3Store().find('s3://bkt/x'); S3Store().read(item, 0, item.size)\n"
             "if not (child := os.fork()): os._exit(sum(map(len, S3Store().read(item, 0, item.size))) != item.size)\n"
             "assert os.waitpid(child, 0)[1] == 0\n"

@@ -16,12 +16,12 @@ from references import SAGEMAKER_V2, environment
 
 import scriptmode
 from scriptmode import SpecError, TensorFlow, TrainingJob
-from scriptmode.core.request.fields import FIELDS, SOURCES, argument_of
-from scriptmode.core.request.service_model import REQUEST_SHAPE, shapes
-from scriptmode.core.spec.estimator_arguments import EstimatorArguments
-from scriptmode.core.spec.older_names import GONE, MISSING_METHODS
-from scriptmode.v2 import name_table as names_of_v2
-from scriptmode_slurm.settings import REFUSED, SlurmSettings
+from scriptmode._core.request.fields import FIELDS, SOURCES, argument_of
+from scriptmode._core.request.service_model import REQUEST_SHAPE, shapes
+from scriptmode._core.spec.estimator_arguments import EstimatorArguments
+from scriptmode._core.spec.older_names import GONE, MISSING_METHODS
+from scriptmode.v2 import _name_table as names_of_v2
+from scriptmode_slurm._engine.settings import REFUSED, SlurmSettings
 
 
 def rows(page):

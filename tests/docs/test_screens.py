@@ -11,7 +11,7 @@ from docs.documents import DOCS, WITH_CODE, blocks
 from outside.comparison import normalized
 from outside.reader import commands
 
-from scriptmode.cli import scriptmode
+from scriptmode_cli import scriptmode
 
 SCREENS = {block.screen: block for document in WITH_CODE for block in blocks(document) if block.screen}
 #: Paths of a machine, of a user and of tests; the launcher's own paths are the same everywhere.

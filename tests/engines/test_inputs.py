@@ -9,7 +9,7 @@ from engines.input_cells import CELLS, OBJECTS, stored
 from fakes.installed import require_mounts
 from fakes.processes import until
 
-from scriptmode.data import mounts
+from scriptmode_local._data import mounts
 
 #: Of one request (CreateTrainingJob, InputDataConfig).
 MOST_CHANNELS = 20

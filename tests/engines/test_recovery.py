@@ -19,9 +19,9 @@ from fakes.processes import until
 from fakes.promptness import GENEROUS
 
 from scriptmode import JobNotFoundError, TrainingJob
-from scriptmode.core.machine.data_dir import SERVER_FILE
-from scriptmode.core.spec.training_job import SERVER_TAGS
-from scriptmode.data.file_uris import file_path
+from scriptmode._core.machine.data_dir import SERVER_FILE
+from scriptmode._core.spec.training_job import SERVER_TAGS
+from scriptmode_local._data.file_uris import file_path
 from scriptmode_runtime.contract import MULTI_WORKER_MIRRORED_ENABLED
 
 #: Goes on from its checkpoint; leaves a daemon that has another session.
@@ -76,7 +76,7 @@ Estimator(entry_point="train.py", source_dir=sys.argv[1], **json.loads(sys.argv[
 #: A process without a standard input that reads a job, such as a daemon.
 READS = """
 import os, sys
-from scriptmode.platforms.local import LocalPlatform
+from scriptmode_local import LocalPlatform
 platform = LocalPlatform(data_dir=sys.argv[1])
 os.close(0)
 platform.describe(sys.argv[2])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from scriptmode.cli import scriptmode
+from scriptmode_cli import scriptmode
 
 PROGRAM = str(Path(sys.executable).with_name("scriptmode"))
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from fakes.platforms import RecordingPlatform
 
-from scriptmode.core.machine.clock import SYSTEM
-from scriptmode.core.spec.job_description import JobStatus
-from scriptmode.core.spec.service_values import LogEvent
+from scriptmode._core.machine.clock import SYSTEM
+from scriptmode._core.spec.job_description import JobStatus
+from scriptmode._core.spec.service_values import LogEvent
 
 REQUEST = {
     "TrainingJobName": "job-1",

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from scriptmode.data import mounts
+from scriptmode_local._data import mounts
 
 
 def require(program):

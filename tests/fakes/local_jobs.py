@@ -11,10 +11,10 @@ from fakes.archives import packed
 from fakes.processes import processes_naming, until
 from fakes.promptness import GENEROUS
 
-from scriptmode.core.spec.job_request import ABSENT
-from scriptmode.data import mounts
-from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.store.job_store import JobFolder
+from scriptmode._core.spec.job_request import ABSENT
+from scriptmode_local import LocalPlatform
+from scriptmode_local._data import mounts
+from scriptmode_local._store.job_store import JobFolder
 from scriptmode_runtime.contract import encode
 
 ENDED = ("Completed", "Failed", "Stopped")

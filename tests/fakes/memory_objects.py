@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataNotFoundError
+from scriptmode_local._data.object_store import StoredObject
 
 
 class MemoryObjects:

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from scriptmode.core.machine.clock import SYSTEM
-from scriptmode.core.request.parse import parse_description
-from scriptmode.core.request.render import as_fields
-from scriptmode.core.spec.service_values import ANY_JOB, LogEvent, Metric
+from scriptmode._core.machine.clock import SYSTEM
+from scriptmode._core.request.parse import parse_description
+from scriptmode._core.request.render import as_fields
+from scriptmode._core.spec.service_values import ANY_JOB, LogEvent, Metric
 from scriptmode.errors import JobNotFoundError
 
 

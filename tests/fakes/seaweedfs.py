@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from scriptmode.serve.seaweedfs import remove_sockets
+from scriptmode_serve._http.seaweedfs import remove_sockets
 
 from .host_folders import free_ports
 

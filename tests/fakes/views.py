@@ -13,12 +13,12 @@ from fakes import fresh
 from fakes.installed import require_mounts
 from fakes.processes import until
 
-from scriptmode.data import file_prefetch
-from scriptmode.data.fast_file import ObjectTree
-from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataNotFoundError
-from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
-from scriptmode.platforms.local.system.forked_tasks import Tasks
+from scriptmode_local._data import file_prefetch
+from scriptmode_local._data.fast_file import ObjectTree
+from scriptmode_local._data.object_store import StoredObject
+from scriptmode_local._inputs.fuse_mount import FuseMount
+from scriptmode_local._system.forked_tasks import Tasks
 
 #: An unprivileged user id, as Debian has it.
 UNPRIVILEGED = 65534

@@ -20,10 +20,10 @@ from fakes.processes import until
 from fakes.promptness import stretched
 from faults.damage import KINDS, erase
 
-from scriptmode.cli import completers
-from scriptmode.core.spec.service_values import HostActivity
-from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.store.host_activity import write_usage
+from scriptmode._core.spec.service_values import HostActivity
+from scriptmode_cli._options import completers
+from scriptmode_local import LocalPlatform
+from scriptmode_local._store.host_activity import write_usage
 from scriptmode_runtime.processes import process_tree
 
 pytestmark = [pytest.mark.long, pytest.mark.slow]

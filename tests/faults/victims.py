@@ -12,7 +12,7 @@ from fakes.local_jobs import ENDED, LocalJobs
 from faults import processes
 from processes.launchers import until
 
-from scriptmode.data import mounts
+from scriptmode_local._data import mounts
 from scriptmode_runtime.processes import process_tree
 
 #: Seconds from the signal to the job's end, on a machine that others use too; and to the end of the last process.

@@ -29,14 +29,14 @@ from typing import TYPE_CHECKING, Any
 from tests.foreign_suites.v2_account import REGION, Requested, account
 
 from scriptmode import Session, TensorFlow
-from scriptmode.v2 import alias
+from scriptmode.v2 import _alias as alias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from typing_extensions import Self
 
-    from scriptmode.core.spec.job_request import JobRequest
+    from scriptmode._core.spec.job_request import JobRequest
 
 #: Seconds that a program may take, and how many run at once.
 LIMIT, AT_ONCE = 120, 2
@@ -49,7 +49,7 @@ BLANK = re.compile(r"(?m)^(\s*\w+\s*=)[ \t]*(#.*|<[^<>\n]*>[ \t]*|\[\w+[ _-][\w 
 #: Cell magics whose body is Python.
 PYTHON_MAGICS = {"time", "capture", "timeit", "prun"}
 #: An error that is raised in these directories is this project's own.
-OWN = re.compile(r"/(sdk/scriptmode|entrypoints/scriptmode_runtime)/")
+OWN = re.compile(r"/(sdk/scriptmode\w*|entrypoints/scriptmode_runtime)/")
 
 
 class Unavailable:
@@ -246,9 +246,9 @@ def read_cells(program: Path) -> list[str]:
 
 def _replace_network_and_data() -> None:
     """Refuse connections; upload a placeholder where a program has not downloaded its data; end at a local request."""
-    import scriptmode.job
+    import scriptmode._job
+    from scriptmode._core.request.render import render_request
     from scriptmode.aws import S3Uploader
-    from scriptmode.core.request.render import render_request
 
     def refuse(*_: object, **__: object) -> None:
         raise OSError("this suite has no network")
@@ -279,8 +279,8 @@ def _replace_network_and_data() -> None:
         return fit(self, inputs, *rest, **named)
 
     scriptmode.Estimator.fit = fit_with_data
-    create = scriptmode.job.create_job
-    scriptmode.job.create_job = lambda platform, *rest: (
+    create = scriptmode._job.create_job
+    scriptmode._job.create_job = lambda platform, *rest: (
         create(platform, *rest) if hasattr(platform, "session") else request_locally(platform, *rest)
     )
 

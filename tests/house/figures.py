@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tests.house import loaded, sources, test_sizes
 
 from scriptmode import engines
-from scriptmode.platforms.local.hosts import Host
-from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet
+from scriptmode_local._hosts import Host
+from scriptmode_local._hosts.fleet import Fleet, HostFleet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,29 +10,28 @@ PURE = {
     "entrypoints/scriptmode_runtime/environment": "roles.py",
     "entrypoints/scriptmode_runtime/mpi": "daemon_command.py mpirun_output.py",
     "entrypoints/scriptmode_runtime/report": "hints.py redaction.py",
-    "sdk/scriptmode/core": "spec/ text/messages.py text/terminal_text.py",
-    "sdk/scriptmode/data": "channel_source.py fuse_protocol.py object_store.py",
-    "sdk/scriptmode/display": "downsampled_series.py formatting.py html_card.py snapshot.py status_panel.py",
-    "sdk/scriptmode/planning": "job_plan.py plan_parts.py plan_summary.py",
-    "sdk/scriptmode/platforms": "planned_containers.py",
-    "sdk/scriptmode/platforms/local/hosts": "job_variables.py",
-    "sdk/scriptmode/platforms/local/store": "job_record.py shapes.py state.py",
-    "sdk/scriptmode/platforms/local/tuning": "tuning_response.py",
-    "sdk/scriptmode_slurm": "steps.py",
-    "sdk/scriptmode/core/request": "parse.py render.py rerun.py tuning.py",
-    "sdk/scriptmode/v2": "debugger.py migration.py name_table.py",
-    "sdk/scriptmode/serve": "configuration.py paging.py request_mapping.py s3_requests.py",
+    "sdk/scriptmode/_core": "spec/ text/messages.py text/terminal_text.py",
+    "sdk/scriptmode_local/_data": "channel_source.py fuse_protocol.py object_store.py",
+    "sdk/scriptmode/_display": "downsampled_series.py formatting.py html_card.py snapshot.py status_panel.py",
+    "sdk/scriptmode/planning": "_job_plan.py _plan_parts.py _plan_summary.py",
+    "sdk/scriptmode_local/_opt_ml": "planned_containers.py",
+    "sdk/scriptmode_local/_hosts": "job_variables.py",
+    "sdk/scriptmode_local/_store": "job_record.py shapes.py state.py",
+    "sdk/scriptmode_local/_tuning": "tuning_response.py",
+    "sdk/scriptmode_slurm/_engine": "steps.py",
+    "sdk/scriptmode/_core/request": "parse.py render.py rerun.py tuning.py",
+    "sdk/scriptmode/v2": "debugger.py _migration.py _name_table.py",
+    "sdk/scriptmode_serve/_http": "configuration.py s3_requests.py",
+    "sdk/scriptmode_serve/_operations": "paging.py request_mapping.py",
 }
 PATHS = tuple(f"{folder}/{name}" for folder, names in PURE.items() for name in names.split())
 #: The caller's own folders, or this program's own that are closed to others.
 RESOLVED = {
     # The folder that the caller names on the command line.
-    "sdk/scriptmode/cli/cloud_ml_engine/package.py": {"resolve"},
-    "sdk/scriptmode/core/source/source_archive.py": {
-        "resolve"
-    },  # strictly, for the name of a dependency that the caller names
-    "sdk/scriptmode/serve/allowed_paths.py": {"realpath"},  # a request must not lead out of them by a link
-    "sdk/scriptmode/data/mounts.py": {"realpath"},  # the job's folder as /proc/self/mountinfo spells it
+    "sdk/scriptmode_cli/_cloud_ml_engine/package.py": {"resolve"},
+    "sdk/scriptmode/_core/source/source_archive.py": {"resolve"},  # strictly, a dependency that the caller names
+    "sdk/scriptmode_serve/_operations/allowed_paths.py": {"realpath"},  # a request must not lead out of them by a link
+    "sdk/scriptmode_local/_data/mounts.py": {"realpath"},  # the job's folder as /proc/self/mountinfo spells it
     "entrypoints/scriptmode_runtime/report/__init__.py": {"realpath"},  # the source's directory as tracebacks name it
     "entrypoints/scriptmode_runtime/host/programs.py": {"realpath"},  # the installed mpirun's prefix
 }

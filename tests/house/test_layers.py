@@ -25,19 +25,19 @@ STARTERS = (
     "entrypoints/scriptmode_runtime/rank.py",
     "entrypoints/scriptmode_runtime/sagemaker_training.py",  # replaces itself by the launcher
     "entrypoints/scriptmode_runtime/tensorflow/binary.py",  # runs the compiler
-    "sdk/scriptmode/data/mounts.py",  # runs the setuid program that mounts for users who may not
-    "sdk/scriptmode/core/machine/programs.py",  # git, and what the doctor runs: they may hang
-    "sdk/scriptmode/platforms/local/hosts/",
-    "sdk/scriptmode/platforms/local/remote/",  # the agent of a host elsewhere
-    "sdk/scriptmode/platforms/local/system/",
-    "sdk/scriptmode_slurm/fleet.py",
-    "sdk/scriptmode/serve/seaweedfs.py",  # an S3 server beside the server
-    "sdk/scriptmode/testing/engine_suite.py",  # another process that reads a job
-    "sdk/scriptmode/testing/local_server.py",  # a server for tests
-    "sdk/scriptmode_kubernetes/api.py",  # a kubeconfig's command that prints a token
+    "sdk/scriptmode_local/_data/mounts.py",  # runs the setuid program that mounts for users who may not
+    "sdk/scriptmode/_core/machine/programs.py",  # git, and what the doctor runs: they may hang
+    "sdk/scriptmode_local/_hosts/",
+    "sdk/scriptmode_local/_remote/",  # the agent of a host elsewhere
+    "sdk/scriptmode_local/_system/",
+    "sdk/scriptmode_slurm/_engine/fleet.py",
+    "sdk/scriptmode_serve/_http/seaweedfs.py",  # an S3 server beside the server
+    "sdk/scriptmode/testing/_engine_suite.py",  # another process that reads a job
+    "sdk/scriptmode/testing/_local_server.py",  # a server for tests
+    "sdk/scriptmode_kubernetes/_engine/api.py",  # a kubeconfig's command that prints a token
 )
 #: Commands print by output.echo, which filters what a terminal would obey; click's own help and completion do not.
-PRINTERS = ("sdk/scriptmode/cli/group.py", "sdk/scriptmode/cli/output.py")
+PRINTERS = ("sdk/scriptmode_cli/_program/group.py", "sdk/scriptmode_cli/_program/output.py")
 
 
 def is_in(path, table):
@@ -116,7 +116,7 @@ def test_processes_are_started_in_few_modules():
 def test_the_command_line_prints_in_one_module():
     found = [
         source.path
-        for source in sources.read(sources.ROOT, "sdk/scriptmode/cli")
+        for source in sources.read(sources.ROOT, "sdk/scriptmode_cli")
         if "click.echo(" in source.text and not is_in(source.path, PRINTERS)
     ]
     expect_none(found, "print by output.echo, which filters what a terminal would obey")
@@ -147,7 +147,7 @@ def test_neither_boto3_nor_tensorflow_is_imported_before_it_is_needed(tmp_path):
 
 
 #: The engines, which alone ask for a kind of host.
-ENGINES = ("sdk/scriptmode/platforms/local/hosts/", "sdk/scriptmode_slurm/", "sdk/scriptmode/core/spec/hosts.py")
+ENGINES = ("sdk/scriptmode_local/_hosts/", "sdk/scriptmode_slurm/", "sdk/scriptmode/_core/spec/hosts.py")
 
 
 def test_engines_alone_ask_for_the_kind_of_hosts():

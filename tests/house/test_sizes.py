@@ -16,7 +16,7 @@ LOADED = {"request": 6_864, "fit(wait=False)": 13_831, "fit": 14_257}
 #: Without its signature and its docstring.
 LINES_OF_A_FUNCTION = 40
 #: A list of the parts of a job, one or a few lines each.
-LONG_FUNCTIONS = {("sdk/scriptmode/core/spec/estimator_arguments.py", "to_spec"): 50}
+LONG_FUNCTIONS = {("sdk/scriptmode/_core/spec/estimator_arguments.py", "to_spec"): 50}
 
 
 def is_source(path):

@@ -4,7 +4,7 @@ import pytest
 
 from scriptmode.engines import StopReason
 from scriptmode.errors import PlatformError
-from scriptmode_kubernetes import status
+from scriptmode_kubernetes._engine import status
 
 
 def pod(*, containers=(), metadata=None, spec=None, **fields):

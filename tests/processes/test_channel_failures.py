@@ -13,7 +13,7 @@ from fakes.installed import require_mounts
 from fakes.local_jobs import SLEEPS, LocalJobs, channel
 from fakes.processes import recorded, until
 
-from scriptmode.data import mounts
+from scriptmode_local._data import mounts
 from scriptmode_runtime.processes import process_tree
 
 SYSTEM = "fs-0123456789abcdef0"

@@ -91,7 +91,7 @@ if sys.argv[0] == "-c":
 MOMENTS = {
     "draft": "tempfile.mkdtemp .new-",
     "folder": "os.rename jobs/pressed",
-    "agent": "subprocess.Popen scriptmode.platforms.local.system.detached",
+    "agent": "subprocess.Popen scriptmode_local._system.detached",
 }
 
 

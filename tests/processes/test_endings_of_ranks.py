@@ -8,8 +8,8 @@ from fakes.host_folders import write_job
 from runtime.endings import programs
 from runtime.test_endings import EXPECTED
 
-from scriptmode.core.spec.job_failure import summarize_error
-from scriptmode.platforms.local.store.state import failure_from_json
+from scriptmode._core.spec.job_failure import summarize_error
+from scriptmode_local._store.state import failure_from_json
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 #: An interpreter beside Open MPI 5, and Debian's, beside which stands Open MPI 4.

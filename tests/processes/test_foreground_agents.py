@@ -15,21 +15,21 @@ from fakes.local_jobs import SLEEPS, LocalJobs
 from fakes.processes import recorded, until
 
 from scriptmode import JobExistsError
-from scriptmode.platforms.local.agent import recovery
-from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence
-from scriptmode.platforms.local.hosts.local_agent import LocalAgent
-from scriptmode.platforms.local.hosts.process_engine import ProcessEngine
+from scriptmode_local._agent import recovery
+from scriptmode_local._hosts.agent_control import AgentLocation, Presence
+from scriptmode_local._hosts.local_agent import LocalAgent
+from scriptmode_local._hosts.process_engine import ProcessEngine
 from scriptmode_runtime.processes import process_tree
 
 #: An agent whose engine ends it for a reason that the test gives, and queues it again unless it must not.
 AGENT = """
 import sys
 from scriptmode.errors import PlatformError
-from scriptmode.platforms.local.agent import agent_process
-from scriptmode.platforms.local.hosts.agent_control import StopReason, Termination
-from scriptmode.core.text.messages import Problem
-from scriptmode.platforms.local.hosts.local_agent import LocalAgent
-from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
+from scriptmode_local._agent import agent_process
+from scriptmode_local._hosts.agent_control import StopReason, Termination
+from scriptmode._core.text.messages import Problem
+from scriptmode_local._hosts.local_agent import LocalAgent
+from scriptmode_local._hosts.process_fleet import ProcessFleet
 
 folder, reason, text, requeues = sys.argv[1:]
 
@@ -275,7 +275,7 @@ def test_jobs_of_this_machine_do_not_wait_for_one_that_a_scheduler_queued(runs):
 
 
 def foreground(folder):
-    return (sys.executable, "-m", "scriptmode.platforms.local.agent.agent_process", "--foreground", str(folder.path))
+    return (sys.executable, "-m", "scriptmode_local._agent.agent_process", "--foreground", str(folder.path))
 
 
 @pytest.fixture

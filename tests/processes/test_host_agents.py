@@ -11,13 +11,13 @@ import pytest
 from fakes.local_jobs import SLEEPS, channel
 from fakes.processes import until
 
-from scriptmode.core.request.parse import parse_request
-from scriptmode.data import mounts
-from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
-from scriptmode.platforms.local.store.job_record import Job
-from scriptmode.platforms.local.store.job_store import JobStore
-from scriptmode.platforms.local.store.state import starting_state
-from scriptmode.platforms.local.system.forked_tasks import Tasks
+from scriptmode._core.request.parse import parse_request
+from scriptmode_local._data import mounts
+from scriptmode_local._hosts.process_fleet import ProcessFleet
+from scriptmode_local._store.job_record import Job
+from scriptmode_local._store.job_store import JobStore
+from scriptmode_local._store.state import starting_state
+from scriptmode_local._system.forked_tasks import Tasks
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,7 @@ class Executed:
     """A host's agent that an engine started by a command; the test plays the job's agent."""
 
     def __init__(self, folder, host):
-        argv = (sys.executable, "-m", "scriptmode.platforms.local.agent.host_agent", folder.path, host)
+        argv = (sys.executable, "-m", "scriptmode_local._agent.host_agent", folder.path, host)
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def tell(self, **command):

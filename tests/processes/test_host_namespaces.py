@@ -13,8 +13,8 @@ from fakes.local_jobs import channel
 from fakes.processes import until
 
 from scriptmode import MPI, Estimator
-from scriptmode.platforms.local.hosts import host_identity
-from scriptmode.platforms.local.hosts.process_host import ProcessHost
+from scriptmode_local._hosts import host_identity
+from scriptmode_local._hosts.process_host import ProcessHost
 from scriptmode_runtime.processes import namespace
 
 OPT_ML = Path("/opt/ml")

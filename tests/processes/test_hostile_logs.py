@@ -20,7 +20,7 @@ LONG = 80 * MIB
 #: Runs the command, and writes the most memory that it had, in KiB.
 MEASURED = """
 import sys
-from scriptmode.cli import main
+from scriptmode_cli import main
 peak = sys.argv.pop(1)
 try:
     main()

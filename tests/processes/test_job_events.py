@@ -8,11 +8,11 @@ import pytest
 from fakes.command_line import program
 
 from scriptmode import TrainingJob
-from scriptmode.core.spec.service_values import JobEvent
+from scriptmode._core.spec.service_values import JobEvent
 from scriptmode.errors import TrainingJobFailed
-from scriptmode.platforms.local.store import host_logs
-from scriptmode.platforms.local.store.state import MOST_EVENTS, starting_state, state_from_json
-from scriptmode.platforms.local.system import full_disk
+from scriptmode_local._store import host_logs
+from scriptmode_local._store.state import MOST_EVENTS, starting_state, state_from_json
+from scriptmode_local._system import full_disk
 
 #: Loses a deep directory, the data directory of the output, and a name of two hosts.
 LOSES = """

@@ -12,7 +12,7 @@ from fakes.processes import until
 from fakes.terminal import Terminal
 
 from scriptmode import SpecError
-from scriptmode.platforms.local import LocalPlatform
+from scriptmode_local import LocalPlatform
 
 pytestmark = pytest.mark.usefixtures("jobs_of_the_command")
 

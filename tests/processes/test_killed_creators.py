@@ -12,8 +12,8 @@ CREATOR = """
 import os, signal, sys
 from pathlib import Path
 from fakes.local_jobs import request_for
-from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.tuning.tuning_store import TuningRecord, TuningStore, starting_state
+from scriptmode_local import LocalPlatform
+from scriptmode_local._tuning.tuning_store import TuningRecord, TuningStore, starting_state
 
 data, sent = Path(sys.argv[1]), signal.Signals[sys.argv[2]]
 platform = LocalPlatform(data_dir=data)

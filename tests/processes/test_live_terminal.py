@@ -34,7 +34,7 @@ for _ in range(150):
 FOLLOW = """
 import sys
 from scriptmode import TrainingJob
-from scriptmode.platforms.local import LocalPlatform
+from scriptmode_local import LocalPlatform
 TrainingJob(sys.argv[1], LocalPlatform()).follow()
 """
 

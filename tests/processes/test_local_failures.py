@@ -16,8 +16,8 @@ from processes.small_disk import run_on_small_disk
 
 from scriptmode import Failure, JobNotFoundError, TrainingJob, TrainingJobFailed
 from scriptmode.errors import JobExistsError
-from scriptmode.platforms.local.hosts import local_agent
-from scriptmode.platforms.local.store.job_store import JobFolder
+from scriptmode_local._hosts import local_agent
+from scriptmode_local._store.job_store import JobFolder
 from scriptmode_runtime.processes import process_tree
 
 
@@ -207,10 +207,10 @@ def test_a_daemon_that_hides_its_environment_ends_with_the_job_too(jobs):
 #: Records a job as its creator does, which is killed then.
 KILLED = """
 import json, os, pathlib, sys, time
-from scriptmode.platforms.local.store.state import starting_state
-from scriptmode.platforms.local.store.job_record import Job
-from scriptmode.platforms.local.store.job_store import JobStore
-from scriptmode.core.request.parse import parse_request
+from scriptmode_local._store.state import starting_state
+from scriptmode_local._store.job_record import Job
+from scriptmode_local._store.job_store import JobStore
+from scriptmode._core.request.parse import parse_request
 job = Job(parse_request(json.loads(sys.argv[2])), "arn", "us-east-1", sys.executable, 120.0)
 with JobStore(pathlib.Path(sys.argv[1])).create(job, starting_state(job.request.name, "arn", time.time())):
     os.kill(os.getpid(), 9)

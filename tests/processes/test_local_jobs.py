@@ -17,8 +17,8 @@ from fakes.processes import until
 from fakes.promptness import soon
 
 from scriptmode import Estimator, TrainingJob
-from scriptmode.core.machine.installation import install_command
-from scriptmode.core.spec.service_values import ChannelProgress
+from scriptmode._core.machine.installation import install_command
+from scriptmode._core.spec.service_values import ChannelProgress
 from scriptmode.errors import JobExistsError, PlatformError
 
 
@@ -133,7 +133,7 @@ except ChildProcessError:
 def test_a_caller_without_standard_streams_starts_jobs_as_any(closed, jobs):
     request = jobs.request("print('up')")
     code = (
-        "import json, sys; from scriptmode.platforms.local import LocalPlatform; "
+        "import json, sys; from scriptmode_local import LocalPlatform; "
         "LocalPlatform(data_dir=sys.argv[1]).create(json.loads(sys.argv[2]))"
     )
     words = (sys.executable, "-c", code, str(jobs.data_dir), json.dumps(request))

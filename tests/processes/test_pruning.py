@@ -15,9 +15,9 @@ from fakes.local_jobs import SLEEPS
 from fakes.processes import until
 
 from scriptmode import JobNotFoundError
-from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.agent import removal
-from scriptmode.platforms.local.system.directory_lock import locked_directory
+from scriptmode_local import LocalPlatform
+from scriptmode_local._agent import removal
+from scriptmode_local._system.directory_lock import locked_directory
 from scriptmode_runtime.processes import process_tree
 
 pytestmark = pytest.mark.usefixtures("jobs_of_the_command")

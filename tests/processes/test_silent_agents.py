@@ -14,8 +14,8 @@ from fakes.installed import require_mounts
 from fakes.local_jobs import SLEEPS, channel
 from fakes.processes import recorded, until
 
-from scriptmode.platforms.local.agent import recovery
-from scriptmode.platforms.local.store import heartbeat
+from scriptmode_local._agent import recovery
+from scriptmode_local._store import heartbeat
 from scriptmode_runtime.processes import process_tree, system
 
 pytestmark = pytest.mark.usefixtures("jobs_of_the_command")
@@ -34,7 +34,7 @@ SAVES = """
 
 WAITS = """
 import os, pathlib, signal, subprocess
-from scriptmode.platforms.local.store import heartbeat
+from scriptmode_local._store import heartbeat
 from scriptmode_runtime.processes import system
 heartbeat.INTERVAL_SECONDS, heartbeat.LONGEST_WORK_SECONDS = 0.05, {longest}
 path = pathlib.Path({lock!r})
@@ -228,7 +228,7 @@ def is_script(pid):
 @pytest.fixture
 def soon(tmp_path, monkeypatch):
     """Agents whose tasks hang after seconds."""
-    changes = "import scriptmode.platforms.local.system.forked_tasks as tasks\ntasks.SILENT_SECONDS = 3.0\n"
+    changes = "import scriptmode_local._system.forked_tasks as tasks\ntasks.SILENT_SECONDS = 3.0\n"
     (tmp_path / "sitecustomize.py").write_text(
         f"try:\n    {changes.replace(chr(10), chr(10) + '    ')}\nexcept ImportError:\n    pass\n"
     )

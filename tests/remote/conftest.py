@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scriptmode.core.spec import hosts
+from scriptmode._core.spec import hosts
 
 
 @pytest.fixture(autouse=True)

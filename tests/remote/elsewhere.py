@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from scriptmode.engines import HostKind, ProcessEngine, ProcessFleet, open_listener, start_relay
-from scriptmode.platforms.opt_ml import single_machine_cluster, with_copied_source
+from scriptmode_local._opt_ml.opt_ml import single_machine_cluster, with_copied_source
 
 
 class ElsewhereFleet(ProcessFleet):

@@ -10,8 +10,8 @@ from contextlib import suppress
 import pytest
 from fakes.processes import until
 
-from scriptmode.platforms.local.remote import proven_stream
-from scriptmode.platforms.local.remote.proven_stream import LostError, ProvenStream
+from scriptmode_local._remote import proven_stream
+from scriptmode_local._remote.proven_stream import LostError, ProvenStream
 
 SECRET = b"secret"
 MEGABYTES = 20

@@ -11,12 +11,12 @@ import pytest
 from fakes.processes import processes_naming, until
 
 from scriptmode import Estimator
-from scriptmode.core.spec.training_job import Output
+from scriptmode._core.spec.training_job import Output
 from scriptmode.errors import TrainingJobFailed
-from scriptmode.platforms.local.agent.host_messages import MessageReader
-from scriptmode.platforms.local.remote.frames import send_frame
-from scriptmode.platforms.local.remote.relay import Relay
-from scriptmode.platforms.local.store.job_store import JobFolder
+from scriptmode_local._agent.host_messages import MessageReader
+from scriptmode_local._remote.frames import send_frame
+from scriptmode_local._remote.relay import Relay
+from scriptmode_local._store.job_store import JobFolder
 
 RESTORES = """
 import os

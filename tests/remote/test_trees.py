@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from scriptmode.platforms.local.remote.frames import FrameReader, send_frame
-from scriptmode.platforms.local.remote.trees import TreeReceiver, TreeSender
+from scriptmode_local._remote.frames import FrameReader, send_frame
+from scriptmode_local._remote.trees import TreeReceiver, TreeSender
 
 
 class Ends:

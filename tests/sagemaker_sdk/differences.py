@@ -11,9 +11,9 @@ from typing import Any
 from contract.explained import Difference, promise
 from sagemaker_sdk.matrix.case import Case, Made
 
-from scriptmode.core.source import source_archive
-from scriptmode.core.spec.hyperparameters import encode_hyperparameters
-from scriptmode.core.spec.training_job import Script
+from scriptmode._core.source import source_archive
+from scriptmode._core.spec.hyperparameters import encode_hyperparameters
+from scriptmode._core.spec.training_job import Script
 
 Request = dict[str, Any]
 #: Where v2 puts a source: a folder of the job's own.

@@ -9,7 +9,7 @@ from fakes.estimators import estimator
 from fakes.platforms import RecordingPlatform
 
 from scriptmode import MPI, Estimator, ParameterServer, ShuffleConfig, SpecError, TensorFlow, TrainingInput
-from scriptmode.core.spec.training_job import Limits
+from scriptmode._core.spec.training_job import Limits
 from scriptmode.testing import FakeSageMaker
 
 

@@ -15,7 +15,7 @@ import pytest
 from nbclient import NotebookClient
 from traitlets.config import Config
 
-from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
+from scriptmode._core.spec.hosts import LOCAL_ACCOUNT
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ import pytest
 from fakes.estimators import estimator
 
 from scriptmode import FileSystemInput, ShuffleConfig, SpecError, TrainingInput
-from scriptmode.core.request.job_inputs import parse_inputs
-from scriptmode.core.spec.inputs import Channel
+from scriptmode._core.request.job_inputs import parse_inputs
+from scriptmode._core.spec.inputs import Channel
 
 
 class Unassigned:

@@ -9,9 +9,9 @@ from fakes.estimators import estimator
 from fakes.platforms import RecordingPlatform
 
 from scriptmode import MissingPackageError, SpecError
-from scriptmode.core.spec.service_values import Metric
-from scriptmode.results.analytics import TrainingJobAnalytics
-from scriptmode.results.metrics import to_metrics
+from scriptmode._core.spec.service_values import Metric
+from scriptmode._results.analytics import TrainingJobAnalytics
+from scriptmode._results.metrics import to_metrics
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=timezone.utc)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from scriptmode.core.aws import image_table
-from scriptmode.core.aws.images import look_up_image
+from scriptmode._core.aws import image_table
+from scriptmode._core.aws.images import look_up_image
 from scriptmode.errors import SpecError
 
 ROOT = Path(__file__).parents[2]

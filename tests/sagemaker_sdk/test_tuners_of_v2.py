@@ -6,7 +6,7 @@ import pytest
 from fakes.output_shapes import against, operation
 from sagemaker_sdk.tuner_requests import CASES, HOSTS
 
-from scriptmode.core.request import tuning
+from scriptmode._core.request import tuning
 
 #: Script mode's own hyperparameters: where the source is, and how v2's attach finds the class.
 _OWN = ("sagemaker_", "model_dir")

@@ -11,20 +11,20 @@ import pytest
 from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 
-from scriptmode.core.spec.service_values import ChannelProgress
-from scriptmode.core.spec.training_job import Limits, Output
+from scriptmode._core.spec.service_values import ChannelProgress
+from scriptmode._core.spec.training_job import Limits, Output
 from scriptmode.errors import PlatformError
-from scriptmode.platforms.local.agent import log_stream
-from scriptmode.platforms.local.agent.host_link import HostLinks
-from scriptmode.platforms.local.agent.host_messages import MessageReader, send
-from scriptmode.platforms.local.agent.interruption import describe_lost_time, why_not_again
-from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence
-from scriptmode.platforms.local.hosts.fleet import StartedAgent
-from scriptmode.platforms.local.hosts.local_agent import LocalAgent
-from scriptmode.platforms.local.store.heartbeat import silent_since
-from scriptmode.platforms.local.store.job_store import JobFolder
-from scriptmode.platforms.local.store.state import starting_state
-from scriptmode.platforms.local.system.interrupts import deferred_interrupts
+from scriptmode_local._agent import log_stream
+from scriptmode_local._agent.host_link import HostLinks
+from scriptmode_local._agent.host_messages import MessageReader, send
+from scriptmode_local._agent.interruption import describe_lost_time, why_not_again
+from scriptmode_local._hosts.agent_control import AgentLocation, Presence
+from scriptmode_local._hosts.fleet import StartedAgent
+from scriptmode_local._hosts.local_agent import LocalAgent
+from scriptmode_local._store.heartbeat import silent_since
+from scriptmode_local._store.job_store import JobFolder
+from scriptmode_local._store.state import starting_state
+from scriptmode_local._system.interrupts import deferred_interrupts
 from scriptmode_runtime.processes.system import boot_id
 
 QUEUED = AgentLocation(Presence.WAITING, "Waiting in the queue: Priority", position=3)
@@ -271,7 +271,7 @@ def flooded(agent):
 
 
 def test_an_agent_that_writes_without_pause_gives_no_sign_of_life(agent, links, request, monkeypatch):
-    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.SILENT_SECONDS", 0.5)
+    monkeypatch.setattr("scriptmode_local._agent.host_link.SILENT_SECONDS", 0.5)
     agent.tell({"event": "alive"})
     links.poll()
     request.getfixturevalue("flooded")  # a pipe that is full takes no sign of life
@@ -280,14 +280,14 @@ def test_an_agent_that_writes_without_pause_gives_no_sign_of_life(agent, links, 
 
 
 def test_an_end_is_bounded(agent, links, monkeypatch):
-    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.END_SECONDS", 0.05)
+    monkeypatch.setattr("scriptmode_local._agent.host_link.END_SECONDS", 0.05)
     problem = "the agent of algo-1 (process 4711) did not end, nor answer for 0.05 s, and was killed"
     assert links.end(lambda _: links.poll()) == [problem]
     assert agent.process.is_killed
 
 
 def test_an_end_that_takes_long_is_waited_for_while_the_agent_lives(agent, links, monkeypatch):
-    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.END_SECONDS", 0.05)
+    monkeypatch.setattr("scriptmode_local._agent.host_link.END_SECONDS", 0.05)
     begun = time.monotonic()
 
     def wait(_):
@@ -300,7 +300,7 @@ def test_an_end_that_takes_long_is_waited_for_while_the_agent_lives(agent, links
 
 
 def test_an_agent_that_closes_its_output_and_stays_is_killed(agent, links, monkeypatch):
-    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link._ENDING_SECONDS", 0.0)
+    monkeypatch.setattr("scriptmode_local._agent.host_link._ENDING_SECONDS", 0.0)
     os.close(agent.events)
 
     def fails():
@@ -312,7 +312,7 @@ def test_an_agent_that_closes_its_output_and_stays_is_killed(agent, links, monke
 
 
 def test_an_agent_that_is_silent_is_lost_and_one_that_lives_is_not(monkeypatch):
-    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.SILENT_SECONDS", 0.2)
+    monkeypatch.setattr("scriptmode_local._agent.host_link.SILENT_SECONDS", 0.2)
     living, silent = FakeAgent("algo-1"), FakeAgent("algo-2")
     links = linked(living, silent)
     silent.tell({"event": "alive"})
@@ -327,8 +327,8 @@ def test_an_agent_that_is_silent_is_lost_and_one_that_lives_is_not(monkeypatch):
 
 
 def test_the_time_for_which_the_jobs_agent_itself_was_stopped_is_not_silence(agent, links, monkeypatch):
-    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link._LONGEST_POLL_SECONDS", 0.0)
-    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.SILENT_SECONDS", 0.0)
+    monkeypatch.setattr("scriptmode_local._agent.host_link._LONGEST_POLL_SECONDS", 0.0)
+    monkeypatch.setattr("scriptmode_local._agent.host_link.SILENT_SECONDS", 0.0)
     agent.tell({"event": "alive"})
     links.poll()
     links.poll()
@@ -336,7 +336,7 @@ def test_the_time_for_which_the_jobs_agent_itself_was_stopped_is_not_silence(age
 
 
 def test_an_agent_that_starts_slowly_is_not_lost(agent, links, monkeypatch):
-    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.SILENT_SECONDS", 0.0)
+    monkeypatch.setattr("scriptmode_local._agent.host_link.SILENT_SECONDS", 0.0)
     links.poll()
     links.poll()
     assert links.failure() is None

@@ -4,8 +4,8 @@ import pytest
 from fakes.estimators import estimator
 
 from scriptmode import MPI, Estimator, InstanceGroup, MultiWorkerMirrored, ParameterServer, SpecError
-from scriptmode.platforms.local import LocalPlatform
 from scriptmode.testing import FakeSageMaker
+from scriptmode_local import LocalPlatform
 
 AWS = "763104351884.dkr.ecr.us-east-1.amazonaws.com/tensorflow-training:2.14.1-cpu-py310"
 OLD = "763104351884.dkr.ecr.us-east-1.amazonaws.com/tensorflow-training:2.8-cpu-py39"

@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from scriptmode import MPI, ContinuousParameter, Estimator, ParameterServer, QuotaError, SpecError, Tuner
-from scriptmode.cli import scriptmode
-from scriptmode.platforms.local import LocalPlatform
 from scriptmode.testing import FakeSageMaker
+from scriptmode_cli import scriptmode
+from scriptmode_local import LocalPlatform
 
 TOO_MANY = 2_000
 

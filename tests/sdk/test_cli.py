@@ -16,14 +16,14 @@ from fakes.command_line import PROGRAM, invoke
 from fakes.sagemaker_jobs import started
 
 from scriptmode import Failure, JobNotFoundError, RequestError, TrainingJobFailed, TrainingJobStopped
-from scriptmode.cli import SECTIONS, scriptmode
-from scriptmode.cli.description_text import render_description
-from scriptmode.cli.error_reporting import exit_code
-from scriptmode.cli.options import account_options
-from scriptmode.cli.output import to_json_value
-from scriptmode.cli.values import parse_number_or_text
-from scriptmode.core.request.parse import parse_description
+from scriptmode._core.request.parse import parse_description
 from scriptmode.testing import Life
+from scriptmode_cli import SECTIONS, scriptmode
+from scriptmode_cli._options.options import account_options
+from scriptmode_cli._options.values import parse_number_or_text
+from scriptmode_cli._program.description_text import render_description
+from scriptmode_cli._program.error_reporting import exit_code
+from scriptmode_cli._program.output import to_json_value
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +80,7 @@ def test_every_verb_has_the_option_json_but_those_of_other_tools():
 
 
 def test_the_help_imports_no_verb_and_no_job_code():
-    code = "from scriptmode.cli import scriptmode; scriptmode.main(['--help'], standalone_mode=False)"
+    code = "from scriptmode_cli import scriptmode; scriptmode.main(['--help'], standalone_mode=False)"
     loaded = "print(sorted(name for name in sys.modules if name.startswith('scriptmode')))"
     done = subprocess.run(
         [sys.executable, "-c", f"import sys\n{code}\n{loaded}"], check=True, capture_output=True, text=True, timeout=600

@@ -9,9 +9,9 @@ import pytest
 from fakes.command_line import invoke
 
 from scriptmode import FileSystemInput, InstanceGroup, TrainingInput, TrainingJob
-from scriptmode.cli.commands.run import run
-from scriptmode.cli.program_arguments import arguments_after_dashes
-from scriptmode.cli.run_options import RunOptions
+from scriptmode_cli._commands.run import run
+from scriptmode_cli._options.program_arguments import arguments_after_dashes
+from scriptmode_cli._options.run_options import RunOptions
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@ import textwrap
 
 import pytest
 
-from scriptmode.core.aws.sagemaker_config import SageMakerConfig, parse_config, read_config
+from scriptmode._core.aws.sagemaker_config import SageMakerConfig, parse_config, read_config
 from scriptmode.errors import ConfigError, CredentialsError, DataError, SpecError
 
 ROLE = "arn:aws:iam::123456789012:role/training"

@@ -10,12 +10,12 @@ from fakes.platforms import RecordingPlatform
 from fakes.sagemaker_jobs import started
 
 from scriptmode import SpecError, TrainingJobFailed, TrainingJobStopped
-from scriptmode.core.spec.service_values import ChannelProgress
-from scriptmode.core.text import messages
-from scriptmode.core.text.terminal_text import last_frame, render_line
-from scriptmode.display import choose_view, formatting, html_card
-from scriptmode.display.downsampled_series import MAX_POINTS, DownsampledSeries, sparkline
-from scriptmode.display.snapshot import JobSnapshot, MetricSummary, Row
+from scriptmode._core.spec.service_values import ChannelProgress
+from scriptmode._core.text import messages
+from scriptmode._core.text.terminal_text import last_frame, render_line
+from scriptmode._display import choose_view, formatting, html_card
+from scriptmode._display.downsampled_series import MAX_POINTS, DownsampledSeries, sparkline
+from scriptmode._display.snapshot import JobSnapshot, MetricSummary, Row
 from scriptmode.testing import Life
 
 

@@ -11,10 +11,11 @@ from fakes.processes import until
 from fakes.sagemaker_jobs import started
 from pyte import HistoryScreen, Stream
 
-from scriptmode import CredentialsError, JobNotFoundError, display
-from scriptmode.core.spec.service_values import HostActivity, LogEvent
-from scriptmode.display.follower import Follower
-from scriptmode.display.terminal_view import TerminalView
+from scriptmode import CredentialsError, JobNotFoundError
+from scriptmode import _display as display
+from scriptmode._core.spec.service_values import HostActivity, LogEvent
+from scriptmode._display.follower import Follower
+from scriptmode._display.terminal_view import TerminalView
 from scriptmode.testing import Life
 
 

@@ -5,12 +5,12 @@ from itertools import product
 
 import pytest
 
-from scriptmode.core.request.parse import parse_description
-from scriptmode.core.spec.service_values import ChannelProgress, HostActivity, LogEvent
-from scriptmode.display import html_card
-from scriptmode.display.collector import Collector
-from scriptmode.display.snapshot import create_snapshot
-from scriptmode.display.status_panel import panel_rows
+from scriptmode._core.request.parse import parse_description
+from scriptmode._core.spec.service_values import ChannelProgress, HostActivity, LogEvent
+from scriptmode._display import html_card
+from scriptmode._display.collector import Collector
+from scriptmode._display.snapshot import create_snapshot
+from scriptmode._display.status_panel import panel_rows
 
 NOW = datetime(2026, 1, 31, 12, 0, 30, tzinfo=timezone.utc)
 METRICS = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}, {"Name": "validation:accuracy", "Regex": "acc=([0-9.]+)"}]

@@ -8,9 +8,9 @@ from fakes.estimators import estimator
 from fakes.platforms import RecordingPlatform
 
 from scriptmode import MPI, Estimator, InstanceGroup, MultiWorkerMirrored, ParameterServer, SpecError
-from scriptmode.core.request.parse import parse_request
-from scriptmode.core.spec.distribution import parse_distribution
-from scriptmode.display.follower import find_roles
+from scriptmode._core.request.parse import parse_request
+from scriptmode._core.spec.distribution import parse_distribution
+from scriptmode._display.follower import find_roles
 from scriptmode.planning import host_roles
 
 GROUPS = [

@@ -40,7 +40,7 @@ def environment(tmp_path, no_settings):
 
 
 def doctor(environment, *words, prelude=""):
-    code = f"{prelude}\nfrom scriptmode.cli.commands.doctor import doctor; doctor()"
+    code = f"{prelude}\nfrom scriptmode_cli._commands.doctor import doctor; doctor()"
     return subprocess.run(
         [sys.executable, "-c", code, *words],
         check=False, capture_output=True, text=True, timeout=600, env=environment,

@@ -8,9 +8,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 from fakes.slurm_programs import Programs
 
-from scriptmode.doctor import aws_checks
+from scriptmode.doctor import _aws_checks as aws_checks
 from scriptmode.errors import ConfigError, PlatformError
-from scriptmode_slurm import checks
+from scriptmode_slurm._engine import checks
 
 IDENTITY = """<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>
 <Arn>arn:aws:iam::123456789012:user/ada</Arn><UserId>A</UserId><Account>123456789012</Account>

@@ -8,13 +8,13 @@ import sys
 import pytest
 from fakes.processes import until
 
-from scriptmode.core.machine import drafts
+from scriptmode._core.machine import drafts
 
 #: Creates drafts of every kind in a directory, and keeps them.
 OWNER = """
 import os, sys, time
 from pathlib import Path
-from scriptmode.core.machine import drafts
+from scriptmode._core.machine import drafts
 
 folder = Path(sys.argv[1])
 descriptor, name = drafts.new_file(folder)
@@ -48,9 +48,9 @@ def test_drafts_stay_while_their_process_lives_and_are_removed_after_it(tmp_path
 DOWNLOAD = """
 import sys, time
 from types import SimpleNamespace
-import scriptmode.cli
+import scriptmode_cli
 from scriptmode.__main__ import main
-from scriptmode.results.artifacts import download
+from scriptmode._results.artifacts import download
 
 def fetch(uri, target):
     target.mkdir()
@@ -58,7 +58,7 @@ def fetch(uri, target):
     print("downloading", flush=True)
     time.sleep(600)
 
-scriptmode.cli.main = lambda: download(SimpleNamespace(fetch=fetch), "s3://bucket/model.tar.gz", sys.argv[1], extract=True)
+scriptmode_cli.main = lambda: download(SimpleNamespace(fetch=fetch), "s3://bucket/model.tar.gz", sys.argv[1], extract=True)
 main()
 """
 

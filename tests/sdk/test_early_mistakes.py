@@ -3,9 +3,9 @@
 import pytest
 
 from scriptmode import DataError, Estimator, RequestError, SpecError, TrainingJob
-from scriptmode.core.spec.unused_settings import LAUNCHER_VARIABLES
-from scriptmode.platforms.local import LocalPlatform
-from scriptmode.results.metrics import Metrics
+from scriptmode._core.spec.unused_settings import LAUNCHER_VARIABLES
+from scriptmode._results.metrics import Metrics
+from scriptmode_local import LocalPlatform
 
 
 @pytest.fixture

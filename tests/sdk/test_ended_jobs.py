@@ -12,14 +12,14 @@ import pytest
 from fakes.processes import until
 
 from scriptmode import UnreadableJobError
-from scriptmode.core.request.parse import parse_request
-from scriptmode.core.spec.service_values import ANY_JOB, JobFilter
-from scriptmode.data import regular_files
+from scriptmode._core.request.parse import parse_request
+from scriptmode._core.spec.service_values import ANY_JOB, JobFilter
 from scriptmode.errors import FAILED_DISK
-from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.store.job_record import Job
-from scriptmode.platforms.local.store.job_store import JobStore
-from scriptmode.platforms.local.store.state import starting_state
+from scriptmode_local import LocalPlatform
+from scriptmode_local._data import regular_files
+from scriptmode_local._store.job_record import Job
+from scriptmode_local._store.job_store import JobStore
+from scriptmode_local._store.state import starting_state
 
 RESOURCES = {"InstanceType": "local_process", "InstanceCount": 1}
 REQUEST = parse_request({"TrainingJobName": "job", "ResourceConfig": RESOURCES})

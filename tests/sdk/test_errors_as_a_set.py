@@ -16,11 +16,11 @@ from fakes.processes import until
 
 import scriptmode
 from scriptmode import CategoricalParameter, Estimator, TrainingJob, Tuner, errors
-from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.testing import FakeSageMaker, Life
-from scriptmode.testing.job_life import OUT_OF_CAPACITY
-from scriptmode.v2 import alias
+from scriptmode.testing._job_life import OUT_OF_CAPACITY
+from scriptmode.v2 import _alias as alias
+from scriptmode_local import LocalPlatform
+from scriptmode_local._store.job_store import JobFolder
 from scriptmode_runtime.processes import process_tree
 
 ERRORS = {
@@ -257,15 +257,15 @@ def test_an_error_can_be_pickled_and_copied(name):
 
 #: Where a `SpecError` is about a setting that is not an argument: environment variables, this machine, a config file.
 NOT_ARGUMENTS = {
-    "scriptmode/display/__init__.py": 1,
-    "scriptmode/planning/host_plans.py": 1,
-    "scriptmode/platforms/local/hosts/container_limits.py": 1,
-    "scriptmode/platforms/local/one_host.py": 1,
-    "scriptmode/platforms/local/system/file_systems.py": 1,
-    "scriptmode/core/platforms/registry.py": 1,
-    "scriptmode/core/platforms/sagemaker/job_defaults.py": 1,
-    "scriptmode_kubernetes/settings.py": 2,
-    "scriptmode_slurm/settings.py": 1,
+    "scriptmode/_display/__init__.py": 1,
+    "scriptmode/planning/_host_plans.py": 1,
+    "scriptmode_local/_hosts/container_limits.py": 1,
+    "scriptmode_local/_service/one_host.py": 1,
+    "scriptmode_local/_system/file_systems.py": 1,
+    "scriptmode/_core/platforms/registry.py": 1,
+    "scriptmode/_core/platforms/sagemaker/job_defaults.py": 1,
+    "scriptmode_kubernetes/_engine/settings.py": 2,
+    "scriptmode_slurm/_engine/settings.py": 1,
 }
 
 
@@ -276,7 +276,7 @@ def test_every_error_about_an_argument_names_the_argument_in_a_field():
         for name in sorted(path.relative_to(sdk).as_posix() for path in sdk.glob("scriptmode*/**/*.py"))
         for node in ast.walk(ast.parse((sdk / name).read_text()))
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("SpecError", "SourceError")
-        if not name.startswith(("scriptmode/testing/", "scriptmode/cli/"))
+        if not name.startswith(("scriptmode/testing/", "scriptmode_cli/"))
         and "argument" not in {each.arg for each in node.keywords}
     )
     assert unnamed == NOT_ARGUMENTS

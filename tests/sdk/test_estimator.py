@@ -20,9 +20,9 @@ from scriptmode import (
     TensorFlow,
     TrainingInput,
 )
+from scriptmode._core.handle import log_lines
+from scriptmode._core.source import source_archive
 from scriptmode.containers import default_image
-from scriptmode.core.handle import log_lines
-from scriptmode.core.source import source_archive
 from scriptmode.testing import FakeSageMaker
 
 

@@ -12,20 +12,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from scriptmode import DataError, Failure, JobNotFoundError, TrainingJob, TrainingJobFailed
-from scriptmode.cli.error_reporting import exit_code, report_error
-from scriptmode.core.request.parse import parse_description
-from scriptmode.core.spec.job_failure import (
+from scriptmode._core.request.parse import parse_description
+from scriptmode._core.spec.foreign_failure import describe_foreign_failure, lacks_reason
+from scriptmode._core.spec.job_failure import (
     may_succeed_again,
     parse_failure_reason,
     summarize_error,
     traceback_below_error,
 )
-from scriptmode.platforms.foreign_failure import describe_foreign_failure, lacks_reason
-from scriptmode.platforms.local.store.job_response import algorithm_error
-from scriptmode.platforms.local.store.state import failure_from_json, starting_state, state_from_json
-from scriptmode.platforms.local.system.full_disk import full_disk_error
-from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode.testing import Life
+from scriptmode_cli._program.error_reporting import exit_code, report_error
+from scriptmode_local._opt_ml.opt_ml import Sandbox
+from scriptmode_local._store.job_response import algorithm_error
+from scriptmode_local._store.state import failure_from_json, starting_state, state_from_json
+from scriptmode_local._system.full_disk import full_disk_error
 from scriptmode_runtime import contract, report
 from scriptmode_runtime.failure import Failure as Recorded
 

@@ -14,8 +14,8 @@ from fakes.git_server import GitServer, Repository
 from fakes.processes import until
 from fakes.promptness import soon
 
-from scriptmode.core.source.git import checkout
-from scriptmode.core.spec.git_source import GitSource, parse_git_config
+from scriptmode._core.source.git import checkout
+from scriptmode._core.spec.git_source import GitSource, parse_git_config
 from scriptmode.errors import SourceError
 
 pytestmark = pytest.mark.slow

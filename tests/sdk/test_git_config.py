@@ -1,6 +1,6 @@
 import pytest
 
-from scriptmode.core.spec.git_source import GitSource, parse_git_config
+from scriptmode._core.spec.git_source import GitSource, parse_git_config
 from scriptmode.errors import SpecError
 
 

@@ -12,16 +12,16 @@ import pytest
 from fakes.local_jobs import request_for
 from fakes.nvml import Gpu, Nvml
 
-from scriptmode.core.request.parse import parse_request
-from scriptmode.core.spec.service_values import HostActivity
-from scriptmode.display import formatting
-from scriptmode.platforms.local.agent.cleanup import remove_unneeded_files
-from scriptmode.platforms.local.agent.usage import UsageSampler
-from scriptmode.platforms.local.store.host_activity import read_activity, write_usage
-from scriptmode.platforms.local.store.job_record import Job
-from scriptmode.platforms.local.store.job_store import JobStore
-from scriptmode.platforms.local.store.state import starting_state
-from scriptmode.platforms.local.system.gpus import Gpus, GpuUsage, open_gpus
+from scriptmode._core.request.parse import parse_request
+from scriptmode._core.spec.service_values import HostActivity
+from scriptmode._display import formatting
+from scriptmode_local._agent.cleanup import remove_unneeded_files
+from scriptmode_local._agent.usage import UsageSampler
+from scriptmode_local._store.host_activity import read_activity, write_usage
+from scriptmode_local._store.job_record import Job
+from scriptmode_local._store.job_store import JobStore
+from scriptmode_local._store.state import starting_state
+from scriptmode_local._system.gpus import Gpus, GpuUsage, open_gpus
 
 #: Uses 60 MB, and half a second of CPU time in a child that has ended when it says so.
 BUSY = """

@@ -5,11 +5,11 @@ import os
 import pytest
 from fakes import link_chains
 
-from scriptmode.core.spec.training_job import Output
+from scriptmode._core.spec.training_job import Output
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.outputs import packed_artifacts
-from scriptmode.platforms.local.outputs.checkpoints import CheckpointSync
-from scriptmode.platforms.opt_ml import Sandbox
+from scriptmode_local._opt_ml.opt_ml import Sandbox
+from scriptmode_local._outputs import packed_artifacts
+from scriptmode_local._outputs.checkpoints import CheckpointSync
 from scriptmode_runtime.contract import FAILURE_FILE_LIMIT
 from scriptmode_runtime.files.archive import DEEPEST
 

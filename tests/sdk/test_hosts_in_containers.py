@@ -15,15 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scriptmode.errors import RequestError, SpecError
-from scriptmode.platforms.local import validation
-from scriptmode.platforms.local.hosts.container_host import MergedStreams, copy_output
-from scriptmode.platforms.local.hosts.container_limits import (
-    LIMITS_VARIABLE,
-    ContainerLimits,
-    default_pids,
-    parse_limits,
-)
-from scriptmode.platforms.local.hosts.job_containers import WrittenFolder, folder_inodes, restore_owner
+from scriptmode_local._hosts.container_host import MergedStreams, copy_output
+from scriptmode_local._hosts.container_limits import LIMITS_VARIABLE, ContainerLimits, default_pids, parse_limits
+from scriptmode_local._hosts.job_containers import WrittenFolder, folder_inodes, restore_owner
+from scriptmode_local._service import validation
 from scriptmode_runtime.files import beneath
 
 MIB, GIB = 1024**2, 1024**3

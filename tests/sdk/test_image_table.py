@@ -7,10 +7,10 @@ import types
 
 import pytest
 
-from scriptmode.core.aws.image_table import own_table
-from scriptmode.core.aws.images import look_up_image
+from scriptmode._core.aws.image_table import own_table
+from scriptmode._core.aws.images import look_up_image
 from scriptmode.errors import SpecError
-from scriptmode.v2 import alias
+from scriptmode.v2 import _alias as alias
 
 NEWER = {
     "training": {

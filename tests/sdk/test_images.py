@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from fakes.host_folders import write_files
 
-from scriptmode.core.aws.images import debugger_rule_image, look_up_image
-from scriptmode.core.machine.installation import install_command
+from scriptmode._core.aws.images import debugger_rule_image, look_up_image
+from scriptmode._core.machine.installation import install_command
 from scriptmode.errors import SpecError
 
 #: Of two Regions, one release with one Python and one with an entry for each Python.

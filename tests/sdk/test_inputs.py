@@ -7,7 +7,7 @@ import pytest
 from fakes.estimators import estimator
 
 from scriptmode import FileSystemInput, ShuffleConfig, SpecError, TrainingInput
-from scriptmode.core.request.job_inputs import parse_inputs
+from scriptmode._core.request.job_inputs import parse_inputs
 from scriptmode.testing import FakeSageMaker
 
 

@@ -20,11 +20,11 @@ from scriptmode import (
     TransientError,
     WaitTimeoutError,
 )
-from scriptmode.core.handle.log_lines import StatusLines, show
-from scriptmode.core.request.parse import parse_description, parse_request
-from scriptmode.core.spec.service_values import LogEvent
-from scriptmode.display.job_list import JobList
-from scriptmode.results import artifacts
+from scriptmode._core.handle.log_lines import StatusLines, show
+from scriptmode._core.request.parse import parse_description, parse_request
+from scriptmode._core.spec.service_values import LogEvent
+from scriptmode._display.job_list import JobList
+from scriptmode._results import artifacts
 from scriptmode.testing import Life, Phase, ServiceError
 from scriptmode_runtime.files.archive import MODEL_LIMITS
 

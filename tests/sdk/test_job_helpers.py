@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
 from scriptmode import DataError, Estimator, SpecError
-from scriptmode.results.metrics import Metrics
+from scriptmode._results.metrics import Metrics
 from scriptmode.testing import FakeSageMaker, Life
 
 SCRIPT = """

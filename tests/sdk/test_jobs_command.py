@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from scriptmode import QuotaError, SourceError, SpecError, TrainingJob
-from scriptmode.cli import scriptmode
+from scriptmode_cli import scriptmode
 
 #: Tells how it was started; a name that only the package's own folder on the path resolves.
 TASK = """
@@ -86,7 +86,7 @@ def test_a_custom_tier_is_a_cluster_of_hosts_with_one_role_each(package, lead, m
 
 
 def test_a_package_beside_a_setup_py_is_installed_as_gcloud_does(package, monkeypatch):
-    from scriptmode.cli.cloud_ml_engine.package import source_arguments
+    from scriptmode_cli._cloud_ml_engine.package import source_arguments
 
     launched = source_arguments(package, "trainer.task", package.parent)
     assert launched["dependencies"] == [str(package)]
@@ -153,8 +153,8 @@ def test_a_wrong_option_is_an_error_with_the_next_step(package, words, error, me
 
 
 def test_machines_of_amazon_sagemaker_are_a_cluster_of_hosts_with_one_role_each(package, monkeypatch):
-    from scriptmode.cli.cloud_ml_engine import jobs as commands
     from scriptmode.testing import FakeSageMaker
+    from scriptmode_cli._cloud_ml_engine import jobs as commands
 
     fake = FakeSageMaker()
     fake.buckets["bucket"] = fake.account

@@ -14,11 +14,12 @@ import yaml
 
 from scriptmode import Estimator, InstanceGroup, RequestError, SpecError
 from scriptmode.errors import ConfigError, PlatformError
-from scriptmode.platforms.local.tuning import tuning_agent
-from scriptmode.serve.aws_json import ApiError
-from scriptmode.serve.request_mapping import HostTable
-from scriptmode_kubernetes import Kubernetes, api, engine, fleet, manifests, pods
-from scriptmode_kubernetes.settings import KubernetesSettings, parse_settings
+from scriptmode_kubernetes import Kubernetes
+from scriptmode_kubernetes._engine import api, engine, fleet, manifests, pods
+from scriptmode_kubernetes._engine.settings import KubernetesSettings, parse_settings
+from scriptmode_local._tuning import tuning_agent
+from scriptmode_serve._operations.aws_json import ApiError
+from scriptmode_serve._operations.request_mapping import HostTable
 
 GUIDE = Path(__file__).parents[2] / "sdk" / "docs" / "guides" / "kubernetes.md"
 CLUSTER = {"name": "c", "cluster": {"server": "https://10.0.0.1:6443/"}}

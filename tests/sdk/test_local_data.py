@@ -9,19 +9,19 @@ import pytest
 from fakes.host_folders import write_files
 from fakes.local_jobs import channel, request_for
 
-from scriptmode.core.request.parse import parse_request
-from scriptmode.core.spec.training_job import Output
-from scriptmode.data import file_copy
-from scriptmode.data.durable import ChangedDirectories
-from scriptmode.data.staging import StagingArea
-from scriptmode.data.stores import Stores
+from scriptmode._core.request.parse import parse_request
+from scriptmode._core.spec.training_job import Output
+from scriptmode._results.artifacts import download
 from scriptmode.errors import DataError
-from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.inputs import file_mode
-from scriptmode.platforms.local.outputs import checkpoints, packed_artifacts
-from scriptmode.platforms.local.outputs.checkpoints import CheckpointSync
-from scriptmode.platforms.opt_ml import Sandbox
-from scriptmode.results.artifacts import download
+from scriptmode_local import LocalPlatform
+from scriptmode_local._data import file_copy
+from scriptmode_local._data.durable import ChangedDirectories
+from scriptmode_local._data.staging import StagingArea
+from scriptmode_local._data.stores import Stores
+from scriptmode_local._inputs import file_mode
+from scriptmode_local._opt_ml.opt_ml import Sandbox
+from scriptmode_local._outputs import checkpoints, packed_artifacts
+from scriptmode_local._outputs.checkpoints import CheckpointSync
 
 
 def sandboxes(folder, count=1):

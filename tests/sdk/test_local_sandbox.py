@@ -12,17 +12,17 @@ from fakes.local_jobs import channel, request_for
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scriptmode.core.request.parse import parse_request
-from scriptmode.core.text.terminal_text import last_frame
-from scriptmode.data.durable import sync_file
-from scriptmode.platforms.local.hosts import job_variables
-from scriptmode.platforms.local.hosts.container_fleet import container_environment
-from scriptmode.platforms.local.store import host_logs
-from scriptmode.platforms.local.store.host_logs import LogReader, append_line, unfinished_line
-from scriptmode.platforms.local.store.job_record import Job
-from scriptmode.platforms.local.system import ports as ports_module
-from scriptmode.platforms.local.system.ports import LOWEST, ROLES, Ports
-from scriptmode.platforms.opt_ml import Sandbox
+from scriptmode._core.request.parse import parse_request
+from scriptmode._core.text.terminal_text import last_frame
+from scriptmode_local._data.durable import sync_file
+from scriptmode_local._hosts import job_variables
+from scriptmode_local._hosts.container_fleet import container_environment
+from scriptmode_local._opt_ml.opt_ml import Sandbox
+from scriptmode_local._store import host_logs
+from scriptmode_local._store.host_logs import LogReader, append_line, unfinished_line
+from scriptmode_local._store.job_record import Job
+from scriptmode_local._system import ports as ports_module
+from scriptmode_local._system.ports import LOWEST, ROLES, Ports
 
 GRACE = "SCRIPTMODE_STOP_GRACE_SECONDS"
 GROUPS = [

@@ -10,22 +10,17 @@ from fakes.local_jobs import channel, request_for
 from fakes.output_shapes import against, operation
 from fakes.processes import until
 
-from scriptmode.core.machine.data_dir import default_data_dir
-from scriptmode.core.request.parse import parse_request
-from scriptmode.core.spec.service_values import ENDED
-from scriptmode.core.spec.training_job import Resources, Script, TrainingJobSpec
+from scriptmode._core.machine.data_dir import default_data_dir
+from scriptmode._core.request.parse import parse_request
+from scriptmode._core.spec.service_values import ENDED
+from scriptmode._core.spec.training_job import Resources, Script, TrainingJobSpec
 from scriptmode.errors import JobNotFoundError, RequestError, UnreadableJobError
-from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.store.host_logs import last_lines
-from scriptmode.platforms.local.store.job_record import Job
-from scriptmode.platforms.local.store.job_response import describe, render_summary
-from scriptmode.platforms.local.store.job_store import JobStore
-from scriptmode.platforms.local.store.state import (
-    MESSAGES,
-    STATUS_OF,
-    failure_from_json,
-    starting_state,
-)
+from scriptmode_local import LocalPlatform
+from scriptmode_local._store.host_logs import last_lines
+from scriptmode_local._store.job_record import Job
+from scriptmode_local._store.job_response import describe, render_summary
+from scriptmode_local._store.job_store import JobStore
+from scriptmode_local._store.state import MESSAGES, STATUS_OF, failure_from_json, starting_state
 
 RESOURCES = {"InstanceType": "local_process", "InstanceCount": 1}
 REQUEST = parse_request({"TrainingJobName": "job", "ResourceConfig": RESOURCES})

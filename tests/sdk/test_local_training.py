@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from scriptmode.core.spec.job_failure import Failure
-from scriptmode.platforms.local.agent import supervision
+from scriptmode._core.spec.job_failure import Failure
+from scriptmode_local._agent import supervision
 
 
 @dataclass

@@ -23,10 +23,10 @@ from scriptmode import (
     Tuner,
     TuningJobFailed,
 )
-from scriptmode.platforms.local.store.state import starting_state
-from scriptmode.platforms.local.tuning.tuning_response import render_describe_response
-from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
-from scriptmode.platforms.local.tuning.tuning_store import TuningRecord
+from scriptmode_local._store.state import starting_state
+from scriptmode_local._tuning.tuning_response import render_describe_response
+from scriptmode_local._tuning.tuning_service import LocalTuning
+from scriptmode_local._tuning.tuning_store import TuningRecord
 
 pytestmark = pytest.mark.slow
 

@@ -6,10 +6,10 @@ from fakes.output_shapes import against, operation
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scriptmode.core.request import service_model
-from scriptmode.core.request.parse import parse_request
+from scriptmode._core.request import service_model
+from scriptmode._core.request.parse import parse_request
 from scriptmode.errors import CredentialsError, DataError, DataNotFoundError, RequestError
-from scriptmode.platforms.local import validation
+from scriptmode_local._service import validation
 
 
 def problem(request):

@@ -11,12 +11,12 @@ import pytest
 from fakes.command_line import documents, invoke
 
 from scriptmode import Estimator, SpecError
-from scriptmode.core.request.parse import parse_description
-from scriptmode.core.spec.metric_definitions import PRESETS, Definition, may_be_slow
-from scriptmode.core.spec.service_values import LogEvent, Metric
-from scriptmode.platforms.local.outputs.log_metrics import last_value, parse_metrics
-from scriptmode.platforms.local.store.host_logs import LogReader, last_lines
-from scriptmode.results.metrics import Metrics
+from scriptmode._core.request.parse import parse_description
+from scriptmode._core.spec.metric_definitions import PRESETS, Definition, may_be_slow
+from scriptmode._core.spec.service_values import LogEvent, Metric
+from scriptmode._results.metrics import Metrics
+from scriptmode_local._outputs.log_metrics import last_value, parse_metrics
+from scriptmode_local._store.host_logs import LogReader, last_lines
 
 KERAS_LINES = {
     "Keras 2": "938/938 [==============================] - 4s 4ms/step - loss: 0.2609 - accuracy: 0.9241 - val_loss: 1.4e-01 - val_accuracy: 0.9586",
@@ -271,7 +271,7 @@ def test_both_engines_find_the_same(regex, line):
 @pytest.mark.parametrize("regex", [r"loss=([0-9.]+)", r"val_(?:loss|acc)=(\S+)"])
 def test_what_cannot_take_long_needs_no_other_package(regex):
     code = (
-        "import sys; from scriptmode.core.spec.metric_definitions import Definition\n"
+        "import sys; from scriptmode._core.spec.metric_definitions import Definition\n"
         f"list(Definition('m', {regex!r}).values('loss=1'))\n"
         "assert 'regex' not in sys.modules"
     )

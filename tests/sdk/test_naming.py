@@ -5,8 +5,8 @@ from datetime import datetime, timezone
 
 import pytest
 
-from scriptmode.core.spec.names import job_name
-from scriptmode.core.text.messages import did_you_mean
+from scriptmode._core.spec.names import job_name
+from scriptmode._core.text.messages import did_you_mean
 
 NOON = datetime(2026, 1, 31, 12, 0, 0, 7000, tzinfo=timezone.utc)
 

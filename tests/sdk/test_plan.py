@@ -21,10 +21,10 @@ from scriptmode import (
     Plan,
     SpecError,
 )
-from scriptmode.core.aws.instance_gpus import gpu_count
-from scriptmode.core.request.render import render_request
-from scriptmode.platforms.local import LocalPlatform
+from scriptmode._core.aws.instance_gpus import gpu_count
+from scriptmode._core.request.render import render_request
 from scriptmode.testing import FakeSageMaker
+from scriptmode_local import LocalPlatform
 
 IMAGE = "registry/team/tf:2.15"
 

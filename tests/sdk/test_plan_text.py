@@ -8,7 +8,7 @@ import pytest
 from fakes.estimators import ROLE
 
 from scriptmode import MPI, Estimator, JobNotFoundError, ParameterServer, SpecError, TensorFlow, TrainingInput
-from scriptmode.planning.difference import changed_fields
+from scriptmode.planning._difference import changed_fields
 from scriptmode.testing import FakeSageMaker, ServiceError
 
 SECRET = "hunter2hunter2"

@@ -29,8 +29,8 @@ def test_another_name_is_none_and_a_module_is_imported():
         scriptmode.Frobnicator  # noqa: B018 - to look is what is tested
     with pytest.raises(ImportError, match="cannot import name 'Frobnicator' from 'scriptmode' "):
         exec("from scriptmode import Frobnicator")
-    assert set(loaded("from scriptmode.tuning import tuner; from scriptmode import errors")) > {
-        "scriptmode.tuning.tuner",
+    assert set(loaded("from scriptmode._tuning import tuner; from scriptmode import errors")) > {
+        "scriptmode._tuning.tuner",
         "scriptmode.errors",
     }
 
@@ -53,7 +53,7 @@ POSIX = """
     sys.platform = sys.argv[1]
 """
 SUBMIT = """
-    import scriptmode, scriptmode.cli, scriptmode.testing
+    import scriptmode, scriptmode_cli, scriptmode.testing
     from scriptmode import Estimator, SpecError, TrainingJob
 
     fake = scriptmode.testing.FakeSageMaker()
@@ -90,7 +90,7 @@ def test_the_types_of_macos_hold_outside_the_local_platform(tmp_path):
         check=False, capture_output=True, text=True, timeout=600, cwd=ROOT,
     )  # fmt: skip
     # The data path serves jobs of this machine: FIFOs and mounts; serve runs jobs by the local platform.
-    linux_only = ["platforms/local", "platforms/opt_ml.py", "scriptmode/serve", "scriptmode/data", "scriptmode_slurm"]
+    linux_only = ["scriptmode/platforms", "scriptmode_local", "scriptmode_serve", "scriptmode_slurm"]
     errors = [line for line in done.stdout.splitlines() if ": error:" in line]
     lines = [line for line in errors if not any(package in line for package in linux_only)]
     assert lines == [line for line in lines if "scriptmode_runtime" in line]

@@ -8,9 +8,9 @@ import pytest
 from fakes.promptness import soon
 from runtime.test_streams import largest_file
 
-from scriptmode.platforms.local.store.job_queue import JobQueue
-from scriptmode.platforms.local.store.job_record import FITTING
-from scriptmode.platforms.local.system import memory
+from scriptmode_local._store.job_queue import JobQueue
+from scriptmode_local._store.job_record import FITTING
+from scriptmode_local._system import memory
 from scriptmode_runtime.host import machine as runtime_machine
 
 

@@ -12,10 +12,10 @@ from fakes.command_line import PROGRAM
 from fakes.processes import processes_naming, until
 
 from scriptmode import Estimator, SpecError
-from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.rehearsal import Fault, Interrupt, Kill, LoseHost, Rehearsal, Verdict, parse_fault
-from scriptmode.rehearsal.steps import find_resumption
-from scriptmode_slurm.platform import Slurm
+from scriptmode.rehearsal._steps import find_resumption
+from scriptmode_local._store.job_store import JobFolder
+from scriptmode_slurm._engine.platform import Slurm
 
 #: Takes 60 steps, saves after each tenth one and at SIGTERM, and goes on from there.
 RECOVERS = """

@@ -8,7 +8,7 @@ from fakes.estimators import estimator
 
 from scriptmode import SpecError
 from scriptmode.containers import default_image
-from scriptmode.platforms.local import LocalPlatform
+from scriptmode_local import LocalPlatform
 
 #: An interpreter with TensorFlow 2.15.1, or without one, whose wrapper prints a line of its own.
 PYTHON = """#!/bin/sh

@@ -4,7 +4,7 @@ import pytest
 from fakes.sagemaker_jobs import started
 
 from scriptmode import JobExistsError, SpecError, TrainingJob
-from scriptmode.core.request.rerun import RerunChanges, rerun_request
+from scriptmode._core.request.rerun import RerunChanges, rerun_request
 from scriptmode.testing import Life
 from scriptmode_runtime.contract import SECRET_VARIABLE
 

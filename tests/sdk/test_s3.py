@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from scriptmode.core.aws.s3 import S3, SMALL_OBJECT
-from scriptmode.core.aws.s3_uris import S3Location, S3Object, parse_s3_uri
+from scriptmode._core.aws.s3 import S3, SMALL_OBJECT
+from scriptmode._core.aws.s3_uris import S3Location, S3Object, parse_s3_uri
 from scriptmode.errors import CredentialsError, DataError
-from scriptmode.platforms.local import LocalPlatform
+from scriptmode_local import LocalPlatform
 
 pytestmark = pytest.mark.slow
 

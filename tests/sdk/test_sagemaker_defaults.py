@@ -14,10 +14,10 @@ from scriptmode import (
     SpecError,
     TransientError,
 )
-from scriptmode.core.aws.iam_role import find_execution_role
-from scriptmode.core.platforms.sagemaker import SageMakerPlatform
-from scriptmode.core.platforms.sagemaker.host_secret import with_host_secret
-from scriptmode.core.request.parse import parse_request
+from scriptmode._core.aws.iam_role import find_execution_role
+from scriptmode._core.platforms.sagemaker import SageMakerPlatform
+from scriptmode._core.platforms.sagemaker.host_secret import with_host_secret
+from scriptmode._core.request.parse import parse_request
 from scriptmode.testing import FakeSageMaker, Life, ServiceError
 from scriptmode_runtime.contract import MULTI_WORKER_MIRRORED_ENABLED, SECRET_VARIABLE, decode, enabled
 

@@ -22,8 +22,8 @@ from scriptmode import (
     TrainingJob,
     TransientError,
 )
-from scriptmode.core.aws.s3 import S3
-from scriptmode.core.platforms.sagemaker import SageMakerPlatform
+from scriptmode._core.aws.s3 import S3
+from scriptmode._core.platforms.sagemaker import SageMakerPlatform
 from scriptmode.testing import FakeSageMaker, Life, ServiceError
 
 OTHERS = "arn:aws:iam::999999999999:role/theirs"

@@ -6,9 +6,9 @@ import pytest
 from fakes.sagemaker_jobs import started
 
 from scriptmode import CredentialsError, TransientError
-from scriptmode.core.aws.session import Connection
-from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
-from scriptmode.core.platforms.sagemaker.cloudwatch_metrics import read_metrics
+from scriptmode._core.aws.session import Connection
+from scriptmode._core.platforms.sagemaker.cloudwatch_logs import LogTail
+from scriptmode._core.platforms.sagemaker.cloudwatch_metrics import read_metrics
 from scriptmode.testing import FakeSageMaker, Life, ServiceError
 
 

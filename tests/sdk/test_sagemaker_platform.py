@@ -13,8 +13,8 @@ from scriptmode import (
     RequestError,
     TransientError,
 )
-from scriptmode.core.aws.error_translation import translate_client_error
-from scriptmode.core.aws.iam_role import find_execution_role
+from scriptmode._core.aws.error_translation import translate_client_error
+from scriptmode._core.aws.iam_role import find_execution_role
 from scriptmode.testing import FakeSageMaker
 
 

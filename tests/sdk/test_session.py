@@ -24,9 +24,9 @@ from scriptmode import (
     TrainingJobStopped,
     get_execution_role,
 )
+from scriptmode._core.aws.local_bucket import LocalBucket
+from scriptmode._sagemaker_session import wrap_session
 from scriptmode.aws import S3Downloader, S3Uploader, determine_bucket_and_prefix, parse_s3_url, s3_path_join
-from scriptmode.core.aws.local_bucket import LocalBucket
-from scriptmode.sagemaker_session import wrap_session
 from scriptmode.testing import FakeSageMaker
 
 BUCKET = "s3://scriptmode_local"

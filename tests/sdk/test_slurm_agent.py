@@ -12,18 +12,18 @@ from fakes.processes import recorded, until
 from fakes.slurm import FakeSlurm
 
 from scriptmode import PlatformError
-from scriptmode.platforms.local.hosts.agent_control import StopReason
-from scriptmode.platforms.local.hosts.local_agent import LocalAgent
-from scriptmode.platforms.local.store.engine_record import write_engine_record
-from scriptmode_slurm import agent, commands
-from scriptmode_slurm.agent import SlurmAgent
+from scriptmode_local._hosts.agent_control import StopReason
+from scriptmode_local._hosts.local_agent import LocalAgent
+from scriptmode_local._store.engine_record import write_engine_record
+from scriptmode_slurm._engine import agent, commands
+from scriptmode_slurm._engine.agent import SlurmAgent
 
 CONTROL = ("pending_message", "locate", "why_terminated", "requeue", "report_failure", "withdraw")
 AGENT = f"""
 import sys
-from scriptmode.platforms.local.agent import agent_process
-from scriptmode.platforms.local.hosts.local_agent import LocalAgent
-from scriptmode_slurm.agent import SlurmAgent
+from scriptmode_local._agent import agent_process
+from scriptmode_local._hosts.local_agent import LocalAgent
+from scriptmode_slurm._engine.agent import SlurmAgent
 for name in {CONTROL}:
     setattr(LocalAgent, name, getattr(SlurmAgent, name))
 sys.exit(agent_process.main(["--foreground", sys.argv[1]]))

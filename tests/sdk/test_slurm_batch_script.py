@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from scriptmode import SpecError
-from scriptmode.core.request.parse import parse_request
-from scriptmode.core.spec.training_job import InstanceGroup, Limits, Resources
+from scriptmode._core.request.parse import parse_request
+from scriptmode._core.spec.training_job import InstanceGroup, Limits, Resources
 from scriptmode.errors import ConfigError
-from scriptmode.platforms.local.store.job_record import Job
-from scriptmode_slurm.batch_script import components, render_batch_script, submission_environment, time_limit
-from scriptmode_slurm.settings import SlurmSettings, parse_settings
+from scriptmode_local._store.job_record import Job
+from scriptmode_slurm._engine.batch_script import components, render_batch_script, submission_environment, time_limit
+from scriptmode_slurm._engine.settings import SlurmSettings, parse_settings
 
 LOG = "/shared/jobs/mnist 1%j/agent.log"
 AGENT = ("/env/bin/python", "-m", "agent", "/shared/jobs/mnist 1%j")

@@ -5,11 +5,11 @@ import os
 import pytest
 from fakes import slurm_programs
 
-from scriptmode.core.machine.clock import SYSTEM
+from scriptmode._core.machine.clock import SYSTEM
 from scriptmode.errors import PlatformError, TransientError
-from scriptmode.testing.fake_clock import FakeClock
-from scriptmode_slurm import batch_script, commands, problems
-from scriptmode_slurm.commands import JobStatus
+from scriptmode.testing._fake_clock import FakeClock
+from scriptmode_slurm._engine import batch_script, commands, problems
+from scriptmode_slurm._engine.commands import JobStatus
 
 PARTITIONS = """\
 PartitionName=batch AllowGroups=ALL AllowAccounts=ALL Default=YES QoS=N/A DefaultTime=NONE GraceTime=5 MaxNodes=UNLIMITED \

@@ -17,10 +17,10 @@ from scriptmode import (
     TrainingJob,
     Tuner,
 )
-from scriptmode.core.request.parse import parse_request
-from scriptmode.planning.host_plans import job_roles
-from scriptmode.platforms.local import LocalPlatform
-from scriptmode_slurm import commands
+from scriptmode._core.request.parse import parse_request
+from scriptmode.planning._host_plans import job_roles
+from scriptmode_local import LocalPlatform
+from scriptmode_slurm._engine import commands
 
 PENDING = {"state": "PENDING", "reason": "Priority"}
 

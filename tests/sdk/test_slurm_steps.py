@@ -8,16 +8,16 @@ from pathlib import PurePosixPath
 import pytest
 from fakes.local_jobs import request_for
 
-from scriptmode.core.request.parse import parse_request
+from scriptmode._core.request.parse import parse_request
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.store.job_record import Job
-from scriptmode.platforms.local.store.job_store import JobFolder
-from scriptmode.platforms.local.system.forked_tasks import Tasks
-from scriptmode.platforms.local.system.ports import DEFAULT_EPHEMERAL, LOWEST, ROLES
-from scriptmode_slurm import addresses, apptainer_images, steps
-from scriptmode_slurm.addresses import Interface
-from scriptmode_slurm.fleet import SlurmFleet
-from scriptmode_slurm.settings import SlurmSettings
+from scriptmode_local._store.job_record import Job
+from scriptmode_local._store.job_store import JobFolder
+from scriptmode_local._system.forked_tasks import Tasks
+from scriptmode_local._system.ports import DEFAULT_EPHEMERAL, LOWEST, ROLES
+from scriptmode_slurm._engine import addresses, apptainer_images, steps
+from scriptmode_slurm._engine.addresses import Interface
+from scriptmode_slurm._engine.fleet import SlurmFleet
+from scriptmode_slurm._engine.settings import SlurmSettings
 
 ETHERNET, FAST = Interface("eth0", "192.0.2.7"), Interface("ib0", "10.1.2.7")
 FAST_6 = Interface("ib0", "fd00::7")

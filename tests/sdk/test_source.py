@@ -7,10 +7,10 @@ import pytest
 from fakes import link_chains
 
 from scriptmode import SourceError
-from scriptmode.core.machine.data_dir import make_private
-from scriptmode.core.source import source_archive
-from scriptmode.core.source.source_archive import read_source, script_name
-from scriptmode.core.spec.training_job import Script
+from scriptmode._core.machine.data_dir import make_private
+from scriptmode._core.source import source_archive
+from scriptmode._core.source.source_archive import read_source, script_name
+from scriptmode._core.spec.training_job import Script
 from scriptmode_runtime.files.archive import unpack
 
 

@@ -6,7 +6,7 @@ import pytest
 from fakes.sagemaker_jobs import started
 
 from scriptmode import DataAccessError, DataError
-from scriptmode.results.tensorboard import tensorboard_command
+from scriptmode._results.tensorboard import tensorboard_command
 from scriptmode.testing import Life, ServiceError
 
 EVENTS = "events.out.tfevents.1.host"

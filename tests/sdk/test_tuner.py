@@ -23,7 +23,7 @@ from scriptmode import (
     WarmStartConfig,
     WarmStartTypes,
 )
-from scriptmode.core.request import tuning
+from scriptmode._core.request import tuning
 from scriptmode.testing import FakeSageMaker
 
 ACCURACY = [{"Name": "accuracy", "Regex": "accuracy=([0-9.]+)"}]

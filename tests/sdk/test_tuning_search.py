@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from scriptmode import CategoricalParameter, ContinuousParameter, IntegerParameter, MissingPackageError
-from scriptmode.core.spec.tuning_job import TuningJobSpec
-from scriptmode.platforms.local.tuning.search import Search, require_optuna
+from scriptmode._core.spec.tuning_job import TuningJobSpec
+from scriptmode_local._tuning.search import Search, require_optuna
 
 SEARCH_RANGES = {
     "lr": ContinuousParameter(1e-5, 1e-1),

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from scriptmode import ConfigError, SpecError
-from scriptmode.core.machine.yaml_files import parse_yaml
+from scriptmode._core.machine.yaml_files import parse_yaml
 
 
 @pytest.mark.parametrize(

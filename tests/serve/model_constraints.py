@@ -9,14 +9,14 @@ from typing import Any
 
 from botocore.loaders import Loader
 
-from scriptmode.core.request.service_model import compiled
-from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
-from scriptmode.serve.application import Application
-from scriptmode.serve.guard import Guard
-from scriptmode.serve.request_mapping import HostTable
-from scriptmode.serve.tag_operations import TagOperations
-from scriptmode.serve.training_jobs import TrainingJobs
-from scriptmode.serve.tuning_operations import TuningJobs
+from scriptmode._core.request.service_model import compiled
+from scriptmode_local._tuning.tuning_service import LocalTuning
+from scriptmode_serve._http.application import Application
+from scriptmode_serve._http.guard import Guard
+from scriptmode_serve._operations.request_mapping import HostTable
+from scriptmode_serve._operations.tag_operations import TagOperations
+from scriptmode_serve._operations.training_jobs import TrainingJobs
+from scriptmode_serve._operations.tuning_operations import TuningJobs
 
 OPERATIONS = (
     "CreateTrainingJob",

@@ -25,9 +25,9 @@ from fakes.processes import processes_naming, until
 from notebooks.jupyter_lab import browser_page
 from serve.conftest import serving
 
-from scriptmode.platforms.local.system.ports import _ephemeral_start
-from scriptmode.serve import s3_proxy
-from scriptmode.serve.access_keys import AccessKeys
+from scriptmode_local._system.ports import _ephemeral_start
+from scriptmode_serve._http import s3_proxy
+from scriptmode_serve._http.access_keys import AccessKeys
 
 pytestmark = pytest.mark.slow
 

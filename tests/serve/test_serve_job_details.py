@@ -7,10 +7,10 @@ import pytest
 from fakes.processes import until
 
 from scriptmode import TrainingJob
-from scriptmode.core.platforms.sagemaker import SageMakerPlatform
-from scriptmode.core.platforms.sagemaker.job_details import JobDetails
+from scriptmode._core.platforms.sagemaker import SageMakerPlatform
+from scriptmode._core.platforms.sagemaker.job_details import JobDetails
 from scriptmode.errors import PlatformError, RequestError
-from scriptmode.platforms.local import LocalPlatform
+from scriptmode_local import LocalPlatform
 
 pytestmark = pytest.mark.slow
 BUSY = "import time\nprint('50%', end='', flush=True)\nwhile True: sum(range(10**5))"

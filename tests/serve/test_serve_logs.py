@@ -13,15 +13,15 @@ from fakes.processes import until
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scriptmode.core.request.parse import parse_description, parse_request
-from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.store.job_record import Job
-from scriptmode.platforms.local.store.job_store import JobStore
-from scriptmode.platforms.local.store.state import starting_state
-from scriptmode.serve.aws_json import ApiError
-from scriptmode.serve.log_operations import JobLogs, Logs
-from scriptmode.serve.log_pages import LogFile
-from scriptmode.serve.log_times import LogTimes, LogWatch
+from scriptmode._core.request.parse import parse_description, parse_request
+from scriptmode_local import LocalPlatform
+from scriptmode_local._store.job_record import Job
+from scriptmode_local._store.job_store import JobStore
+from scriptmode_local._store.state import starting_state
+from scriptmode_serve._operations.aws_json import ApiError
+from scriptmode_serve._operations.log_operations import JobLogs, Logs
+from scriptmode_serve._operations.log_pages import LogFile
+from scriptmode_serve._operations.log_times import LogTimes, LogWatch
 
 GROUP = "/aws/sagemaker/TrainingJobs"
 PRINTS = """

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from serve.conftest import TENSORFLOW
 
-from scriptmode.serve import cloudwatch
-from scriptmode.serve.aws_json import ApiError
-from scriptmode.serve.cloudwatch import CloudWatch
-from scriptmode.serve.metric_operations import Metrics, MetricValue
-from scriptmode.serve.s3_requests import FORM
+from scriptmode_serve._http import cloudwatch
+from scriptmode_serve._http.cloudwatch import CloudWatch
+from scriptmode_serve._http.s3_requests import FORM
+from scriptmode_serve._operations.aws_json import ApiError
+from scriptmode_serve._operations.metric_operations import Metrics, MetricValue
 
 TYPES = {"smithy-rpc-v2-cbor": "application/cbor", "json": "application/x-amz-json-1.0", "query": "text/xml"}
 NAMESPACE = "/aws/sagemaker/TrainingJobs"

@@ -14,10 +14,10 @@ from tests.house.offenders import expect_none
 from tests.serve import model_constraints
 from tests.serve.model_constraints import OPERATIONS, SCALARS, SHAPES, call, cases, places, problem, root_of, valid
 
-from scriptmode.core.request.service_model import compiled
-from scriptmode.platforms.local import LocalPlatform
-from scriptmode.serve.aws_json import ApiError
-from scriptmode.serve.request_errors import validate
+from scriptmode._core.request.service_model import compiled
+from scriptmode_local import LocalPlatform
+from scriptmode_serve._operations.aws_json import ApiError
+from scriptmode_serve._operations.request_errors import validate
 
 REQUEST = "CreateTrainingJobRequest"
 GUIDE = Path(__file__).parents[2] / "sdk" / "docs" / "guides" / "serve.md"

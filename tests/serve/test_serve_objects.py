@@ -14,7 +14,7 @@ import pytest
 from fakes.processes import processes_naming, until
 from serve.conftest import serving
 
-from scriptmode.serve.seaweedfs import remove_sockets
+from scriptmode_serve._http.seaweedfs import remove_sockets
 
 pytestmark = pytest.mark.slow
 

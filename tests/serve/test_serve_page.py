@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from notebooks.jupyter_lab import browser_page
 from serve.conftest import TENSORFLOW, serving
 
-from scriptmode.core.spec.metric_definitions import PRESETS
-from scriptmode.serve.access_keys import AccessKeys
-from scriptmode.serve.job_metrics import MetricValue
-from scriptmode.serve.page import TARGET, PageOperations, is_for_page
+from scriptmode._core.spec.metric_definitions import PRESETS
+from scriptmode_serve._http.access_keys import AccessKeys
+from scriptmode_serve._http.page import TARGET, PageOperations, is_for_page
+from scriptmode_serve._operations.job_metrics import MetricValue
 
 HOSTILE = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
 SCRIPT = f"""

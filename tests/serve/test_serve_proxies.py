@@ -14,7 +14,7 @@ from fakes.host_folders import free_ports
 from fakes.processes import until
 from serve.conftest import serving
 
-from scriptmode.serve.access_keys import AccessKeys
+from scriptmode_serve._http.access_keys import AccessKeys
 
 GUIDE = (Path(__file__).parents[2] / "sdk/docs/guides/serve.md").read_text()
 NAME = "ml.example.com"

@@ -23,14 +23,14 @@ from botocore.exceptions import ClientError
 from serve.conftest import serving
 
 from scriptmode.errors import SpecError
-from scriptmode.serve.access_keys import AccessKeys
-from scriptmode.serve.allowed_paths import check_local_paths
-from scriptmode.serve.aws_json import ApiError
-from scriptmode.serve.configuration import parse_configuration
-from scriptmode.serve.guard import Guard
-from scriptmode.serve.request_mapping import HostTable
-from scriptmode.serve.server import parse_address
-from scriptmode.serve.signatures import check_signature
+from scriptmode_serve._http.access_keys import AccessKeys
+from scriptmode_serve._http.configuration import parse_configuration
+from scriptmode_serve._http.guard import Guard
+from scriptmode_serve._http.server import parse_address
+from scriptmode_serve._http.signatures import check_signature
+from scriptmode_serve._operations.allowed_paths import check_local_paths
+from scriptmode_serve._operations.aws_json import ApiError
+from scriptmode_serve._operations.request_mapping import HostTable
 
 
 @pytest.mark.slow

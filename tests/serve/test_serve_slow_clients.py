@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 #: Seconds after which a client is gone that sends or reads nothing, 60 without the program below.
 LIMIT = 4
-SHORTER = f"import scriptmode.serve.wsgi as wsgi\nwsgi.IDLE_SECONDS = {LIMIT}\n"
+SHORTER = f"import scriptmode_serve._http.wsgi as wsgi\nwsgi.IDLE_SECONDS = {LIMIT}\n"
 LARGE = 64 * 1024**2
 PAGE = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/html\r\n\r\n"
 

@@ -20,7 +20,7 @@ from fakes.processes import until
 from fakes.slurm import FakeSlurm
 from serve.conftest import TENSORFLOW, serving
 
-from scriptmode.platforms.local import LocalPlatform
+from scriptmode_local import LocalPlatform
 from scriptmode_runtime.host import machine
 
 pytestmark = pytest.mark.slow

@@ -12,8 +12,8 @@ from fakes.processes import until
 from serve.conftest import ENDED, TENSORFLOW, serving
 
 from scriptmode import CategoricalParameter, Estimator, JobExistsError, Tuner
-from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
+from scriptmode_local import LocalPlatform
+from scriptmode_local._tuning.tuning_service import LocalTuning
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ from fakes.archives import packed
 from fakes.processes import until
 from serve.conftest import serving
 
-from scriptmode.cli.structured_files import parse_toml
-from scriptmode.serve.configuration import parse_configuration
+from scriptmode_cli._options.structured_files import parse_toml
+from scriptmode_serve._http.configuration import parse_configuration
 
 pytestmark = pytest.mark.slow
 

@@ -34,7 +34,7 @@ class CommandLine(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the sections."""
-        from scriptmode.cli import scriptmode
+        from scriptmode_cli import scriptmode
 
         # The help depends on files that Sphinx does not track: rebuild the page each time.
         self.env.note_reread()

@@ -1,7 +1,7 @@
 """Resolve references to the documentation of public names, and leave names of other projects without a link.
 
 A class is documented under the name that users import, `scriptmode.TrainingJob`. Annotations and docstrings use the
-module that defines it, `scriptmode.job.TrainingJob`.
+module that defines it, `scriptmode._job.TrainingJob`.
 """  # noqa: INP001 - Sphinx's, no package
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def trees(_app: object, _what: str, _name: str, _thing: object, *rest: Any) -> N
 
 
 def documented_as(target: str, documented: typing.Mapping[str, Any]) -> str | None:
-    """Return the public name of an object named by its defining module, such as `scriptmode.job.TrainingJob`."""
+    """Return the public name of an object named by its defining module, such as `scriptmode._job.TrainingJob`."""
     first, _, last = target.rpartition(".")
     if first.partition(".")[0] not in ("", "scriptmode", "scriptmode_runtime"):
         return None

@@ -8,7 +8,7 @@ Public are the names in ``__all__``; ``import scriptmode`` does not import this 
 * ``docker_client``: Docker's Python client, with its errors translated.
 """
 
-from scriptmode.containers.image_recipe import DEFAULT_BASE, TENSORFLOW_VERSIONS
-from scriptmode.containers.training_images import build_image, built_image, default_image
+from scriptmode.containers._image_recipe import DEFAULT_BASE, TENSORFLOW_VERSIONS
+from scriptmode.containers._training_images import build_image, built_image, default_image
 
 __all__ = ["DEFAULT_BASE", "TENSORFLOW_VERSIONS", "build_image", "built_image", "default_image"]

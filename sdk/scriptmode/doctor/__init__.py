@@ -3,6 +3,6 @@
 Public are the names in ``__all__``; ``import scriptmode`` does not import this package.
 """
 
-from scriptmode.doctor.check_runner import Check, engine_checks, examine
+from scriptmode.doctor._check_runner import Check, engine_checks, examine
 
 __all__ = ["Check", "engine_checks", "examine"]

@@ -4,8 +4,8 @@ Public are the names in ``__all__``. ``planner`` makes a plan from the platform'
 plan of each host, which ``host_plans`` asks for.
 """
 
-from scriptmode.planning.host_plans import host_roles
-from scriptmode.planning.job_plan import Plan
-from scriptmode.planning.plan_parts import Change, Difference, HostPlan, SourcePlan
+from scriptmode.planning._host_plans import host_roles
+from scriptmode.planning._job_plan import Plan
+from scriptmode.planning._plan_parts import Change, Difference, HostPlan, SourcePlan
 
 __all__ = ["Change", "Difference", "HostPlan", "Plan", "SourcePlan", "host_roles"]

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from scriptmode.rehearsal.faults import Fault, Interrupt, Kill, LoseHost, parse_fault
-from scriptmode.rehearsal.verdict import Rehearsal, Verdict
+from scriptmode.rehearsal._faults import Fault, Interrupt, Kill, LoseHost, parse_fault
+from scriptmode.rehearsal._verdict import Rehearsal, Verdict
 
 __all__ = ["Fault", "Interrupt", "Kill", "LoseHost", "Rehearsal", "Verdict", "parse_fault"]

@@ -18,14 +18,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from scriptmode.testing.engine_suite import EngineSuite
-    from scriptmode.testing.fake_clock import FakeClock
-    from scriptmode.testing.fake_sagemaker import FakeSageMaker
-    from scriptmode.testing.host_layout import Layout, layouts
-    from scriptmode.testing.job_life import Life, Line, Phase, Point
-    from scriptmode.testing.local_server import RunningServer, server
-    from scriptmode.testing.script_run import EntryPointRun, entry_point
-    from scriptmode.testing.service_calls import Call, ServiceError
+    from scriptmode.testing._engine_suite import EngineSuite
+    from scriptmode.testing._fake_clock import FakeClock
+    from scriptmode.testing._fake_sagemaker import FakeSageMaker
+    from scriptmode.testing._host_layout import Layout, layouts
+    from scriptmode.testing._job_life import Life, Line, Phase, Point
+    from scriptmode.testing._local_server import RunningServer, server
+    from scriptmode.testing._script_run import EntryPointRun, entry_point
+    from scriptmode.testing._service_calls import Call, ServiceError
 else:
     # Each name is imported at its first use: a test of a script needs no fake of the service.
     _MODULES = {
@@ -44,7 +44,7 @@ else:
 
         for module, names in _MODULES.items():
             if name in names:
-                return getattr(import_module(f"{__name__}.{module}"), name)
+                return getattr(import_module(f"{__name__}._{module}"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:

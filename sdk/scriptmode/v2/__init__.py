@@ -4,7 +4,7 @@
 this package is imported by ``import scriptmode``.
 """
 
-from scriptmode.v2 import alias
+from scriptmode.v2 import _alias as alias
 
 __all__ = ["load_ipython_extension", "unload_ipython_extension"]
 

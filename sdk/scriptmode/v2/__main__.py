@@ -6,7 +6,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from scriptmode.v2 import alias
+from scriptmode.v2 import _alias as alias
 
 _USAGE = """\
 Usage: python -m scriptmode.v2 PROGRAM [ARGUMENT...]

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import scriptmode
-from scriptmode.core.aws.images import look_up_image
+from scriptmode._core.aws.images import look_up_image
 from scriptmode.errors import NotIncludedError, invalid
 
 if TYPE_CHECKING:

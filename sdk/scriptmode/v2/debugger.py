@@ -11,7 +11,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.spec.monitoring import DEFAULT_RULE_IMAGE
+from scriptmode._core.spec.monitoring import DEFAULT_RULE_IMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,0 +1,195 @@
+"""The bucket of sessions without AWS credentials: a directory of this machine that is read and written like S3.
+
+`LocalBucket` has the methods of `scriptmode._core.aws.s3.S3`, for the bucket's URIs and for ``file://`` URIs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode._core.aws.s3_uris import LOCAL_BUCKET_URI, is_in_local_bucket
+from scriptmode._core.machine import drafts
+from scriptmode._core.machine.data_dir import default_data_dir, make_private
+from scriptmode.errors import DataError, DataNotFoundError
+from scriptmode_runtime.files import beneath
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import BinaryIO
+
+_DIRECTORY = "bucket"
+_FILE_SCHEME = "file://"
+
+
+def bucket_folder() -> Path:
+    """Return the bucket's directory below the data directory; raise `DataError` where that cannot be found."""
+    return default_data_dir() / _DIRECTORY
+
+
+def to_file_uri(uri: str) -> str:
+    """Return the ``file://`` URI of an object of the bucket; other URIs are returned unchanged."""
+    if not is_in_local_bucket(uri):
+        return uri
+    return f"{_FILE_SCHEME}{bucket_folder() / _checked(uri, uri[len(LOCAL_BUCKET_URI) :].lstrip('/'))}"
+
+
+class LocalBucket:
+    """Files of this machine as objects: the bucket's, and those of ``file://`` URIs.
+
+    A key is the path below the directory, so it cannot be both a file's and a directory's.
+    """
+
+    def uris(self, prefix: str) -> list[str]:
+        """Return the URIs of all objects that begin with the URI ``prefix``, in the order of their keys."""
+        root_uri, root, key = _split(prefix)
+        with _reading(prefix):
+            below = key.rpartition("/")[0]
+            keys = [f"{below}/{name}".lstrip("/") for name in _files_below(root / below)]
+        return sorted(f"{root_uri}{name}" for name in keys if name.startswith(key))
+
+    def read_bytes(self, uri: str) -> bytes:
+        """Return an object's bytes."""
+        with _reading(uri), _opened(uri) as reader:
+            return reader.read()
+
+    def fetch(self, uri: str, folder: Path) -> list[Path]:
+        """Copy the object of that key into ``folder``, or else all objects below it; return the files written."""
+        _, root, key = _split(uri)
+        path = root / key
+        with _reading(uri):
+            below = [] if path.is_file() else sorted(_files_below(path))
+        names = {f"{uri.rstrip('/')}/{name}": name for name in below} or ({uri: path.name} if path.is_file() else {})
+        for source, name in names.items():
+            with _reading(source), _opened(source) as reader:
+                _write_download(folder / name, reader)
+        if not names:
+            raise DataNotFoundError(f"{uri}: there is no such object", f"list {str(root)!r}, or correct the URI")
+        return [folder / name for name in names.values()]
+
+    def upload_file(
+        self,
+        path: Path,
+        uri: str,
+        extra: Mapping[str, object] | None = None,  # noqa: ARG002 - S3's
+        callback: Callable[[int], object] | None = None,
+    ) -> None:
+        """Store a file's bytes at ``uri``; ``extra`` are settings of S3, which a directory does not have.
+
+        ``callback`` is called with the number of bytes.
+        """
+        with _writing(uri), path.open("rb") as reader:
+            _store(uri, reader)
+        if callback is not None:
+            callback(path.stat().st_size)
+
+    def upload_bytes(self, content: bytes, uri: str, *, kms_key: str | None = None) -> None:  # noqa: ARG002 - S3's
+        """Store bytes at ``uri``; a directory has no ``kms_key``."""
+        import io
+
+        with _writing(uri):
+            _store(uri, io.BytesIO(content))
+
+
+def _split(uri: str) -> tuple[str, Path, str]:
+    """Return the URI and the path of the trusted directory that has a URI's object, and the object's key in it."""
+    if is_in_local_bucket(uri):
+        return f"{LOCAL_BUCKET_URI}/", bucket_folder(), _checked(uri, uri[len(LOCAL_BUCKET_URI) :].lstrip("/"))
+    path = uri[len(_FILE_SCHEME) :]
+    if not path.startswith("/"):
+        raise DataError(f"{uri!r} has no absolute path", f"write {_FILE_SCHEME}/ and the path from the root")
+    root, _, name = path.rstrip("/").rpartition("/")
+    return f"{_FILE_SCHEME}{root}/", Path(f"{root}/"), _checked(uri, name)
+
+
+def _checked(uri: str, key: str) -> str:
+    try:
+        return beneath.checked(key) + ("/" if key.endswith("/") and key.strip("/") else "")
+    except beneath.EscapeError as error:
+        raise DataError(f"{uri}: the key leads out of the bucket's directory", "leave '..' out") from error
+
+
+def _store(uri: str, content: BinaryIO) -> None:
+    """Write an object. A link that leads out of the directory, which a container may have made, is an ``OSError``."""
+    _, root, key = _split(uri)
+    if not key or key.endswith("/"):
+        raise DataError(f"{uri}: this is not the key of an object", "end the URI with the object's name")
+    if is_in_local_bucket(uri):
+        make_private(root, default_data_dir())
+    else:
+        root.mkdir(parents=True, exist_ok=True)
+    with beneath.Directory(root) as directory:
+        parts = key.split("/")
+        for depth in range(1, len(parts)):
+            with directory.at("/".join(parts[:depth])) as at, suppress(FileExistsError):
+                os.mkdir(at.name, dir_fd=at.dir_fd)
+        with directory.at(key) as at:
+            # A listing of the bucket, and a job's channel of it, must not have the incomplete file.
+            _replace(at, content, beside=root.parent if is_in_local_bucket(uri) else root)
+
+
+def _files_below(folder: Path) -> list[str]:
+    """Return the relative paths of the regular files below a directory; none where it does not exist."""
+    if not folder.is_dir():
+        return []
+    with beneath.Directory(folder) as directory:
+        return [entry.path for entry in directory.walk() if not entry.is_directory and (folder / entry.path).is_file()]
+
+
+@contextmanager
+def _opened(uri: str) -> Iterator[BinaryIO]:
+    """Open an object for reading; a link that leads out of the directory is an ``OSError``, and a FIFO is too."""
+    _, root, key = _split(uri)
+    with beneath.Directory(root) as directory, os.fdopen(directory.open_file(key), "rb") as reader:
+        yield reader
+
+
+def _write_download(path: Path, content: BinaryIO) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with beneath.Directory(path.parent) as directory, directory.at(path.name) as at:
+            _replace(at, content, beside=path.parent)
+    except OSError as error:
+        raise DataError(f"{str(path)!r} cannot be written: {error}", "name another directory") from error
+
+
+def _replace(at: beneath.At, content: BinaryIO, *, beside: Path) -> None:
+    """Write a file completely or not at all: a job may read the one that is there."""
+    draft = beside / f"{drafts.PREFIX}{os.urandom(8).hex()}"
+    try:
+        # With the rights that the user's other files have.
+        with ExitStack() as stack:
+            with drafts.creating(beside):
+                writer = stack.enter_context(draft.open("xb"))
+                drafts.lock(writer.fileno())
+            shutil.copyfileobj(content, writer)
+            writer.flush()
+            os.replace(draft, at.name, dst_dir_fd=at.dir_fd)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink()
+        raise
+
+
+@contextmanager
+def _reading(uri: str) -> Iterator[None]:
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise DataNotFoundError(f"{uri}: there is no such object", "correct the URI") from error
+    except OSError as error:
+        raise DataError(f"{uri} cannot be read: {error}", f"check {str(_split(uri)[1])!r}") from error
+
+
+@contextmanager
+def _writing(uri: str) -> Iterator[None]:
+    try:
+        yield
+    except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
+        what = f"{uri}: the bucket is a directory of this machine, where a name cannot be both a file and a directory"
+        raise DataError(what, "use another key") from error
+    except OSError as error:
+        raise DataError(f"{uri} cannot be written: {error}", f"check {str(_split(uri)[1])!r}") from error

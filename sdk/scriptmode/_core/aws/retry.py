@@ -1,0 +1,61 @@
+"""Retrying calls that fail with a transient error: exponential backoff with jitter, up to a time limit.
+
+A failed download is retried elsewhere: `scriptmode_local._data.s3_store` resumes an object where the connection broke.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import TYPE_CHECKING, Callable, TypeVar
+
+from scriptmode.errors import TransientError
+
+if TYPE_CHECKING:
+    from scriptmode._core.machine.clock import Clock
+
+_T = TypeVar("_T")
+#: Seconds of failures after which a warning is logged.
+_WARNING_SECONDS = 5.0
+#: A generator of its own: a program that seeded Python's for its training must find it unchanged.
+_JITTER = random.Random()  # noqa: S311 - no secret
+#: Default time limit in seconds: a laptop that slept, or a network that was restarted, is back by then.
+RETRY_SECONDS = 15 * 60.0
+_FIRST_BACKOFF, _LONGEST_BACKOFF = 0.5, 15.0
+
+
+class Retry:
+    """Retries calls that raise `TransientError`.
+
+    ``clock`` measures limits and backoff; ``limit`` is the seconds of failures in a row after which `call` gives up;
+    ``advice`` ends the error's message then.
+    """
+
+    def __init__(self, clock: Clock, advice: str, limit: float = RETRY_SECONDS) -> None:
+        self._clock = clock
+        self._advice = advice
+        self._limit = limit
+
+    def call(self, fn: Callable[[], _T], *, until: float = math.inf) -> _T:
+        """Return what ``fn()`` returns, called again after each `TransientError`; raise the last one at the limit.
+
+        ``until`` is a reading of the clock at which to give up earlier; the error then has no advice.
+        """
+        began, backoff, warned = self._clock.now(), _FIRST_BACKOFF, False
+        while True:
+            try:
+                return fn()
+            except TransientError as error:
+                left = until - self._clock.now()
+                if left <= 0:
+                    raise
+                if self._clock.now() - began >= self._limit:
+                    raise TransientError(f"{error}; given up after {self._limit:.0f} s", self._advice) from error
+                if not warned and self._clock.now() - began >= _WARNING_SECONDS:
+                    import logging
+
+                    warned = True
+                    logging.getLogger("scriptmode").warning("%s; still trying, for at most %.0f s", error, self._limit)
+            # With jitter: clients that were refused together must not come back together.
+            self._clock.sleep(min(left, backoff * _JITTER.uniform(0.5, 1.0)))
+            backoff = min(2 * backoff, _LONGEST_BACKOFF)

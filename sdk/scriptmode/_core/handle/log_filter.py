@@ -1,0 +1,88 @@
+"""The log filter: only the lines of some hosts, or only the last lines of each host."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scriptmode.errors import SpecError, invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from scriptmode._core.platforms.base import Platform
+    from scriptmode._core.spec.job_description import JobDescription
+    from scriptmode._core.spec.service_values import LogEvent
+
+
+@dataclass(frozen=True)
+class LogFilter:
+    """The lines of a job's log to read: of some hosts (none: all), and the last ``tail`` that each has so far.
+
+    Raises `SpecError` for a value of another kind.
+    """
+
+    hosts: tuple[str, ...] = ()
+    tail: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.hosts, tuple) or not all(isinstance(host, str) for host in self.hosts):
+            raise invalid("hosts", f"is {self.hosts!r}", "give names of hosts, such as ['algo-1']")
+        if self.tail is not None and (isinstance(self.tail, bool) or not isinstance(self.tail, int) or self.tail < 0):
+            raise invalid("tail", f"is {self.tail!r}", "give a whole number of lines, 0 or more")
+
+    @classmethod
+    def parse(cls, hosts: object, tail: int | None) -> LogFilter:
+        """Return the filter for a caller's arguments; ``hosts`` may be one name instead of several."""
+        names = (hosts,) if isinstance(hosts, str) else tuple(hosts) if isinstance(hosts, (list, tuple, set)) else hosts
+        return cls(names, tail)  # type: ignore[arg-type]
+
+
+ALL_LINES = LogFilter()
+
+
+def filtered_events(
+    platform: Platform,
+    name: str,
+    log_filter: LogFilter,
+    *,
+    follow: bool,
+    on_description: Callable[[JobDescription], None] | None = None,
+) -> Iterator[LogEvent]:
+    """Return the log lines of job ``name`` that pass the filter, as `Platform.log_events` does.
+
+    Raises `SpecError` for a host that the job does not have.
+    """
+    select = LineSelector(platform, name, log_filter)
+    lines = platform.log_events(name, follow=follow, on_description=on_description)
+    return lines if log_filter == ALL_LINES else filter(select.takes, lines)
+
+
+class LineSelector:
+    """Selection of a job's log lines by a filter, in the order in which they are read from the start."""
+
+    def __init__(self, platform: Platform, name: str, log_filter: LogFilter) -> None:
+        self._hosts = log_filter.hosts
+        #: Lines of each host that are still to be passed over.
+        self._skipped: Counter[str] = Counter()
+        if log_filter.hosts:
+            known = platform.describe(name).hosts
+            for host in log_filter.hosts if known else ():
+                if host not in known:
+                    existing = known[0] if len(known) == 1 else f"{known[0]} to {known[-1]}"
+                    what = f"training job {name} has no host {host!r}"
+                    raise SpecError(what, f"it has {existing}", argument="hosts")
+        if log_filter.tail is not None:
+            # Read twice instead of stored: a log may be larger than the memory.
+            events = platform.log_events(name, follow=False)
+            self._skipped.update(event.host for event in events if not event.continues)
+            for host in self._skipped:
+                self._skipped[host] = max(0, self._skipped[host] - log_filter.tail)
+
+    def takes(self, event: LogEvent) -> bool:
+        """Return whether the next event is one of the wanted lines."""
+        if self._skipped[event.host]:
+            self._skipped[event.host] -= not event.continues
+            return False
+        return not self._hosts or event.host in self._hosts

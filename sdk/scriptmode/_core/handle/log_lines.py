@@ -1,0 +1,170 @@
+"""A job's log as plain lines: each with its host as prefix, in colours on a terminal; and messages about the job."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING, TextIO
+
+from scriptmode._core.text import messages, terminal_text
+from scriptmode._core.text.colours import colours_enabled
+from scriptmode._core.text.progress_line import ProgressLine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from typing_extensions import Self
+
+    from scriptmode._core.spec.job_description import JobDescription
+    from scriptmode._core.spec.service_values import LogEvent
+
+#: Seconds before the progress of packing is shown, and between two updates.
+_FIRST_SECONDS, _REDRAW_SECONDS = 1.0, 0.1
+#: Bytes of a source whose archive takes longer than a moment to store.
+_SLOW_BYTES = 10**7
+#: ANSI foreground colours, one a host in turn: cyan, yellow, green, magenta, blue.
+_COLOURS = (36, 33, 32, 35, 34)
+
+
+class PackingLine:
+    """A line of a terminal with the progress of packing and storing a source, once that takes a second.
+
+    Without a terminal it is one line of the log, on the standard error: the output may be JSON.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._is_logged = False
+        self._line = ProgressLine()
+        self._next = time.monotonic() + _FIRST_SECONDS
+
+    def packed(self, done: int) -> None:
+        """Show how many bytes are packed."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + _REDRAW_SECONDS
+        total = messages.format_bytes(self._total)
+        self._line.show(f"packing the source: {messages.format_bytes(done)} of {total}")
+        if not (self._is_logged or self._line.is_shown):
+            self._is_logged = True
+            write_line(f"packing {total} of source code ...", sys.stderr)
+
+    def store(self) -> None:
+        """Show that the archive is being stored."""
+        if self._total > _SLOW_BYTES:
+            self._line.show("storing the source archive ...")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._line.clear()
+
+
+def warn(warnings: Iterable[str], stream: TextIO | None = None) -> None:
+    """Write what was found before a job starts, a line each."""
+    for text in warnings:
+        write_line(text, stream)
+
+
+def ended(description: JobDescription, stream: TextIO | None = None) -> None:
+    """Write the outcome of a job that was followed, and the location of its model."""
+    seconds, billable, saved = description.training_seconds, description.billable_seconds, description.spot_savings
+    how = description.status + (f", {seconds:,} s of training" if seconds is not None else "")
+    is_billed = not description.job.resources.host_kind.is_local
+    if is_billed and saved is not None:
+        how += f", {billable:,} s billable: spot instances saved {saved:.0%}"
+    elif is_billed and billable not in (None, seconds):
+        how += f", {billable:,} s billable on all hosts"
+    model = f"; model: {description.model_uri}" if description.model_uri else ""
+    write_line(f"training job {description.name}: {how}{model}", stream)
+
+
+def left_running(name: str, queue_position: int = 0, stream: TextIO | None = None) -> None:
+    """Write how to follow a job again that nothing follows any more."""
+    out = sys.stderr if stream is None else stream
+    text = how_to_follow_again(name, queue_position)
+    if out.isatty():
+        text = terminal_text.wrap_words(text, shutil.get_terminal_size().columns)
+    _write(f"\n{text}\n", out)
+
+
+def how_to_follow_again(name: str, queue_position: int = 0) -> str:
+    """Return how to follow a job again that nothing follows any more, and how to stop it."""
+    call = f", or in Python TrainingJob.attach({name!r}).follow()" if hasattr(sys, "ps1") else ""
+    return f"{messages.still_running(name, queue_position)}{call}. Stop it: scriptmode stop {name}"
+
+
+class StatusLines:
+    """Writer of one line for each secondary status of a job; it is called with the job's descriptions."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream
+        self._shown = 0
+        self._last = ""
+
+    def __call__(self, description: JobDescription) -> None:
+        """Write the statuses that are new in a description."""
+        transitions = description.transitions
+        for transition in transitions[max(0, self._shown - 1) :]:
+            # The service changes the message of the status that the job is in.
+            line = f"{transition.status}: {transition.message}".rstrip(": ")
+            # Once a status has passed, its message lacks what a scheduler said of it meanwhile.
+            if not self._last.startswith(line):
+                write_line(f"-- {line}", self._stream)
+                self._last = line
+        self._shown = len(transitions)
+
+
+def write_line(text: str, stream: TextIO | None = None) -> None:
+    """Write a message as one line."""
+    out = sys.stdout if stream is None else stream
+    _write(f"{terminal_text.sanitize(text) if out.isatty() else text}\n", out)
+
+
+def _write(text: str, out: TextIO) -> None:
+    try:
+        out.write(text)
+    except UnicodeEncodeError:
+        # The output's encoding lacks a character, such as one of a progress bar: that must not end the following.
+        encoding = out.encoding or "ascii"
+        out.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    out.flush()
+
+
+def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
+    """Write each event as ``host | line``; a terminal gets colours, and no other control sequences.
+
+    Other outputs get a line with frames as a terminal would show it, and each other line unchanged; the pieces of a
+    long line are joined, unless another host's line comes between them.
+    """
+    out = sys.stdout if stream is None else stream
+    is_terminal, has_colours = out.isatty(), colours_enabled(out)
+    turns: dict[str, int] | None = {} if has_colours else None
+    open_host: str | None = None
+    try:
+        for event in events:
+            message = event.message
+            if is_terminal or terminal_text.is_redrawn(message.rstrip("\r")):
+                message = terminal_text.render_line(message, colours=has_colours)
+            if event.host != open_host:
+                message = ("" if open_host is None else "\n") + prefixed(event, turns, message)
+            open_host = event.host if event.continues else None
+            # sys.stdout may change from line to line: a live view in the terminal replaces it.
+            _write(message + ("" if event.continues else "\n"), sys.stdout if stream is None else stream)
+    finally:
+        if open_host is not None:
+            _write("\n", sys.stdout if stream is None else stream)
+
+
+def prefixed(event: LogEvent, turns: dict[str, int] | None, message: str | None = None) -> str:
+    """Return a line with its host as prefix, in a colour for each host.
+
+    Without colours if ``turns`` is None. ``message`` replaces the line's own text.
+    """
+    prefix = f"{event.host} |"
+    if turns is not None:
+        turn = turns.setdefault(event.host, len(turns))
+        prefix = f"\x1b[{_COLOURS[turn % len(_COLOURS)]}m{prefix}\x1b[0m"
+    return f"{prefix} {event.message if message is None else message}"

@@ -1,0 +1,166 @@
+"""The choice of a platform: by instance type, by name, or by which one has a job.
+
+This module alone compares the names "local" and "sagemaker".
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING
+
+from scriptmode._core.spec.hosts import LOCAL_PROCESS, HostKind, instance_kind, local_instance_types
+from scriptmode._core.text.messages import did_you_mean
+from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, SpecError, invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scriptmode._core.platforms.base import Platform
+    from scriptmode_local import LocalPlatform
+
+#: A family and a size. The list of those that exist changes often; the service validates them.
+_SAGEMAKER_TYPE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
+
+
+def for_instance_types(instance_types: tuple[str, ...], session: object = None) -> Platform:
+    """Return the platform for a job's instance types; raise `SpecError` for types that no platform runs together.
+
+    ``session`` is the boto3 or ``sagemaker`` session that the estimator was given, or ``None``.
+    """
+    kinds = {_kind(instance_type) for instance_type in instance_types}
+    if len(kinds) > 1:
+        what = f"instance types {', '.join(map(repr, instance_types))} need different kinds of hosts"
+        raise SpecError(what, "use one", argument="instance_type")
+    kind = kinds.pop()
+    if kind.is_local:
+        # Hosts of this machine have boto3's own settings for S3.
+        has_own_settings = not getattr(session, "local_mode", False) and getattr(session, "uses_own_settings", True)
+        if session is not None and has_own_settings:
+            raise invalid(
+                "sagemaker_session",
+                f"is {session!r}, but instance_type {instance_types[0]!r} runs on {kind.place}, "
+                "with boto3's own settings for S3",
+                "leave sagemaker_session out",
+            )
+        return platform_of(kind)
+    return sagemaker_platform(session)
+
+
+def find_job_platform(job_name: str, session: object = None) -> Platform:
+    """Return the platform that has a training job: this machine, else Amazon SageMaker; raise `JobNotFoundError`.
+
+    With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked, or this machine alone.
+    """
+    return _find_platform(session, lambda platform: platform.describe(job_name))
+
+
+def local_platform_or(other: Platform, job_name: str) -> Platform:
+    """Return the local platform if it has the job, else ``other``, Amazon SageMaker; raise `JobNotFoundError`.
+
+    Where ``other`` is a local platform with a data directory of its own, it alone is asked.
+    """
+    return _local_platform_or(other, lambda platform: platform.describe(job_name))
+
+
+def find_tuning_platform(name: str, session: object = None) -> Platform:
+    """Return the platform that has a tuning job, as `find_job_platform` does for a training job."""
+    return _find_platform(session, lambda platform: platform.tuning.describe(name))
+
+
+def _find_platform(session: object, describe: Callable[[Platform], object]) -> Platform:
+    platform = session_platform(session)
+    if session is None:
+        return _local_platform_or(platform, describe)
+    describe(platform)
+    return platform
+
+
+def _local_platform_or(other: Platform, describe: Callable[[Platform], object]) -> Platform:
+    here = local_platform() if sys.platform.startswith("linux") else other
+    if isinstance(other, type(here)):
+        describe(other)
+        return other
+    try:
+        describe(here)
+    except JobNotFoundError as not_here:
+        try:
+            describe(other)
+        except PlatformError as error:
+            kind = JobNotFoundError if isinstance(error, CredentialsError) else type(error)
+            raise kind(f"{not_here.message} ({_service_name()}: {error})", not_here.advice) from error
+        return other
+    return here
+
+
+def sagemaker_platform(session: object) -> Platform:
+    """Return Amazon SageMaker for a session as the estimators take it; ``None`` stands for boto3's own settings."""
+    from scriptmode._core.platforms.sagemaker import SageMakerPlatform
+
+    return SageMakerPlatform(session)
+
+
+def session_platform(session: object) -> Platform:
+    """Return this machine for a session of local mode, else Amazon SageMaker as `sagemaker_platform` does."""
+    return local_platform() if getattr(session, "local_mode", False) else sagemaker_platform(session)
+
+
+def resolve_platform(platform: Platform | str | None) -> Platform:
+    """Return the platform for ``"local"`` (or ``None``) or ``"sagemaker"``; return a platform object as it is."""
+    if platform is None or platform == "local":
+        return local_platform()
+    if platform == "sagemaker":
+        return sagemaker_platform(None)
+    if isinstance(platform, str) or not hasattr(platform, "describe"):
+        raise invalid("platform", f"is {platform!r}", "give 'local', 'sagemaker' or a platform object")
+    return platform
+
+
+def explicit_platform(platform: Platform | str | None, session: object) -> Platform | None:
+    """Return the platform that the arguments name; ``None`` lets the instance type choose."""
+    if platform is not None and session is not None:
+        raise invalid("platform", "and sagemaker_session both say where to train", "keep one")
+    return None if platform is None else resolve_platform(platform)
+
+
+def require_local_jobs() -> None:
+    """Raise `SpecError` on an operating system where jobs of this machine cannot run."""
+    if not sys.platform.startswith("linux"):
+        raise SpecError(
+            "jobs on this machine need Linux, because their processes are supervised through /proc; this machine runs "
+            f"{sys.platform!r}",
+            "train on Amazon SageMaker with an 'ml.*' instance_type, list its jobs with platform='sagemaker' "
+            "(scriptmode list --platform sagemaker)",
+        )
+
+
+def local_platform() -> LocalPlatform:
+    """Return the local platform; raise `SpecError` on an operating system where it cannot run."""
+    return platform_of(instance_kind(LOCAL_PROCESS))
+
+
+def platform_of(kind: HostKind) -> LocalPlatform:
+    """Return the platform of a kind of local hosts; raise `SpecError` on an operating system where it cannot run."""
+    require_local_jobs()
+    platform: LocalPlatform = resolve_name(kind.platform)()
+    return platform
+
+
+def _service_name() -> str:
+    """Return what boto3's settings select: Amazon SageMaker, or the endpoint in its place."""
+    url = os.environ.get("AWS_ENDPOINT_URL_SAGEMAKER") or os.environ.get("AWS_ENDPOINT_URL")
+    return f"the service at {url}" if url else "Amazon SageMaker"
+
+
+def _kind(instance_type: str) -> HostKind:
+    kind = instance_kind(instance_type)
+    if kind.is_local or _SAGEMAKER_TYPE.fullmatch(instance_type):
+        return kind
+    raise invalid(
+        "instance_type",
+        f"{instance_type!r} is neither one of {', '.join(local_instance_types())} nor, as 'ml.p3.2xlarge', Amazon's",
+        did_you_mean(instance_type, local_instance_types(), most=0)
+        or "use one of them, or install the package of its engine",
+    )

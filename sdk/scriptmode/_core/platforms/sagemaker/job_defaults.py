@@ -1,0 +1,184 @@
+"""Defaults of a job on Amazon SageMaker: settings of the config file, then those of this project."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from scriptmode._core.aws import image_support
+from scriptmode._core.aws.s3_uris import is_in_local_bucket, is_on_this_machine
+from scriptmode._core.aws.sagemaker_config import SageMakerConfig
+from scriptmode._core.aws.session import default_bucket_name
+from scriptmode._core.request.render import names_algorithm
+from scriptmode._core.spec.hosts import LOCAL_ACCOUNT
+from scriptmode._core.spec.inputs import FileSystemInput
+from scriptmode._core.spec.names import account_of_role
+from scriptmode.errors import SpecError, invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode._core.aws.session import Connection
+    from scriptmode._core.spec.training_job import Monitoring, Network, TrainingJobSpec
+
+#: Prefix of source archives below the output path; the names of archives contain their digest.
+SOURCE_PREFIX = "scriptmode/source"
+#: Families with local storage, to which the service attaches no volume to encrypt (SageMaker SDK), beside those with
+#: a "d" in their name.
+_LOCAL_STORAGE = ("g5", "g6", "p5", "trn1")
+#: The rule with AWS's image whose host the caller chooses (SageMaker SDK).
+_CALLER_HOST_RULE = "DetailedProfilerProcessingJobConfig"
+_T = TypeVar("_T")
+
+
+def check_locations(spec: TrainingJobSpec) -> None:
+    """Raise `SpecError` for a job that Amazon SageMaker has no data or image for; makes no call."""
+    locations = {
+        **{f"channel {channel.name!r}": getattr(channel.source, "s3_data", None) for channel in spec.channels},
+        "output_path": spec.output.path,
+        "code_location": spec.output.code_location,
+        "checkpoint_s3_uri": spec.output.checkpoint_uri,
+        "model_uri": spec.model.uri if spec.model else None,
+        "source_dir": spec.script.source_dir if spec.script else None,
+    }
+    for what, uri in locations.items():
+        if uri is not None and is_on_this_machine(uri):
+            raise SpecError(
+                f"{what} is {uri!r}, a location on this machine",
+                "Amazon SageMaker needs it in S3: "
+                + ("upload it with AWS credentials" if is_in_local_bucket(uri) else "give an s3:// URI"),
+                argument="inputs" if what.startswith("channel") else what,
+            )
+    algorithm = spec.algorithm
+    if algorithm.image_uri is None and algorithm.framework_version is None and not names_algorithm(spec):
+        raise invalid(
+            "image_uri",
+            "is missing",
+            f"hosts of type {spec.resources.types[0]!r} start from an image in Amazon ECR. Give "
+            "its URI, or framework_version and py_version to have AWS's TensorFlow image looked up",
+        )
+
+
+def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: Connection) -> TrainingJobSpec:
+    """Return the spec with defaults; raises `SpecError` without a role, or without the VPC that the data needs."""
+    config = SageMakerConfig() if spec.ignore_config_defaults else config
+    role = spec.role or config.role
+    if role is None:
+        raise invalid(
+            "role",
+            "is missing",
+            "give the name or ARN of the IAM role of the training job, or set "
+            "SageMaker.TrainingJob.RoleArn in the SageMaker config file",
+        )
+    if account_of_role(role) == LOCAL_ACCOUNT:
+        what = f"is {role!r}, which is the role of jobs on this machine (get_execution_role() without AWS credentials)"
+        raise invalid("role", what, "give the name or ARN of an IAM role")
+    network = _network(spec, config)
+    if account_of_role(role) is None:
+        from scriptmode._core.aws.iam_role import resolve_role_arn
+
+        role = resolve_role_arn(role, connection)
+    completed = replace(
+        spec,
+        role=role,
+        network=network,
+        environment=_first_given(spec.environment, config.environment),
+        # A key of the caller's own keeps the caller's value.
+        tags=(*spec.tags, *(tag for tag in config.tags if tag[0] not in dict(spec.tags))),
+        resources=replace(spec.resources, volume_kms_key=_volume_key(spec, config)),
+        monitoring=_monitoring(spec.monitoring, config),
+        algorithm=replace(spec.algorithm, image_uri=_image(spec, connection)),
+    )
+    image_support.check_aws_image(completed)
+    path = spec.output.path or _default_path(role, config, connection)
+    output = replace(
+        spec.output,
+        path=path,
+        kms_key=spec.output.kms_key or config.output_kms_key,
+        code_location=spec.output.code_location or f"{path.rstrip('/')}/{SOURCE_PREFIX}",
+    )
+    return _with_rule_images(replace(completed, output=output), connection)
+
+
+def _network(spec: TrainingJobSpec, config: SageMakerConfig) -> Network:
+    given = spec.network
+    subnets, groups = given.subnets or config.subnets, given.security_group_ids or config.security_group_ids
+    if bool(subnets) != bool(groups):
+        there, missing = ("Subnets", "SecurityGroupIds") if subnets else ("SecurityGroupIds", "Subnets")
+        raise SpecError(
+            f"the SageMaker config file's SageMaker.TrainingJob.VpcConfig has {there} and no {missing}, which go "
+            "together",
+            "correct it, or give subnets and security_group_ids",
+        )
+    network = replace(
+        given,
+        subnets=subnets,
+        security_group_ids=groups,
+        isolation=_first_given(given.isolation, config.network_isolation),
+        encrypt_traffic=_first_given(given.encrypt_traffic, config.encrypt_traffic),
+    )
+    if not network.subnets and any(isinstance(channel.source, FileSystemInput) for channel in spec.channels):
+        raise SpecError(
+            "a FileSystemInput is reached through a VPC", "give subnets and security_group_ids", argument="subnets"
+        )
+    return network
+
+
+def _monitoring(given: Monitoring, config: SageMakerConfig) -> Monitoring:
+    hook = config.debug_hook if given.debug_hook is None else given.debug_hook
+    off = _first_given(given.profiler_off, None if given.profiler else config.disable_profiler)
+    return replace(given, debug_hook=hook, profiler_off=off)
+
+
+def default_bucket_of_role(role: str, region: str) -> str | None:
+    """Return the default bucket of a role's account; ``None`` for a text that is not a role's ARN."""
+    account = account_of_role(role)
+    return default_bucket_name(region, account) if account else None
+
+
+def _default_path(role: str, config: SageMakerConfig, connection: Connection) -> str:
+    bucket = connection.default_bucket or config.default_bucket or default_bucket_of_role(role, connection.region)
+    prefix = connection.default_bucket_prefix or config.default_bucket_prefix
+    return f"s3://{bucket}/{prefix.strip('/')}" if prefix else f"s3://{bucket}"
+
+
+def _first_given(value: _T | None, default: _T | None) -> _T | None:
+    return default if value is None else value
+
+
+def _volume_key(spec: TrainingJobSpec, config: SageMakerConfig) -> str | None:
+    families = [name.split(".")[1] if name.count(".") > 1 else "" for name in spec.resources.types]
+    has_volume = any("d" not in family and not family.startswith(_LOCAL_STORAGE) for family in families)
+    return spec.resources.volume_kms_key or (config.volume_kms_key if has_volume else None)
+
+
+def _image(spec: TrainingJobSpec, connection: Connection) -> str | None:
+    algorithm = spec.algorithm
+    if algorithm.image_uri is not None or algorithm.framework_version is None:
+        return algorithm.image_uri
+    from scriptmode._core.aws import images
+
+    return images.look_up_image(
+        framework_version=algorithm.framework_version,
+        py_version=algorithm.py_version,
+        region=connection.region,
+        instance_types=spec.resources.types,
+    )
+
+
+def _with_rule_images(spec: TrainingJobSpec, connection: Connection) -> TrainingJobSpec:
+    """Replace the default image of the SageMaker SDK's rules by the Region's."""
+
+    def named(rule: Mapping[str, Any]) -> Mapping[str, Any]:
+        image = rule.get("RuleEvaluatorImage")
+        if image is None or isinstance(image, str):
+            return rule
+        from scriptmode._core.aws import images
+
+        fields = {**rule, "RuleEvaluatorImage": images.debugger_rule_image(image, connection.region)}
+        if not str(rule["RuleConfigurationName"]).startswith(_CALLER_HOST_RULE):
+            # AWS's own rules bring their host along (SageMaker SDK).
+            fields = {key: value for key, value in fields.items() if key not in ("InstanceType", "VolumeSizeInGB")}
+        return fields
+
+    return replace(spec, monitoring=spec.monitoring.with_rules(named))

@@ -1,0 +1,339 @@
+"""`SageMakerPlatform`: the platform protocol by calls of Amazon SageMaker, in as few calls as possible."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from scriptmode._core.aws.s3_uris import SCHEME, parse_s3_uri
+from scriptmode._core.aws.session import Connection
+from scriptmode._core.platforms.sagemaker import job_defaults
+from scriptmode._core.platforms.sagemaker.host_secret import with_host_secret
+from scriptmode._core.request.render import as_fields, render_request
+from scriptmode._core.spec.names import account_of_role
+from scriptmode.errors import (
+    CredentialsError,
+    DataAccessError,
+    DataNotFoundError,
+    JobExistsError,
+    JobNotFoundError,
+    PlatformError,
+    RequestError,
+    TransientError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from scriptmode._core.aws.sagemaker_config import SageMakerConfig
+    from scriptmode._core.platforms.sagemaker.cloudwatch_logs import LogTail
+    from scriptmode._core.platforms.sagemaker.job_details import JobDetails
+    from scriptmode._core.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
+    from scriptmode._core.spec.job_description import JobDescription
+    from scriptmode._core.spec.job_failure import Failure
+    from scriptmode._core.spec.job_request import JobRequest
+    from scriptmode._core.spec.service_values import (
+        ChannelProgress,
+        HostActivity,
+        JobEvent,
+        JobFilter,
+        LogEvent,
+        Metric,
+        PlannedHost,
+    )
+    from scriptmode._core.spec.training_job import TrainingJobSpec
+
+_T = TypeVar("_T")
+#: The most jobs that one answer lists (ListTrainingJobs, Amazon SageMaker API).
+_PAGE = 100
+#: Seconds for which a user waits at a prompt while AWS does not answer.
+_SHORT_RETRY_SECONDS = 30.0
+#: Fields whose enumerations are not checked: AWS adds instance types that the installed boto3 does not know.
+_OPEN_ENUMERATIONS = (
+    *(f"ResourceConfig.{part}InstanceType" for part in ("", "InstanceGroups.", "InstancePreferences.")),
+    *(f"{kind}RuleConfigurations.InstanceType" for kind in ("Debug", "Profiler")),
+)
+
+
+class SageMakerPlatform:
+    """Training jobs of one account and Region. Implements `scriptmode._core.platforms.base.Platform`.
+
+    ``session`` is a boto3 session or the session of an installed ``sagemaker``, v2 or v3; by default boto3's own
+    settings. boto3 is imported by the first call that needs it.
+    """
+
+    def __init__(self, session: Any = None) -> None:
+        #: The session, Region and clients of the calls.
+        self.connection = Connection(session)
+        #: The clock of the session if it has one, else this machine's.
+        self.clock = self.connection.clock
+        #: A default bucket that is known to exist.
+        self._ready_bucket: str | None = None
+
+    @property
+    def poll_seconds(self) -> float:
+        """Seconds between two requests: less to `scriptmode serve`, which has a status and a line at once."""
+        return 0.5 if self._details.are_known else 5.0
+
+    @property
+    def region(self) -> str:
+        """The session's Region."""
+        return self.connection.region
+
+    @cached_property
+    def tuning(self) -> SageMakerTuning:
+        """The tuning jobs of the account."""
+        from scriptmode._core.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
+
+        return SageMakerTuning(self.connection, self._prepare_output)
+
+    def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
+        """Fill in role, VPC, keys and the like from the SageMaker config file, the image, and the default bucket."""
+        job_defaults.check_locations(spec)
+        return job_defaults.apply_defaults(spec, self._config, self.connection)
+
+    def validate(self, request: JobRequest | Mapping[str, Any]) -> None:
+        """Check a request against the service's own model, limits, enumerations and patterns included."""
+        from scriptmode._core.aws.regions import warn_of_unknown_region
+        from scriptmode._core.request import service_model
+
+        warn_of_unknown_region(self.region)
+        problems = service_model.problems(as_fields(request), lambda field, _: field in _OPEN_ENUMERATIONS)
+        service_model.raise_problems("Amazon SageMaker would refuse this job", problems)
+
+    def planned_hosts(self, request: JobRequest | Mapping[str, Any]) -> dict[str, PlannedHost]:
+        """Return what each host would find, without what its image adds, which is unknown here."""
+        from scriptmode._core.request.parse import as_job_request
+        from scriptmode_local._opt_ml import planned_containers
+
+        return planned_containers.plan_sagemaker_hosts(with_host_secret(as_job_request(request)), self.region)
+
+    def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None, role: str | None = None) -> None:
+        """Upload the archive unless the object exists: its name has the digest of its source.
+
+        Without ``kms_key`` it is encrypted with the AWS managed key of S3, like the SageMaker SDK v2 does.
+        """
+        bucket = parse_s3_uri(uri).bucket
+        owner = self._owner_of(bucket, role)
+        if self.connection.s3.exists(uri, kms_key=kms_key, owner=owner):
+            self._ready_bucket = bucket
+            return
+        with _hint_at_owner(owner):
+            try:
+                self.connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
+            except DataNotFoundError:
+                if not self._is_default(bucket, role):
+                    raise
+                self._create_bucket(bucket, owner)
+                self.connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
+        self._ready_bucket = bucket
+
+    def create(self, request: JobRequest | Mapping[str, Any]) -> str:
+        """Call CreateTrainingJob; if its response was lost, find out whether the job was started."""
+        from scriptmode._core.request.parse import as_job_request
+
+        job = with_host_secret(as_job_request(request))
+        fields, name = render_request(job), job.name
+        self._prepare_output(str(job.output.path), str(job.role))
+        try:
+            answer = self._call(name, lambda client: client.create_training_job(**fields))
+        except JobNotFoundError as error:
+            # A resource of the request was not found: data, a role, an experiment.
+            raise RequestError(str(error)) from error
+        except (TransientError, JobExistsError) as error:
+            arn = self._find_started(fields, error)
+            if arn is None:
+                raise
+            return arn
+        return str(answer["TrainingJobArn"])
+
+    def describe(self, name: str) -> JobDescription:
+        """Call DescribeTrainingJob."""
+        from scriptmode._core.request.parse import parse_description
+
+        return parse_description(self._call(name, lambda client: client.describe_training_job(TrainingJobName=name)))
+
+    def failure(self, description: JobDescription) -> Failure | None:
+        """Return why a described job failed: as the service recorded it, or where it does not from a host's log.
+
+        SageMaker keeps only the text of the failure file, which other images than this project's may leave empty.
+        Return None if FailureReason says why, or if no log does.
+        """
+        from scriptmode._core.spec import foreign_failure
+        from scriptmode._core.spec.job_failure import split_failure_reason
+
+        if recorded := self._details.failure(description.name):
+            return recorded
+        text, code = split_failure_reason(description.failure_reason)
+        if not description.failure_reason.startswith("AlgorithmError") or not foreign_failure.lacks_reason(text):
+            return None
+        ends = self._log_tail(description.name, retry_seconds=0).read_ends(foreign_failure.LINES)
+        failures = (foreign_failure.describe_foreign_failure(host, code, text, log)[1] for host, log in ends.items())
+        return next((failure for failure in failures if failure.exception), None)
+
+    def tags(self, description: JobDescription) -> dict[str, str]:
+        """Call ListTags for every page."""
+        selection = {"ResourceArn": description.arn}
+        tags = self.connection.list_all(f"training job {description.name}", "sagemaker", "list_tags", "Tags", selection)
+        return {tag["Key"]: tag["Value"] for tag in tags}
+
+    def stop(self, name: str) -> None:
+        """Call StopTrainingJob, unless the job has ended."""
+        if not self.describe(name).has_ended:
+            try:
+                self._call(name, lambda client: client.stop_training_job(TrainingJobName=name))
+            except RequestError:
+                # The job may have ended between the two calls.
+                if not self.describe(name).has_ended:
+                    raise
+
+    def log_events(
+        self, name: str, *, follow: bool, on_description: Callable[[JobDescription], None] | None = None
+    ) -> Iterator[LogEvent]:
+        """Read the job's CloudWatch log streams, one per host; with ``follow`` until the job has ended."""
+        if not follow:
+            return self._log_tail(name, _SHORT_RETRY_SECONDS).read_available()
+        return self._log_tail(name).follow(lambda: self.describe(name), on_description)
+
+    def _log_tail(self, name: str, retry_seconds: float | None = None) -> LogTail:
+        from scriptmode._core.platforms.sagemaker.cloudwatch_logs import LogTail
+
+        return LogTail(name, self.connection, self.poll_seconds, retry_seconds)
+
+    def metrics(self, description: JobDescription) -> list[Metric]:
+        """Return every value where `scriptmode serve` tells them; else read those of CloudWatch, by the minute."""
+        from scriptmode._core.platforms.sagemaker.cloudwatch_metrics import read_metrics
+
+        return self._details.metrics(description.name) or read_metrics(description.response, self.connection)
+
+    def host_folders(self, name: str) -> dict[str, Path]:  # noqa: ARG002 - whichever job it is
+        """Return nothing: the hosts' directories are the service's."""
+        return {}
+
+    def progress(self, name: str) -> tuple[ChannelProgress, ...]:
+        """Return what `scriptmode serve` tells; nothing for Amazon SageMaker."""
+        return self._details.channels(name)
+
+    def activity(self, name: str) -> dict[str, HostActivity]:
+        """Return what `scriptmode serve` tells; nothing for Amazon SageMaker."""
+        return self._details.activity(name)
+
+    def events(self, name: str) -> tuple[JobEvent, ...]:
+        """Return what `scriptmode serve` tells; nothing for Amazon SageMaker."""
+        return self._details.events(name)
+
+    def queue_position(self, name: str) -> int:
+        """Return the position that `scriptmode serve` tells; 0 for Amazon SageMaker."""
+        return self._details.queue_position(name)
+
+    @cached_property
+    def _details(self) -> JobDetails:
+        from scriptmode._core.platforms.sagemaker.job_details import JobDetails
+
+        return JobDetails(self.connection)
+
+    def with_settings_of(self, name: str) -> SageMakerPlatform:  # noqa: ARG002 - whichever job it is
+        """Return this platform: a description has all settings of a job."""
+        return self
+
+    def planned_script(self, request: JobRequest) -> str:  # noqa: ARG002 - whichever job it is
+        """Return "": no job starts from a batch script."""
+        return ""
+
+    def log_locations(self, name: str) -> dict[str, str]:
+        """Return each host's CloudWatch log group and latest stream, by asking CloudWatch which streams there are."""
+        return self._log_tail(name, retry_seconds=0).stream_locations()
+
+    def fetch(self, uri: str, folder: Path) -> list[Path]:
+        """Download the object, or all objects below the prefix, ``uri``."""
+        return self.connection.s3.fetch(uri, folder)
+
+    def list(self, which: JobFilter) -> list[dict[str, Any]]:
+        """Call ListTrainingJobs, or `scriptmode serve`'s own, for every page; the service filters the jobs."""
+        selection = {
+            "NameContains": which.name_contains,
+            "StatusEquals": which.status,
+            "CreationTimeAfter": which.created_after,
+            "CreationTimeBefore": which.created_before,
+            "SortBy": "CreationTime",
+            "SortOrder": "Descending",
+            "PaginationConfig": {"MaxItems": which.limit, "PageSize": min(which.limit or _PAGE, _PAGE)},
+        }
+        given = {key: value for key, value in selection.items() if value is not None}
+        listed = ("the list of training jobs", "sagemaker", "list_training_jobs", "TrainingJobSummaries", given)
+        return self._details.summaries(given) or self.connection.list_all(*listed)
+
+    @cached_property
+    def _config(self) -> SageMakerConfig:
+        return self.connection.read_config("the config of sagemaker_session")
+
+    def _call(self, name: str, call: Callable[[Any], _T]) -> _T:
+        return self.connection.call(f"training job {name}", lambda: call(self.connection.client("sagemaker")))
+
+    def _owner_of(self, bucket: str, role: str | None) -> str | None:
+        """Return the account that must own the default bucket, which anyone could have created; else ``None``."""
+        if role is None or bucket != job_defaults.default_bucket_of_role(role, self.region):
+            return None
+        return account_of_role(role)
+
+    def _is_default(self, bucket: str, role: str | None) -> bool:
+        """Return whether a bucket is the default, not chosen for this job: it is created where it is missing."""
+        named = (self.connection.default_bucket, self._config.default_bucket)
+        return bucket in named or self._owner_of(bucket, role) is not None
+
+    def _prepare_output(self, path: str, role: str) -> None:
+        """Create the default bucket where a job's output goes to it and it does not exist."""
+        if not path.startswith(SCHEME):
+            return
+        bucket = parse_s3_uri(path).bucket
+        if bucket == self._ready_bucket or not self._is_default(bucket, role):
+            return
+        owner = self._owner_of(bucket, role)
+        with _hint_at_owner(owner):
+            if not self.connection.s3.has_bucket(bucket, owner=owner):
+                self._create_bucket(bucket, owner)
+        self._ready_bucket = bucket
+
+    def _create_bucket(self, bucket: str, owner: str | None) -> None:
+        """Create a default bucket; only the account in its name may create it."""
+        if owner is not None:
+            account = self.connection.caller_identity()["Account"]
+            if account != owner:
+                raise CredentialsError(
+                    f"the role is one of account {owner}, but the credentials in use are of account {account}",
+                    "a job is started by the account of its role: correct role, or the profile",
+                )
+        self.connection.s3.create_bucket(bucket, region=self.region)
+
+    def _find_started(self, request: Mapping[str, Any], error: PlatformError) -> str | None:
+        """Return the ARN of the job whose response was lost; ``None`` where it does not exist or is another job."""
+        if isinstance(error, JobExistsError):
+            # Errors of botocore's HTTP client have a response too, None if none arrived.
+            response = getattr(error.__cause__, "response", None) or {}
+            if not response.get("ResponseMetadata", {}).get("RetryAttempts"):
+                return None
+        try:
+            started = self.describe(str(request["TrainingJobName"])).response
+        except JobNotFoundError:
+            return None
+        except PlatformError:
+            name = request["TrainingJobName"]
+            raise TransientError(f"{error}. It may have been started: scriptmode describe {name}") from error
+        same = all((started.get(field) or {}) == (request.get(field) or {}) for field in ("RoleArn", "HyperParameters"))
+        return str(started["TrainingJobArn"]) if same else None
+
+
+@contextmanager
+def _hint_at_owner(owner: str | None) -> Iterator[None]:
+    """Add a hint to the error of a bucket that is named for the account ``owner`` and cannot be used."""
+    try:
+        yield
+    except DataAccessError as error:
+        if owner is None:
+            raise
+        raise DataAccessError(
+            f"{error}. The bucket may belong to another account than {owner}, which is in its name: give output_path, "
+            "or DefaultS3Bucket in the SageMaker config file"
+        ) from error

@@ -1,0 +1,226 @@
+"""Render a training job as its CreateTrainingJob request. Pure; `fields` has the table of its fields."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scriptmode._core.request.fields import FIELDS, changed, render_fields, unchecked, without_empty
+from scriptmode._core.spec import hyperparameters
+from scriptmode._core.spec.distribution import KINDS, MPI
+from scriptmode._core.spec.inputs import MODEL_CONTENT_TYPE, Channel, TrainingInput
+from scriptmode._core.spec.job_request import ABSENT, JobRequest
+from scriptmode._core.spec.training_job import CODE_CHANNEL, Monitoring
+from scriptmode.errors import SpecError, invalid
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from scriptmode._core.spec.distribution import Distribution
+    from scriptmode._core.spec.training_job import TrainingJobSpec
+
+
+class RenderContext(NamedTuple):
+    """What a request says beside the spec: the job's name, the Region, where its source archive is."""
+
+    job_name: str
+    region: str
+    source_uri: str | None = None
+
+
+def render(spec: TrainingJobSpec, context: RenderContext) -> dict[str, Any]:
+    """Return the CreateTrainingJob request of a spec that its platform completed.
+
+    Nothing is set that the job did not ask for.
+    """
+    # A caller that changes a request must not change the next one.
+    return copy.deepcopy(_with_additional(render_request(to_request(spec, context)), spec.additional_fields))
+
+
+def to_request(spec: TrainingJobSpec, context: RenderContext) -> JobRequest:
+    """Return what the request of a spec states, but for its additional fields."""
+    output_path = (spec.output.path or "").rstrip("/")
+    resources = spec.resources
+    return JobRequest(
+        name=context.job_name,
+        role=spec.role,
+        algorithm=spec.algorithm,
+        hyperparameters=_hyperparameters(spec, context, output_path),
+        environment=_environment(spec),
+        channels=_channels(spec, context),
+        output=changed(spec.output, path=output_path),
+        resources=resources if resources.instance_groups else changed(resources, instance_count=resources.count),
+        limits=spec.limits,
+        network=spec.network,
+        plain_fields=spec.plain_fields,
+        monitoring=_monitoring(spec.monitoring, output_path, context.job_name),
+        tags=spec.tags,
+        experiment=spec.experiment,
+    )
+
+
+def render_request(request: JobRequest) -> dict[str, Any]:
+    """Return the CreateTrainingJob request; a parsed one is as it was, but for attributes that were changed since."""
+    fields = render_fields(FIELDS, request)
+    for path, rendered, given in request.corrections:
+        *parents, last = path
+        target: Any = fields
+        for key in parents:
+            target = _member(target, key)
+        if target is ABSENT or _member(target, last) != rendered:
+            continue
+        if given is ABSENT:
+            del target[last]
+        else:
+            target[last] = copy.deepcopy(given)
+    return fields
+
+
+def as_fields(request: JobRequest | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a request as the service's JSON, also one that is a value."""
+    return render_request(request) if isinstance(request, JobRequest) else request
+
+
+def _member(value: Any, key: str | int) -> Any:
+    try:
+        return value[key]
+    except (LookupError, TypeError):
+        return ABSENT
+
+
+def _environment(spec: TrainingJobSpec) -> dict[str, str]:
+    """Return the job's environment variables; raise `SpecError` for a setting that its hosts would refuse."""
+    variables = dict(spec.environment or {})
+    if not variables:
+        return variables
+    from scriptmode_runtime import settings
+
+    try:
+        settings.read(variables)
+    except settings.SettingError as error:
+        what = f"environment[{error.name!r}] is {error.value!r}"
+        raise SpecError(what, f"give {error.allowed}", argument="environment") from error
+    return variables
+
+
+def names_algorithm(spec: TrainingJobSpec) -> bool:
+    """Return whether the additional fields name an algorithm resource, which has an image."""
+    algorithm = spec.additional_fields.get("AlgorithmSpecification")
+    return isinstance(algorithm, dict) and "AlgorithmName" in algorithm
+
+
+def source_key(request: JobRequest, uri: str) -> str | None:
+    """Return the KMS key for the source archive at ``uri``: the output's, where both are in one bucket."""
+    output = request.output
+    same_bucket = (output.path or "").split("/")[:3] == uri.split("/")[:3]
+    return output.kms_key if same_bucket else None
+
+
+def _monitoring(given: Monitoring, output_path: str, job_name: str) -> Monitoring:
+    """Return debugger, profiler and TensorBoard with the service's fields where they were asked for, or refused."""
+    if given == Monitoring():
+        return given
+    from scriptmode._core.spec.monitoring import rule_for_job
+
+    place = {"S3OutputPath": output_path}
+    profiler = given.profiler
+    if profiler is None and (given.profiler_off is not None or given.profiler_rules):
+        profiler = {"DisableProfiler": bool(given.profiler_off)}
+    if profiler is not None:
+        profiler = {**({} if profiler.get("DisableProfiler") else place), **without_empty(dict(profiler))}
+    hook = given.debug_hook if isinstance(given.debug_hook, dict) else {}
+    return unchecked(
+        Monitoring,
+        debug_hook=None if given.debug_hook in (None, False) else {**place, **without_empty(hook)},
+        debug_rules=tuple(rule_for_job(rule, job_name) for rule in given.debug_rules),
+        profiler=profiler,
+        profiler_rules=given.profiler_rules,
+        tensorboard=None if given.tensorboard is None else {**place, **without_empty(dict(given.tensorboard))},
+    )
+
+
+def _with_additional(fields: dict[str, Any], additional: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    """Merge in the fields that no argument says; raise `SpecError` for one that an argument says already.
+
+    A field that is ``None`` is taken out.
+    """
+    merged = dict(fields)
+    for key, value in additional.items():
+        if value is None:
+            merged.pop(key, None)
+        elif key not in merged:
+            merged[key] = without_empty(value) if isinstance(value, dict) else value
+        elif isinstance(value, dict) and isinstance(merged[key], dict):
+            merged[key] = _with_additional(merged[key], value, f"{path}{key}.")
+        elif merged[key] != value:
+            # Values of these maps may be secrets.
+            said = "" if path in ("Environment.", "HyperParameters.") else f", {value!r} and {merged[key]!r}"
+            what = f"additional_request_fields and the estimator's arguments both say {path}{key}{said}"
+            raise SpecError(what, "say it by the argument alone", argument="additional_request_fields")
+    return merged
+
+
+def check_taken_out(arguments: Iterable[str], additional: object) -> None:
+    """Raise `SpecError` for an argument whose field ``additional_request_fields`` takes out of the request."""
+    for row in FIELDS:
+        value: Any = additional if row.argument in arguments else {}
+        for key in row.path.split("."):
+            value = value.get(key, ABSENT) if isinstance(value, dict) else value
+        if value is None and additional is not None:
+            what = f"sets {row.path}, which additional_request_fields takes out of the request"
+            raise invalid(row.argument, what, "set additional_request_fields first, without it")
+
+
+def _hyperparameters(spec: TrainingJobSpec, context: RenderContext, output_path: str) -> dict[str, str]:
+    encoded = hyperparameters.encode_hyperparameters(spec.hyperparameters, script_mode=spec.script is not None)
+    if spec.script is not None:
+        source = context.source_uri
+        if spec.network.isolation and source is not None:
+            source = f"{contract.DEFAULT_BASE_DIR}/{contract.DATA_DIR}/{CODE_CHANNEL}/{source.rsplit('/', 1)[-1]}"
+        own: dict[str, Any] = {
+            contract.PROGRAM: spec.script.entry_point,
+            contract.SUBMIT_DIRECTORY: source,
+            **({contract.ARGUMENTS: list(spec.script.arguments)} if spec.script.arguments else {}),
+            contract.LOG_LEVEL: spec.script.log_level,
+            contract.JOB_NAME: context.job_name,
+            contract.REGION: context.region,
+            **_distribution(spec.distribution),
+        }
+        model_dir = spec.model_dir
+        if model_dir and not isinstance(model_dir, str):
+            with_mpi = isinstance(spec.distribution, MPI)
+            model_dir = derived_model_dir(output_path, context.job_name, with_mpi=with_mpi)
+        if isinstance(model_dir, str) and contract.MODEL_DIR_PARAMETER not in encoded:
+            own[contract.MODEL_DIR_PARAMETER] = model_dir
+        encoded.update({key: contract.encode(value) for key, value in own.items()})
+    return hyperparameters.check_limits(encoded)
+
+
+def _channels(spec: TrainingJobSpec, context: RenderContext) -> tuple[Channel, ...]:
+    """Add the channel of a model to start from, and the one that carries the source to hosts that cannot fetch it."""
+    channels = list(spec.channels)
+    if spec.model is not None:
+        given = TrainingInput(spec.model.uri, content_type=MODEL_CONTENT_TYPE, input_mode="File")
+        channels.append(Channel(spec.model.channel_name, given))
+    if spec.network.isolation and context.source_uri is not None:
+        mode = None if spec.algorithm.input_mode == "File" else "File"
+        channels.append(Channel(CODE_CHANNEL, TrainingInput(context.source_uri, input_mode=mode)))
+    return tuple(channels)
+
+
+def _distribution(distribution: Distribution | None) -> dict[str, Any]:
+    """Return the hyperparameters of a distribution; images without roles read the groups that train together."""
+    if distribution is None:
+        return {}
+    _, switch, options = next(kind for kind in KINDS.values() if isinstance(distribution, kind.make))
+    given = {key: getattr(distribution, option) for option, key in options.items()}
+    fields = {switch: True, **{key: value for key, value in given.items() if value not in (None, False, {})}}
+    roles = getattr(distribution, "roles", {})
+    groups = [group for members in roles.values() for group in members] if roles else list(distribution.instance_groups)
+    return {**fields, contract.DISTRIBUTION_INSTANCE_GROUPS: groups} if groups else fields
+
+
+def derived_model_dir(output_path: str, job_name: str, *, with_mpi: bool) -> str:
+    """Return ``--model_dir`` as the TensorFlow estimator gives it: on the host under MPI, else below the output."""
+    return f"{contract.DEFAULT_BASE_DIR}/{contract.MODEL_DIR}" if with_mpi else f"{output_path}/{job_name}/model"

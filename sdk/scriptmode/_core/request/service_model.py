@@ -1,0 +1,318 @@
+"""Amazon SageMaker's own description of a CreateTrainingJob request, read from botocore's data.
+
+botocore's code is not imported: it takes five times as long as reading the file. Its validator checks neither
+enumerations nor patterns nor upper limits; `problems` does.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scriptmode._core.request.fields import PLAIN_ARGUMENTS, argument_of
+from scriptmode._core.text.messages import Problem, did_you_mean
+from scriptmode.errors import PlatformError, RequestError
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+REQUEST_SHAPE = "CreateTrainingJobRequest"
+#: Fields of CreateTrainingJobRequest that DescribeTrainingJobResponse does not have.
+NOT_DESCRIBED = frozenset({"Tags", "SessionChainingConfig"})
+#: Fields of ResourceConfig that the service adds to the description of a job with InstancePreferences.
+SELECTED_HOSTS = frozenset({"SelectedInstanceType", "SelectedInstanceCount"})
+#: Values that the service describes for fields that the request left out.
+DESCRIBED_DEFAULTS: dict[str, Any] = {
+    "EnableNetworkIsolation": False,
+    "EnableInterContainerTrafficEncryption": False,
+    "EnableManagedSpotTraining": False,
+}
+#: Java's patterns in the terms of Python's. ``\p{L}`` and ``\p{N}`` stand side by side with ``_`` wherever
+#: the model has them, and the three together are exactly ``\w``.
+_JAVA_PATTERNS = {
+    r"\p{L}": r"\w",
+    r"\p{N}": r"\w",
+    r"\p{Z}": " \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000",
+    r"\p{Alnum}": "a-zA-Z0-9",
+    # That of S3Uri, whose time grows with the square of a text's length, and the same without that.
+    "([^/]+)/?(.*)": "([^/]+)(/.*)?",
+}
+_TYPES: dict[str, tuple[type, ...]] = {
+    "structure": (dict,),
+    "map": (dict,),
+    "list": (list, tuple),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "long": (int,),
+    "float": (int, float),
+    "double": (int, float),
+    "timestamp": (int, float),  # seconds since the epoch, as AWS's JSON has them
+}
+#: The largest numbers of the types; the smallest is less by one.
+_LARGEST = {"integer": 2**31 - 1, "long": 2**63 - 1}
+#: Characters up to which a text that is too long is matched with its pattern.
+_MOST_MATCHED = 4096
+_UNITS = {"string": " characters", "list": " entries", "map": " entries"}
+#: Values of these maps may be secrets: a report says how long they are, not what they are.
+SECRETS = frozenset({"HyperParameters", "StaticHyperParameters", "Environment"})
+_SHOWN = 80
+_SEE = "see CreateTrainingJob in Amazon SageMaker's API reference"
+
+
+class MapKey(NamedTuple):
+    """A key of a map, at the end of a path that leads to the key itself and not to its value."""
+
+    key: str
+
+
+class Violation(NamedTuple):
+    """A constraint of the model that a request does not meet.
+
+    Attributes:
+        path: The members, indices and keys that lead to the value; `MapKey` for a key.
+        constraint: ``type``, ``enum``, ``min``, ``max`` or ``pattern`` of the value, ``text`` for one that is not text
+            in UTF-8 without NUL, ``required`` for a member that is missing, ``unknown`` for one that the model does not
+            have.
+        value: The value; the structure for a member that is missing or unknown.
+        shape: The shape of ``value``.
+    """
+
+    path: tuple[str | int | MapKey, ...]
+    constraint: str
+    value: Any
+    shape: Mapping[str, Any]
+
+
+class _Rules(NamedTuple):
+    """What a request is checked against: the shapes by name, and what is fine beyond them."""
+
+    shapes: Mapping[str, Any]
+    extension: Callable[[str, object], bool]
+
+
+@functools.cache
+def shapes(root: str = REQUEST_SHAPE) -> dict[str, Any]:
+    """Return the shape ``root`` and those of its parts by name, by default those of a CreateTrainingJob request.
+
+    They are a hundredth of botocore's file and are kept in the user's cache directory, by that file's name and time.
+    """
+    import hashlib
+
+    import platformdirs
+
+    source = _model_file()
+    status = source.stat()
+    key = hashlib.sha256(f"{root} {source} {status.st_mtime_ns} {status.st_size}".encode()).hexdigest()[:16]
+    kept = Path(platformdirs.user_cache_dir("scriptmode"), "service-model", f"{key}.json")
+    with suppress(OSError, ValueError):
+        by_name: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
+        return by_name
+    by_name = _read_shapes(source, root)
+    from scriptmode._core.machine import drafts
+
+    with suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        drafts.remove_orphans(kept.parent)
+        descriptor, draft = drafts.new_file(kept.parent)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(by_name, file)
+            file.flush()
+            Path(draft).replace(kept)
+    return by_name
+
+
+def _read_shapes(source: Path, root: str) -> dict[str, Any]:
+    import gzip
+
+    opened = gzip.open if source.suffix == ".gz" else open
+    with opened(source, "rb") as file:
+        everything = json.load(file)["shapes"]
+    by_name: dict[str, Any] = {}
+    names = [root]
+    while names:
+        name = names.pop()
+        if name not in by_name:
+            shape = by_name[name] = everything[name]
+            parts = [shape[part] for part in ("member", "key", "value") if part in shape]
+            names += [part["shape"] for part in (*parts, *shape.get("members", {}).values())]
+    return by_name
+
+
+def _model_file() -> Path:
+    spec = importlib.util.find_spec("botocore")
+    for root in (spec.submodule_search_locations or ()) if spec else ():
+        versions = sorted(Path(root, "data", "sagemaker").glob("*"), reverse=True)
+        for file in (version / name for version in versions for name in ("service-2.json.gz", "service-2.json")):
+            if file.is_file():
+                return file
+    raise PlatformError(
+        "botocore's model of Amazon SageMaker is not there; reinstall it: pip install --force-reinstall botocore"
+    )
+
+
+def problems(
+    request: Mapping[str, Any], extension: Callable[[str, object], bool], root: str = REQUEST_SHAPE
+) -> list[Problem]:
+    """Return every value for which the service would refuse a request, with its field and limit; see `violations`."""
+    by_path: dict[object, Violation] = {}
+    for violation in violations(request, extension, root):
+        by_path.setdefault(violation.path, violation)
+    return list(map(_problem, by_path.values()))
+
+
+def violations(
+    request: Mapping[str, Any], extension: Callable[[str, object], bool], root: str = REQUEST_SHAPE
+) -> Iterator[Violation]:
+    """Yield every constraint that a request does not meet.
+
+    ``extension`` says of a field (its path without indices) and its value that they are fine although the service
+    would not take them. ``root`` is the request's shape.
+    """
+    return _check((), root, request, _Rules(shapes(root), extension))
+
+
+def raise_problems(why: str, found: Sequence[Problem]) -> None:
+    """Raise `RequestError` for the problems of a request, if there are any; it names the argument of a single one."""
+    if len(found) == 1:
+        problem = found[0]
+        raise RequestError(f"{why}: {problem.text}", problem.advice, argument=problem.argument or None)
+    if found:
+        listed = "\n".join(f"- {problem}" for problem in found)
+        raise RequestError(f"{why}:\n{listed}")
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Compile one of the model's patterns, which are written for Java and match whole values."""
+    for java, python in _JAVA_PATTERNS.items():
+        pattern = pattern.replace(java, python)
+    return re.compile(pattern)
+
+
+def limits(shape: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the limits of a shape: ``max``, ``min`` and ``pattern``, as far as it has them."""
+    largest = _LARGEST.get(shape["type"])
+    bounds = {} if largest is None else {"max": largest, "min": -largest - 1}
+    return {**bounds, **{name: shape[name] for name in ("max", "min", "pattern") if name in shape}}
+
+
+def _check(path: tuple[str | int | MapKey, ...], name: str, value: Any, rules: _Rules) -> Iterator[Violation]:
+    shape = rules.shapes[name]
+    kind = shape["type"]
+    has_type = isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
+    if not has_type:
+        yield Violation(path, "type", value, shape)
+        return
+    if rules.extension(_field(path), value):
+        return
+    yield from (Violation(path, constraint, value, shape) for constraint in _unmet_limits(shape, value))
+    for part, member, content in _members(shape, value):
+        yield from _check((*path, part), member, content, rules)
+    if kind == "structure":
+        yield from (Violation((*path, key), "unknown", value, shape) for key in value if key not in shape["members"])
+        missing = (key for key in shape.get("required", ()) if key not in value)
+        yield from (Violation((*path, key), "required", value, shape) for key in missing)
+
+
+def _members(shape: Mapping[str, Any], value: Any) -> Iterator[tuple[str | int | MapKey, str, Any]]:
+    """Yield path part, shape name and value of each member of ``value`` that the shape has."""
+    kind = shape["type"]
+    if kind == "structure":
+        for key, content in value.items():
+            if key in shape["members"]:
+                yield key, shape["members"][key]["shape"], content
+    elif kind == "list":
+        for index, content in enumerate(value):
+            yield index, shape["member"]["shape"], content
+    elif kind == "map":
+        for key, content in value.items():
+            yield MapKey(key), shape["key"]["shape"], key
+            yield key, shape["value"]["shape"], content
+
+
+def _unmet_limits(shape: Mapping[str, Any], value: Any) -> Iterator[str]:
+    if "enum" in shape and value not in shape["enum"]:
+        yield "enum"
+        return
+    if shape["type"] == "string" and contract.text_problem(value):
+        yield "text"
+        return
+    limit = limits(shape)
+    size = len(value) if shape["type"] in _UNITS else value
+    if "min" in limit and size < limit["min"]:
+        yield "min"
+    is_too_large = "max" in limit and size > limit["max"]
+    if is_too_large:
+        yield "max"
+    is_matched = "pattern" in limit and not (is_too_large and size > _MOST_MATCHED)
+    if is_matched and not compiled(limit["pattern"]).fullmatch(value):
+        yield "pattern"
+
+
+def _field(path: tuple[str | int | MapKey, ...]) -> str:
+    """Return the members and keys of a path, without indices and without a key that it leads to."""
+    return ".".join(part for part in path if isinstance(part, str))
+
+
+def _text(path: tuple[str | int | MapKey, ...]) -> str:
+    if path and isinstance(path[-1], MapKey):
+        return f"a key of {_text(path[:-1])}"
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+
+
+def _problem(violation: Violation) -> Problem:
+    path, text = violation.path, _text(violation.path)
+    argument = argument_of(_field(path))
+    owner = _text(path[:-1]) or "the request"
+    if violation.constraint == "unknown":
+        advice = did_you_mean(str(path[-1]), violation.shape["members"]) or _SEE
+        return Problem(f"{owner} has no field {path[-1]!r}", advice, argument_of(_field(path[:-1])))
+    if violation.constraint == "required":
+        known = PLAIN_ARGUMENTS.get(text, "")
+        return Problem(f"{owner} lacks {path[-1]!r}", f"give {known}" if known else "", argument)
+    what, advice = _value_problem(violation)
+    # A field of which the caller knows the argument alone.
+    named = argument in PLAIN_ARGUMENTS.values()
+    return Problem(f"{argument} ({text}) {what}" if named else f"{text or 'the request'} {what}", advice, argument)
+
+
+def _value_problem(violation: Violation) -> tuple[str, str]:
+    """Return what a value is, and what it must be."""
+    path, constraint, value, shape = violation
+    kind = shape["type"]
+    if constraint == "type":
+        return (
+            f"is {'None' if value is None else _with_article(type(value).__name__)}",
+            f"it must be {_with_article(kind)}",
+        )
+    shown = f"is {_show(path, value)}"
+    if constraint == "enum":
+        return shown, did_you_mean(value, shape["enum"]) or _SEE
+    if constraint == "text":
+        return f"{shown}, which {contract.text_problem(value)}", "give text in UTF-8 without NUL characters"
+    limit = limits(shape)[constraint]
+    if constraint == "pattern":
+        return shown, f"it must match {limit}"
+    unit = _UNITS.get(kind, "")
+    return (
+        f"has {len(value):,}{unit}" if unit else shown,
+        f"the {'least' if constraint == 'min' else 'most'} is {limit:,}{unit}",
+    )
+
+
+def _show(path: tuple[str | int | MapKey, ...], value: object) -> str:
+    if SECRETS.intersection(path[:-1]) and not isinstance(path[-1], MapKey):
+        return f"a hidden value of length {len(str(value)):,}"
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _with_article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

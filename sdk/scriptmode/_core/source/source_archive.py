@@ -1,0 +1,403 @@
+"""Pack a script and its directory into ``sourcedir.tar.gz``: the same tree gives the same bytes."""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import gzip
+import hashlib
+import io
+import os
+import re
+import stat
+import tarfile
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Callable, NamedTuple, Optional
+
+from scriptmode._core.text.messages import did_you_mean_path, format_bytes
+from scriptmode.errors import SourceError
+from scriptmode_runtime.files import beneath
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from scriptmode._core.spec.training_job import Script
+
+_Rule = Callable[[str], Optional[bool]]
+Progress = Callable[[int], None]
+
+IGNORE_FILE = ".scriptmodeignore"
+ARCHIVE_NAME = "sourcedir.tar.gz"
+#: Never part of a program: version control, caches, editors' files, virtual environments, jobs.
+_LEFT_OUT_FOLDERS = frozenset(
+    {".git", ".hg", ".svn", "__pycache__", ".ipynb_checkpoints", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox",
+     "node_modules"}
+)  # fmt: skip
+_LEFT_OUT_FILES = frozenset({".DS_Store", IGNORE_FILE})
+#: Bytes of a source that is packed at once, in a fraction of a second; only then is the digest of its archive known.
+_PACKED_AT_ONCE = 8 * 10**6
+#: Bytes from which there is a warning, and the number of files that it names: gzip packs 10 to 50 MB a second.
+_LARGE, _LARGEST = 50 * 10**6, 3
+#: The runtime unpacks no deeper directories.
+_DEEPEST = 200
+#: Names that files with secrets go by.
+_SECRETS = (".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx", "id_rsa*", "id_ed25519*",
+            "id_ecdsa*", ".netrc", ".pypirc", ".npmrc", ".git-credentials", "credentials", "credentials.json",
+            ".htpasswd", "secrets.*", "kaggle.json", "service-account*.json", "service_account*.json")  # fmt: skip
+_SECRET = re.compile("|".join(map(fnmatch.translate, _SECRETS)))
+
+
+class Archive(NamedTuple):
+    """A packed source: gzip-compressed tar ``data``, its SHA-256 as ``digest``, and how many ``files`` are in it."""
+
+    data: bytes
+    digest: str
+    files: int
+
+
+class Source(NamedTuple):
+    """The files of a script, with the sizes of all by their names in the archive.
+
+    ``digest`` names the archive. It is that of the archive if that was packed already: a small one, or one from Git.
+    To pack a large one takes seconds; its digest is that of what identifies a file's content on this machine.
+    """
+
+    sizes: Mapping[str, int]
+    digest: str
+    archive: Archive | None
+    members: Mapping[str, _Member]
+
+    @property
+    def total(self) -> int:
+        """The size of all files together."""
+        return sum(self.sizes.values())
+
+    def pack(self, progress: Progress | None = None) -> Archive:
+        """Return the archive; ``progress`` is called with the bytes of files so far."""
+        return self.archive or _pack(self.members, progress)
+
+    def path(self, name: str) -> Path:
+        """Return a file's path as the caller named its directory; it is missing for a source from Git."""
+        return self.members[name].path
+
+    def read(self, name: str, most: int = -1) -> bytes:
+        """Return a file's content, at most ``most`` bytes if that is not negative."""
+        with self.members[name].open() as file:
+            return file.read(most)
+
+
+class _Member(NamedTuple):
+    """A file to be packed, or a directory with nothing to pack in it. One below a ``folder`` is opened beneath it."""
+
+    path: Path
+    folder: Path | None = None
+    is_folder: bool = False
+
+    def open(self) -> BinaryIO:
+        """Open the file for reading."""
+        if self.folder is None:
+            return self.path.open("rb")
+        with _opened(self.folder) as directory:
+            return os.fdopen(directory.open_file(self.path.relative_to(self.folder).as_posix()), "rb")
+
+    def is_same(self, other: _Member) -> bool:
+        """Return whether the other one is the same file, or an empty directory as this one is."""
+        return (self.is_folder and other.is_folder) or self.path.samefile(other.path)
+
+
+def read_source(script: Script) -> Source:
+    """Return the files of the script's directory and dependencies; only of a small source is any read.
+
+    A source in a Git repository is checked out, and packed. Warns of a large source.
+
+    Raises:
+        SourceError: For a missing file, for a symbolic link that points outside the tree, and for secrets.
+
+    """
+    if script.git is not None:
+        from scriptmode._core.source.git import checkout
+
+        with checkout(script.git) as folder:
+            return _source(_within(folder, script), is_temporary=True)
+    return _source(script)
+
+
+def _source(script: Script, *, is_temporary: bool = False) -> Source:
+    members = _members(script)
+    states = {name: member.path.stat() for name, member in members.items() if not member.is_folder}
+    sizes = {name: state.st_size for name, state in states.items()}
+    total = sum(sizes.values())
+    if total > _LARGE:
+        _warn_of_size(sizes, total)
+    if is_temporary or total <= _PACKED_AT_ONCE:
+        archive = _pack(members)
+        return Source(sizes, archive.digest, archive, members)
+    digest = hashlib.sha256()
+    for name, state in sorted(states.items()):
+        # A file whose content changes has another time of change, which no program can set.
+        facts = (name, state.st_dev, state.st_ino, state.st_size, state.st_mode, state.st_mtime_ns, state.st_ctime_ns)
+        digest.update(repr(facts).encode("utf-8", "surrogateescape"))
+    digest.update(repr(sorted(name for name in members if name not in states)).encode("utf-8", "surrogateescape"))
+    return Source(sizes, digest.hexdigest(), None, members)
+
+
+def _warn_of_size(sizes: Mapping[str, int], total: int) -> None:
+    largest = sorted(sizes, key=lambda name: -sizes[name])[:_LARGEST]
+    named = ", ".join(f"{name} ({format_bytes(sizes[name])})" for name in largest)
+    warnings.warn(
+        f"the source has {format_bytes(total)}, which every job packs and each host unpacks; the largest files are "
+        f"{named}; name what the job does not need in {IGNORE_FILE} of the source directory (syntax of .gitignore), "
+        "or give data as an input",
+        # The caller of `Estimator.fit`, `plan` or `request`.
+        stacklevel=5,
+    )
+
+
+def _within(folder: Path, script: Script) -> Script:
+    """Return the script with paths in the checked out ``folder``; raise `SourceError` for one outside."""
+
+    def inside(argument: str, value: str) -> str:
+        path = folder / value
+        try:
+            with beneath.Directory(folder) as directory:
+                directory.stat(value)
+        except beneath.EscapeError as error:
+            raise SourceError(
+                f"{argument} {value!r} is outside the Git repository", "give a path within it", argument=argument
+            ) from error
+        except OSError as error:
+            raise SourceError(
+                f"{argument} {value!r} is not in the Git repository", did_you_mean_path(path), argument=argument
+            ) from error
+        return str(path)
+
+    dependencies = tuple(inside("dependency", dependency) for dependency in script.dependencies)
+    if script.source_dir is None:
+        entry_point = inside("entry_point", script.entry_point)
+        return replace(script, entry_point=entry_point, dependencies=dependencies, git=None)
+    source_dir = inside("source_dir", script.source_dir)
+    inside("entry_point", f"{script.source_dir}/{script.entry_point}")
+    return replace(script, source_dir=source_dir, dependencies=dependencies, git=None)
+
+
+def _members(script: Script) -> dict[str, _Member]:
+    members: dict[str, _Member] = {}
+    if script.source_dir is None:
+        path = _existing(Path(script.entry_point), "entry_point", script.entry_point)
+        _require_file(path, "entry_point", script.entry_point)
+        members[path.name] = _Member(path)
+    else:
+        members.update(_tree(_source_root(script)))
+    for dependency in script.dependencies:
+        for name, member in _dependency(dependency).items():
+            if not members.setdefault(name, member).is_same(member):
+                what = f"dependency {dependency!r} and the source directory both have {name!r}"
+                raise SourceError(what, "rename one of them", argument="dependencies")
+    return members
+
+
+def _pack(members: Mapping[str, _Member], progress: Progress | None = None) -> Archive:
+    buffer = io.BytesIO()
+    packed = gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0, filename="")
+    counted = _Counted(progress)
+    with packed, tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name in sorted(members):
+            _add(tar, name, members[name], counted)
+    data = buffer.getvalue()
+    return Archive(data, hashlib.sha256(data).hexdigest(), sum(not member.is_folder for member in members.values()))
+
+
+def read_tree(folder: Path) -> dict[str, bytes]:
+    """Return by name what would be packed of a directory; raise `SourceError` as `pack` does, as for secrets."""
+    contents = {}
+    for name, member in _tree(folder).items():
+        if not member.is_folder:
+            with member.open() as file:
+                contents[name] = file.read()
+    return contents
+
+
+def script_name(script: Script) -> str:
+    """Return the entry point's name in the archive."""
+    path = Path(script.entry_point)
+    return path.name if script.source_dir is None else path.as_posix()
+
+
+def _existing(path: Path, argument: str, value: str) -> Path:
+    if path.exists():
+        return path
+    advice = did_you_mean_path(path) or "correct it"
+    raise SourceError(f"{argument} {value!r} does not exist (looked in {Path.cwd()})", advice, argument=argument)
+
+
+def _source_root(script: Script) -> Path:
+    source_dir = str(script.source_dir)
+    root = _existing(Path(source_dir), "source_dir", source_dir)
+    if not root.is_dir():
+        what = f"source_dir {source_dir!r} is not a directory"
+        raise SourceError(what, "for one file, give entry_point alone", argument="source_dir")
+    entry, base = Path(script.entry_point), Path(os.path.normpath(root.absolute()))
+    if entry.is_absolute() and base in entry.parents:
+        inside = str(entry.relative_to(base))
+        what = f"entry_point {script.entry_point!r} is an absolute path"
+        raise SourceError(what, f"name it within source_dir: {inside!r}", argument="entry_point")
+    try:
+        with _opened(root) as directory:
+            is_file = stat.S_ISREG(directory.stat(script.entry_point).st_mode)
+    except beneath.EscapeError as error:
+        what = f"entry_point {script.entry_point!r} is outside source_dir {source_dir!r}"
+        raise SourceError(what, "name a file in it", argument="entry_point") from error
+    except OSError:
+        is_file = False
+    if not is_file:
+        what = f"entry_point {script.entry_point!r} is not in source_dir {source_dir!r}"
+        raise SourceError(what, did_you_mean_path(root / entry) or "name a file in it", argument="entry_point")
+    return root
+
+
+def _opened(folder: Path) -> beneath.Directory:
+    """Open a source directory; absolute links below it may name it as it was given."""
+    return beneath.Directory(folder, seen_as=str(folder.absolute()))
+
+
+def _dependency(value: str) -> dict[str, _Member]:
+    # What the caller named: its own name counts where that is a link, "." or "..".
+    path = _existing(Path(value), "dependency", value).resolve(strict=True)
+    if path.is_dir():
+        return {f"{path.name}/{name}": member for name, member in _tree(path).items()}
+    _require_file(path, "dependency", value)
+    return {path.name: _Member(path)}
+
+
+def _require_file(path: Path, argument: str, value: str) -> None:
+    """Raise `SourceError` for a FIFO, which would be waited for without end, and for a device."""
+    if not path.is_file():
+        raise SourceError(f"{argument} {value!r} is not a regular file", "name the file itself", argument=argument)
+
+
+def _tree(root: Path) -> dict[str, _Member]:
+    """Return what to pack below ``root`` by name, ignore file honoured; refuse files that look like secrets.
+
+    The name of a directory with nothing to pack in it ends with a slash: a script may write there.
+    """
+    rule = _ignore_rules(root)
+    names = list(_walk(root, "", rule))
+    secrets = [name for name in names if _looks_secret(name) and rule(name) is None]
+    if secrets:
+        what = f"source directory {str(root)!r} has files that look like secrets: {', '.join(map(repr, secrets))}"
+        step = f"take them away or name them in {IGNORE_FILE}, as '!{secrets[0]}' to pack them all the same"
+        raise SourceError(what, step, argument="source_dir")
+    return {name: _Member(root / name, root, is_folder=name.endswith("/")) for name in names}
+
+
+def _walk(root: Path, below: str, rule: _Rule) -> Iterator[str]:
+    if below.count("/") > _DEEPEST:
+        what = f"source directory {str(root)!r} has more than {_DEEPEST} directories in each other"
+        raise SourceError(what, f"name {below[:40]!r} in {IGNORE_FILE}", argument="source_dir")
+    for path in sorted((root / below).iterdir(), key=lambda entry: entry.name):
+        relative = f"{below}{path.name}"
+        if _left_out(path) or rule(f"{relative}/" if path.is_dir() else relative):
+            continue
+        if path.is_symlink():
+            _check_link(root, path)
+        if path.is_dir():
+            inside = list(_walk(root, f"{relative}/", rule))
+            yield from inside or [f"{relative}/"]
+        elif path.is_file():
+            yield relative
+        elif path.exists():
+            warnings.warn(
+                f"{str(path)!r} is neither a file nor a directory (a FIFO, a socket or a device) and is not packed; "
+                f"name it in {IGNORE_FILE}",
+                stacklevel=2,
+            )
+
+
+def _left_out(path: Path) -> bool:
+    if path.is_dir():
+        from scriptmode._core.machine.data_dir import MARK
+
+        return path.name in _LEFT_OUT_FOLDERS or any((path / mark).exists() for mark in ("pyvenv.cfg", MARK))
+    return path.name in _LEFT_OUT_FILES or path.name.endswith(".pyc")
+
+
+def _looks_secret(name: str) -> bool:
+    is_sample = name.endswith((".example", ".sample", ".template"))
+    return not is_sample and _SECRET.match(name.rpartition("/")[2]) is not None
+
+
+def _check_link(root: Path, path: Path) -> None:
+    name = path.relative_to(root).as_posix()
+    try:
+        with _opened(root) as directory, directory.at(name, follow=True) as at:
+            os.stat(at.name, dir_fd=at.dir_fd, follow_symlinks=False)
+            is_above = f"{name}/".startswith(f"{at.path}/" if at.path else "")
+    except beneath.EscapeError as error:
+        raise SourceError(
+            f"symbolic link {str(path)!r} leaves the source directory (to {str(path.readlink())!r})",
+            f"copy what is needed, or name the link in {IGNORE_FILE} and give its target as a dependency",
+            argument="source_dir",
+        ) from error
+    except OSError as error:
+        reason = "a circle of links" if error.errno == errno.ELOOP else "which does not exist"
+        what = f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, {reason}"
+        raise SourceError(what, f"remove the link, or name it in {IGNORE_FILE}", argument="source_dir") from error
+    if is_above:
+        raise SourceError(
+            f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, a directory that the link itself is in: "
+            "packing it would never end",
+            f"remove the link, or name it in {IGNORE_FILE}",
+            argument="source_dir",
+        )
+
+
+def _ignore_rules(root: Path) -> _Rule:
+    """Return the ignore file's decision on a name: True to leave it out, False to pack it, None for no rule."""
+    rules = root / IGNORE_FILE
+    if not rules.is_file():
+        return lambda _name: None
+    from pathspec import GitIgnoreSpec
+
+    lines = rules.read_text(encoding="utf-8").splitlines()
+    try:
+        spec = GitIgnoreSpec.from_lines(lines)
+    except ValueError as error:
+        raise SourceError(
+            f"{str(rules)!r} has a line that is not a pattern: {error}", "correct or remove it", argument="source_dir"
+        ) from error
+    return lambda name: spec.check_file(name).include
+
+
+class _Counted:
+    """One file after another, and a report of how many bytes of all have been read."""
+
+    file: BinaryIO
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._done = 0
+        self._progress = progress
+
+    def read(self, size: int) -> bytes:
+        """Read as a file does."""
+        data = self.file.read(size)
+        self._done += len(data)
+        if self._progress is not None:
+            self._progress(self._done)
+        return data
+
+
+def _add(tar: tarfile.TarFile, name: str, member: _Member, counted: _Counted) -> None:
+    """Add a file or an empty directory."""
+    if member.is_folder:
+        info = tarfile.TarInfo(name.rstrip("/"))
+        info.type, info.mode = tarfile.DIRTYPE, 0o755
+        tar.addfile(info)
+        return
+    with member.open() as counted.file:
+        status = os.fstat(counted.file.fileno())
+        info = tarfile.TarInfo(name)
+        info.size = status.st_size
+        info.mode = 0o755 if status.st_mode & stat.S_IXUSR else 0o644
+        tar.addfile(info, counted)  # type: ignore[arg-type] # it calls `read` alone

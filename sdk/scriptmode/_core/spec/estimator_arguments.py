@@ -1,0 +1,289 @@
+"""The arguments of `scriptmode.Estimator`: their names, order, types and defaults, and the job that they make. Pure.
+
+The constructor's signature, the estimator's attributes, the keys of a job file and the option ``--set`` of the command
+line come from the fields of `EstimatorArguments`.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from scriptmode._core.spec import arguments
+from scriptmode._core.spec.distribution import parse_distribution
+from scriptmode._core.spec.inputs import absolute_file_uri
+from scriptmode._core.spec.pipeline_variables import refuse_pipeline_variables
+from scriptmode._core.spec.training_job import (
+    Algorithm,
+    Limits,
+    Monitoring,
+    Network,
+    Output,
+    PretrainedModel,
+    Resources,
+    Script,
+    TrainingJobSpec,
+    require_bool,
+)
+from scriptmode._core.spec.versions import version_numbers
+from scriptmode.errors import SpecError, invalid
+
+if TYPE_CHECKING:
+    from typing import Callable, Concatenate, ParamSpec
+
+    P = ParamSpec("P")
+
+#: Number of arguments that may be positional, as in the SageMaker SDK.
+_POSITIONAL = 4
+#: In the metadata of an argument that is a Python object: what text uses instead.
+INSTEAD_IN_TEXT = "instead"
+_PLAIN = "plain"
+
+
+def _plain() -> Any:
+    """Return the default of an argument that is a field of the request as it is; `request.fields` has the field."""
+    return field(default=None, metadata={_PLAIN: True})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EstimatorArguments:
+    """The arguments of an estimator, which documents them; ``None`` for those that were left out."""
+
+    image_uri: Optional[str] = None
+    role: Optional[str] = None
+    instance_count: Optional[int] = None
+    instance_type: Optional[str] = None
+    entry_point: Optional[Union[str, os.PathLike[str]]] = None
+    source_dir: Optional[Union[str, os.PathLike[str]]] = None
+    dependencies: Optional[Iterable[str]] = None
+    hyperparameters: Optional[Mapping[str, Any]] = None
+    arguments: Optional[Iterable[str]] = None
+    distribution: object = None
+    instance_groups: Optional[Iterable[Any]] = None
+    input_mode: Optional[str] = None
+    output_path: Optional[str] = None
+    output_kms_key: Optional[str] = None
+    disable_output_compression: bool = False
+    code_location: Optional[str] = None
+    model_dir: Optional[Union[str, bool]] = None
+    checkpoint_s3_uri: Optional[str] = None
+    checkpoint_local_path: Optional[str] = None
+    base_job_name: Optional[str] = None
+    environment: Optional[Mapping[str, str]] = None
+    tags: object = None
+    metric_definitions: object = None
+    container_entry_point: Optional[Iterable[str]] = None
+    container_arguments: Optional[Iterable[str]] = None
+    container_log_level: int = Script.log_level
+    volume_size: Optional[int] = None
+    volume_kms_key: Optional[str] = None
+    max_run: Optional[int] = None
+    max_wait: Optional[int] = None
+    use_spot_instances: bool = False
+    max_retry_attempts: Optional[int] = None
+    keep_alive_period_in_seconds: Optional[int] = None
+    training_plan: Optional[str] = _plain()
+    instance_placement_config: Optional[Mapping[str, Any]] = _plain()
+    subnets: Optional[Iterable[str]] = None
+    security_group_ids: Optional[Iterable[str]] = None
+    enable_network_isolation: Optional[bool] = None
+    encrypt_inter_container_traffic: Optional[bool] = None
+    enable_sagemaker_metrics: Optional[bool] = _plain()
+    enable_infra_check: Optional[bool] = _plain()
+    enable_remote_debug: Optional[bool] = _plain()
+    enable_session_tag_chaining: Optional[bool] = _plain()
+    training_repository_access_mode: Optional[str] = _plain()
+    training_repository_credentials_provider_arn: Optional[str] = _plain()
+    framework_version: Optional[str] = None
+    py_version: Optional[str] = None
+    platform: Any = field(default=None, metadata={INSTEAD_IN_TEXT: "instance_type selects the platform"})
+    sagemaker_session: object = field(default=None, metadata={INSTEAD_IN_TEXT: "use --region and --profile"})
+    model_uri: Optional[str] = None
+    model_channel_name: Optional[str] = None
+    git_config: Optional[Mapping[str, str]] = None
+    rules: Optional[Iterable[Any]] = None
+    debugger_hook_config: object = None
+    tensorboard_output_config: object = None
+    profiler_config: object = None
+    disable_profiler: Optional[bool] = None
+    additional_request_fields: Optional[Mapping[str, Any]] = None
+
+    def to_spec(
+        self, *, base_job_name: str, gives_model_dir: bool, stores_metrics: bool, ignore_config_defaults: bool
+    ) -> TrainingJobSpec:
+        """Return the job, without its inputs; raise `SpecError` for arguments that cannot make one.
+
+        The first three say what holds where an argument was left out: the beginning of job names, whether the script
+        gets ``--model_dir``, and whether metrics are stored for a framework version that reports them. The last says
+        whether the defaults of the SageMaker config file are ignored.
+        """
+        return TrainingJobSpec(
+            base_job_name=arguments.base_name(self.base_job_name, self.image_uri) or base_job_name,
+            role=self.role,
+            resources=self._resources(),
+            algorithm=self._algorithm(),
+            script=self._script(),
+            model=self._model(),
+            distribution=parse_distribution(self.distribution),
+            hyperparameters=arguments.copied("hyperparameters", self.hyperparameters),
+            environment=None if self.environment is None else arguments.copied("environment", self.environment),
+            output=self._output(),
+            limits=Limits(
+                max_run=Limits.max_run if self.max_run is None else self.max_run,
+                max_wait=self.max_wait,
+                use_spot_instances=self.use_spot_instances,
+                max_retry_attempts=self.max_retry_attempts,
+            ),
+            network=Network(
+                subnets=arguments.texts("subnets", self.subnets),
+                security_group_ids=arguments.texts("security_group_ids", self.security_group_ids),
+                isolation=self.enable_network_isolation,
+                encrypt_traffic=self.encrypt_inter_container_traffic,
+            ),
+            plain_fields=self._plain_fields(stores_metrics=stores_metrics),
+            monitoring=self._monitoring(),
+            tags=arguments.tags(self.tags),
+            additional_fields=arguments.copied("additional_request_fields", self.additional_request_fields),
+            model_dir=gives_model_dir if self.model_dir is None else _absolute(self.model_dir),
+            ignore_config_defaults=ignore_config_defaults,
+        )
+
+    def _resources(self) -> Resources:
+        return Resources(
+            instance_count=self.instance_count,
+            instance_type=self.instance_type,
+            instance_groups=arguments.instance_groups(self.instance_groups),
+            volume_size=Resources.volume_size if self.volume_size is None else self.volume_size,
+            volume_kms_key=self.volume_kms_key,
+            keep_alive_period=self.keep_alive_period_in_seconds,
+        )
+
+    def _algorithm(self) -> Algorithm:
+        return Algorithm(
+            image_uri=self.image_uri,
+            input_mode=Algorithm.input_mode if self.input_mode is None else self.input_mode,
+            metric_definitions=arguments.metric_definitions(self.metric_definitions),
+            container_entry_point=arguments.texts("container_entry_point", self.container_entry_point),
+            container_arguments=arguments.texts("container_arguments", self.container_arguments),
+            framework_version=self.framework_version,
+            py_version=self.py_version,
+        )
+
+    def _script(self) -> Optional[Script]:
+        if self.entry_point is None:
+            if self.source_dir is not None or self.dependencies or self.arguments or self.git_config is not None:
+                what = "source_dir, dependencies, arguments and git_config need entry_point"
+                raise SpecError(what, "give it: the file in source_dir that is run", argument="source_dir")
+            return None
+        if re.match(r"[a-z][a-z0-9+.-]*://", str(self.entry_point)):
+            what = f"is {str(self.entry_point)!r}, but a script is a file of this machine"
+            step = "download it, or give source_dir='s3://.../sourcedir.tar.gz' that has it"
+            raise invalid("entry_point", what, step)
+        git = None
+        if self.git_config is not None:
+            from scriptmode._core.spec.git_source import parse_git_config
+
+            git = parse_git_config(self.git_config)
+        return Script(
+            str(self.entry_point),
+            None if self.source_dir is None else str(self.source_dir),
+            arguments.texts("dependencies", self.dependencies),
+            self.container_log_level,
+            git,
+            arguments.texts("arguments", self.arguments),
+        )
+
+    def _model(self) -> Optional[PretrainedModel]:
+        channel = PretrainedModel.channel_name if self.model_channel_name is None else self.model_channel_name
+        return None if self.model_uri is None else PretrainedModel(str(self.model_uri), channel)
+
+    def _output(self) -> Output:
+        return Output(
+            path=_absolute(self.output_path),
+            kms_key=self.output_kms_key,
+            compress=not require_bool("disable_output_compression", self.disable_output_compression),
+            code_location=_absolute(self.code_location),
+            checkpoint_uri=_absolute(self.checkpoint_s3_uri),
+            checkpoint_local_path=self.checkpoint_local_path,
+        )
+
+    def _monitoring(self) -> Monitoring:
+        given: Mapping[str, Any] = {
+            "debugger_hook_config": self.debugger_hook_config,
+            "rules": self.rules,
+            "profiler_config": self.profiler_config,
+            "disable_profiler": self.disable_profiler,
+            "tensorboard_output_config": self.tensorboard_output_config,
+        }
+        if all(value is None for value in given.values()):
+            return Monitoring()
+        from scriptmode._core.spec.monitoring import parse_monitoring
+
+        return parse_monitoring(**given)
+
+    def _plain_fields(self, *, stores_metrics: bool) -> dict[str, Any]:
+        plain = [field for field in fields(self) if _PLAIN in field.metadata]
+        given = {field.name: arguments.of_type(field.name, getattr(self, field.name), field.type) for field in plain}
+        if self.enable_sagemaker_metrics is None and stores_metrics:
+            # AWS's images with TensorFlow 1.15 and later report metrics (SageMaker SDK).
+            given["enable_sagemaker_metrics"] = version_numbers(self.framework_version or "0") >= (1, 15) or None
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def _absolute(uri: Any) -> Any:
+    return absolute_file_uri(uri) if isinstance(uri, str) else uri
+
+
+def _signature() -> Signature:
+    own = [
+        Parameter(
+            field.name,
+            Parameter.POSITIONAL_OR_KEYWORD if index < _POSITIONAL else Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=field.type,
+        )
+        for index, field in enumerate(fields(EstimatorArguments))
+    ]
+    older = Parameter(_OLDER_NAMES, Parameter.VAR_KEYWORD, annotation=Any)
+    return Signature([Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *own, older])
+
+
+_OLDER_NAMES = "older_names"
+_SIGNATURE = _signature()
+
+
+def with_signature_of(
+    _: "Callable[P, EstimatorArguments]",
+) -> "Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]":
+    """Return a decorator that gives a constructor the arguments' signature, for type checkers and for `inspect`."""
+
+    def decorate(constructor: "Callable[..., None]") -> "Callable[Concatenate[Any, P], None]":
+        vars(constructor)["__signature__"] = _SIGNATURE
+        return constructor
+
+    return decorate
+
+
+def parse_call(positional: tuple[Any, ...], named: Mapping[str, Any]) -> EstimatorArguments:
+    """Return the arguments of a call of the constructor; warn of those under names of older SageMaker SDKs.
+
+    Raises ``TypeError`` as the call of a function with the signature does, and `SpecError` for pipeline variables.
+    """
+    names = tuple(field.name for field in fields(EstimatorArguments))
+    if len(positional) > _POSITIONAL:
+        first = ", ".join(names[:_POSITIONAL])
+        raise TypeError(
+            f"the estimator takes {_POSITIONAL} positional arguments ({first}), but {len(positional)} were given; "
+            "name the others, such as entry_point='train.py'"
+        )
+    given = _SIGNATURE.bind(None, *positional, **named).arguments
+    del given["self"]
+    older = given.pop(_OLDER_NAMES, {})
+    refuse_pipeline_variables({**given, **older})
+    if older:
+        from scriptmode._core.spec import older_names
+
+        given = older_names.take_all(older, given, names)
+    return EstimatorArguments(**given)

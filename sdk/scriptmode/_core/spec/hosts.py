@@ -1,0 +1,160 @@
+"""The hosts of a job: their kinds, by instance type, and their groups; `Resources` has those of a job."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from scriptmode.errors import invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from importlib.metadata import EntryPoint
+
+#: The group of entry points that name engines of other packages.
+GROUP = "scriptmode.engines"
+_CORRECT = "correct the package that has the engine, or uninstall it"
+#: Instance type whose hosts are plain processes of this machine.
+LOCAL_PROCESS = "local_process"
+#: Instance types whose hosts are containers of this machine, without and with GPUs (names of the SageMaker SDK).
+LOCAL_GPU = "local_gpu"
+LOCAL_CONTAINER = ("local", LOCAL_GPU)
+#: The account of jobs on this machine, their Region if AWS's settings name none, and the role of those without one.
+LOCAL_ACCOUNT = "000000000000"
+LOCAL_REGION = "us-east-1"
+LOCAL_ROLE = "scriptmode-local"
+LOCAL_ROLE_ARN = f"arn:aws:iam::{LOCAL_ACCOUNT}:role/{LOCAL_ROLE}"
+#: The Region of the client for whom a server, or the agent of a tuning job, creates jobs; "" elsewhere.
+CLIENT_REGION: ContextVar[str] = ContextVar("CLIENT_REGION", default="")
+
+
+_HOSTS = "scriptmode_local._hosts"
+_THIS_MACHINE = "this machine"
+
+
+@dataclass(frozen=True, eq=False)
+class HostKind:
+    """What the hosts of a job are, with all that code outside their engine must know of them.
+
+    Another package may have an engine: the name of an entry point of the group ``scriptmode.engines`` is the instance
+    type, and its object is such a value.
+
+    Attributes:
+        title: What the hosts are, as plans show it.
+        place: Where they are.
+        engine: The engine that runs them, as ``module:class``.
+        agent: What controls the agents of their jobs, in the same form.
+        is_local: Whether their jobs are in a data directory of this machine, and cost nothing.
+        platform: The platform of their jobs, in the same form; by default that of hosts of this machine.
+        is_scheduled: Whether a scheduler starts them on other machines, with disks and time limits of their own.
+        runs_images: Whether they can run an image.
+        runs_scripts: Whether they can run a script without an image, by an interpreter of this machine.
+        takes_gpus: Whether ``NAME:gpu=N`` is the instance type of hosts with N GPUs each.
+        checks: What ``scriptmode doctor --platform NAME`` runs, as ``module:mapping``: functions by the names of their
+            checks, which return what was found, or raise an error of scriptmode with the next step.
+    """
+
+    title: str
+    place: str = _THIS_MACHINE
+    engine: str = f"{_HOSTS}.process_engine:ProcessEngine"
+    agent: str = f"{_HOSTS}.local_agent:LocalAgent"
+    platform: str = "scriptmode_local._service.service:LocalPlatform"
+    is_local: bool = True
+    is_scheduled: bool = False
+    runs_images: bool = False
+    runs_scripts: bool = True
+    takes_gpus: bool = False
+    checks: str = ""
+
+    PROCESS: ClassVar[HostKind]
+    CONTAINER: ClassVar[HostKind]
+    CLOUD: ClassVar[HostKind]
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the hosts have this machine's processors and memory."""
+        return self.place == _THIS_MACHINE
+
+
+HostKind.PROCESS = HostKind("processes of this machine")
+HostKind.CONTAINER = HostKind(
+    "containers of this machine",
+    engine=f"{_HOSTS}.container_engine:ContainerEngine",
+    runs_images=True,
+    runs_scripts=False,
+)
+HostKind.CLOUD = HostKind(
+    "Amazon SageMaker",
+    "Amazon SageMaker",
+    # Of jobs of this machine whose engine's package was uninstalled.
+    agent=f"{_HOSTS}.local_agent:AgentWithoutEngine",
+    is_local=False,
+    runs_images=True,
+    runs_scripts=False,
+)
+_KINDS = {LOCAL_PROCESS: HostKind.PROCESS, **dict.fromkeys(LOCAL_CONTAINER, HostKind.CONTAINER)}
+
+
+def instance_kind(instance_type: str) -> HostKind:
+    """Return what the hosts of an instance type are; raise `SpecError` for a broken engine of another package."""
+    name = instance_type.partition(":")[0]
+    if kind := _KINDS.get(instance_type):
+        return kind
+    point = None if name.startswith("ml.") else _find_engine(name)
+    return _load_kind(point) if point else HostKind.CLOUD
+
+
+def local_instance_types() -> tuple[str, ...]:
+    """Return the instance types of the local platform, with those of engines that are packages."""
+    return (*_KINDS, *entry_points())
+
+
+@cache
+def entry_points(group: str = GROUP) -> dict[str, EntryPoint]:
+    """Return the entry points of a group by their names; those of engines by the names of their instance types."""
+    # It takes 25 to 200 ms, and few jobs have a type of another distribution's engine.
+    from importlib.metadata import distributions
+
+    return {point.name: point for package in distributions() for point in package.entry_points if point.group == group}
+
+
+def _find_engine(name: str) -> EntryPoint | None:
+    """Return the entry point of an engine: one of this package before all others, which takes longer."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    with suppress(PackageNotFoundError):
+        for point in distribution("scriptmode").entry_points:
+            if (point.group, point.name) == (GROUP, name):
+                return point
+    return entry_points().get(name)
+
+
+@cache
+def _load_kind(point: EntryPoint) -> HostKind:
+    name = point.name
+    try:
+        kind = point.load()
+    except Exception as error:
+        raise invalid("instance_type", f"is {name!r}, whose engine {point.value} fails: {error!r}", _CORRECT) from error
+    if not isinstance(kind, HostKind):
+        raise invalid("instance_type", f"is {name!r}, and {point.value} is not a HostKind: {kind!r}", _CORRECT)
+    return kind
+
+
+class HostGroup(NamedTuple):
+    """Hosts of one instance type, by their names."""
+
+    name: str
+    instance_type: str
+    hosts: tuple[str, ...]
+
+
+def host_kind(instance_types: Collection[str]) -> HostKind:
+    """Return what the hosts of a job are, by the instance types of its groups."""
+    kinds = set(map(instance_kind, instance_types))
+    if len(kinds) == 1:
+        return kinds.pop()
+    return HostKind.CONTAINER if kinds == {HostKind.PROCESS, HostKind.CONTAINER} else HostKind.CLOUD

@@ -1,0 +1,126 @@
+"""The debugger's, profiler's and TensorBoard's arguments: dicts of the service, or the SageMaker SDK's own objects."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from scriptmode._core.spec.training_job import Monitoring
+from scriptmode.errors import invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: The image of the SageMaker SDK's rules until the Region's image is known.
+DEFAULT_RULE_IMAGE = "DEFAULT_RULE_EVALUATOR_IMAGE"
+#: The rule parameter in which the SageMaker SDK sends a debugger rule's actions.
+ACTIONS = "action_json"
+#: Stands for the job's name in a debugger rule's actions until it is known; a job's name has no such characters.
+_JOB = "<job>"
+#: How the SageMaker SDK writes which job an action stops; the backslashes are part of the text.
+_STOPS = '\\"training_job_prefix\\": \\"{}\\"'
+
+
+def rules_of_next_job(rules: Iterable[Mapping[str, Any]], job_name: str) -> list[dict[str, Any]]:
+    """Return the debugger rules of a described job with actions for a job that is not named yet."""
+    return [_with_job(rule, job_name, _JOB) for rule in rules]
+
+
+def rule_for_job(rule: Mapping[str, Any], job_name: str) -> dict[str, Any]:
+    """Return a rule as the request of a job has it."""
+    return _with_job(rule, _JOB, job_name)
+
+
+def _with_job(rule: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
+    """Return a rule whose actions stop another job than they did."""
+    parameters = rule.get("RuleParameters") or {}
+    text = parameters.get(ACTIONS)
+    if not isinstance(text, str):
+        return dict(rule)
+    text = text.replace(_STOPS.format(old), _STOPS.format(new))
+    return {**rule, "RuleParameters": {**parameters, ACTIONS: text}}
+
+
+def parse_monitoring(
+    *,
+    debugger_hook_config: object,
+    rules: Iterable[object] | None,
+    profiler_config: object,
+    disable_profiler: bool | None,
+    tensorboard_output_config: object,
+) -> Monitoring:
+    """Parse the five arguments of the SageMaker SDK v2; what was not requested stays off."""
+    hook = debugger_hook_config
+    debug_rules, profiler_rules, collections = _rules(rules)
+    if hook is None and debug_rules:
+        hook = True
+    if hook is not None and not isinstance(hook, bool):
+        hook = _fields("debugger_hook_config", hook)
+    if collections and hook:
+        asked = dict(hook) if isinstance(hook, dict) else {}
+        said = asked.get("CollectionConfigurations", [])
+        hook = {**asked, "CollectionConfigurations": [*said, *(item for item in collections if item not in said)]}
+    return Monitoring(
+        debug_hook=hook,
+        debug_rules=debug_rules,
+        profiler=None if profiler_config is None else _fields("profiler_config", profiler_config),
+        profiler_rules=profiler_rules,
+        profiler_off=disable_profiler,
+        tensorboard=None
+        if tensorboard_output_config is None
+        else _fields("tensorboard_output_config", tensorboard_output_config),
+    )
+
+
+def _rules(
+    rules: Iterable[object] | None,
+) -> tuple[tuple[Mapping[str, Any], ...], tuple[Mapping[str, Any], ...], list[dict[str, Any]]]:
+    """Return debugger rules, profiler rules, and the collections that the debugger's rules read."""
+    debug: list[Mapping[str, Any]] = []
+    profile: list[Mapping[str, Any]] = []
+    collections: list[dict[str, Any]] = []
+    for rule in rules or ():
+        if isinstance(rule, Mapping):
+            debug.append(copy.deepcopy(dict(rule)))
+        elif hasattr(rule, "to_profiler_rule_config_dict"):
+            profile.append(_with_image(rule, rule.to_profiler_rule_config_dict()))
+        elif hasattr(rule, "to_debugger_rule_config_dict"):
+            debug.append(_with_actions(rule, _with_image(rule, rule.to_debugger_rule_config_dict())))
+            for collection in getattr(rule, "collection_configs", None) or ():
+                fields = _fields("collection_configs", collection)
+                if fields not in collections:
+                    collections.append(fields)
+        else:
+            raise invalid(
+                "rules", f"has {rule!r}", "give the SageMaker SDK's rules, or dicts of DebugRuleConfigurations"
+            )
+    return tuple(debug), tuple(profile), collections
+
+
+def _with_image(rule: object, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep the rule with its fields where its image depends on the Region, which is not known yet."""
+    if fields.get("RuleEvaluatorImage") == DEFAULT_RULE_IMAGE:
+        return {**fields, "RuleEvaluatorImage": rule}
+    return dict(fields)
+
+
+def _with_actions(rule: object, fields: dict[str, Any]) -> dict[str, Any]:
+    """Add a debugger rule's actions to its parameters, where it alone says them, as in the SageMaker SDK."""
+    parameters = {name: value for name, value in (fields.get("RuleParameters") or {}).items() if name != ACTIONS}
+    actions = copy.deepcopy(getattr(rule, "actions", None))
+    if actions is not None:
+        # An action that does not stop a job has no such method.
+        if hasattr(actions, "update_training_job_prefix_if_not_specified"):
+            actions.update_training_job_prefix_if_not_specified(_JOB)
+        parameters[ACTIONS] = actions.serialize()
+    return {**fields, "RuleParameters": parameters}
+
+
+def _fields(argument: str, value: object) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return copy.deepcopy(dict(value))
+    if hasattr(value, "_to_request_dict"):
+        said = value._to_request_dict()  # noqa: SLF001 - how the SageMaker SDK's classes say it
+        return cast("dict[str, Any]", copy.deepcopy(said))
+    raise invalid(argument, f"is {value!r}", "give a dict of the service's fields, or the SageMaker SDK's object")

@@ -1,0 +1,88 @@
+"""The live view of a training job, in a terminal or a notebook; plain lines elsewhere; and the card of a job.
+
+Not public: `TrainingJob.wait`, ``scriptmode logs -f`` and a notebook's display of a job call `choose_view`,
+`follow_job` and `job_card`. `Follower` and `job_card` observe a job as a `JobSnapshot`, a value that knows none of
+those that draw it: `TerminalView`, `NotebookView` and the HTML card.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, TextIO
+
+from scriptmode._core.handle import log_lines
+from scriptmode._core.handle.log_filter import ALL_LINES, LogFilter, filtered_events
+from scriptmode.errors import SpecError, invalid
+
+if TYPE_CHECKING:
+    from scriptmode._core.platforms.base import Platform
+
+#: Environment variable with the default view, ``plain`` or ``live``, of calls without ``live``.
+VIEW_VARIABLE = "SCRIPTMODE_VIEW"
+_CHOICES = {"": None, "plain": False, "live": True}
+PLAIN, TERMINAL, NOTEBOOK = "plain", "terminal", "notebook"
+#: Held while a live view is in the terminal: two would erase each other's rows.
+_terminal_lock = Lock()
+
+
+def choose_view(live: bool | None, stream: TextIO | None = None, environ: Mapping[str, str] | None = None) -> str:  # noqa: FBT001
+    """Choose how a job is shown: ``plain``, ``terminal`` or ``notebook``.
+
+    ``live`` is True for a live view, False for plain lines, None to decide by SCRIPTMODE_VIEW, else by the output.
+    Raises `SpecError` for another value of ``live`` or SCRIPTMODE_VIEW.
+    """
+    out = sys.stdout if stream is None else stream
+    variables = os.environ if environ is None else environ
+    if live is None:
+        requested = variables.get(VIEW_VARIABLE, "")
+        if requested not in _CHOICES:
+            what = f"the environment variable {VIEW_VARIABLE} is {requested!r}"
+            raise SpecError(what, advice="set it to plain or live")
+        live = _CHOICES[requested]
+    elif not isinstance(live, bool):
+        raise invalid("live", f"is {live!r}", "give True, False, or None to decide by the output")
+    if live is False:
+        return PLAIN
+    if _is_notebook():
+        return NOTEBOOK
+    is_dumb = variables.get("TERM", "") in ("", "dumb") and live is None
+    has_blocks = "utf" in (out.encoding or "utf-8").lower()
+    return TERMINAL if out.isatty() and has_blocks and not is_dumb else PLAIN
+
+
+def _is_notebook() -> bool:
+    """Return whether this process is the kernel of a notebook; IPython is not imported for it."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+def follow_job(
+    name: str, platform: Platform, which: str, source_dir: str = "", log_filter: LogFilter = ALL_LINES
+) -> bool:
+    """Show a job until it ends, in the view ``which`` of `choose_view`; return whether the view showed the outcome.
+
+    ``log_filter`` selects the log lines that are shown; metrics are found in all of them.
+
+    In a terminal where another job is already followed, this job's lines scroll above that job's panel.
+    """
+    if which == PLAIN or (which == TERMINAL and not _terminal_lock.acquire(blocking=False)):
+        statuses = log_lines.StatusLines()
+        log_lines.show(filtered_events(platform, name, log_filter, follow=True, on_description=statuses))
+        return False
+    if which == NOTEBOOK:
+        from scriptmode._display.follower import Follower
+        from scriptmode._display.notebook_view import NotebookView
+
+        Follower(name, platform, NotebookView(platform), source_dir, log_filter).run()
+        return True
+    try:
+        from scriptmode._display.follower import Follower
+        from scriptmode._display.terminal_view import TerminalView
+
+        Follower(name, platform, TerminalView(sys.stdout), log_filter=log_filter).run()
+    finally:
+        _terminal_lock.release()
+    return False

@@ -1,0 +1,273 @@
+"""Docker's Python client, and its errors translated to `ContainerError`.
+
+``DOCKER_HOST``, else docker's current context, names the daemon.
+"""
+
+from __future__ import annotations
+
+import getpass
+import io
+import os
+import re
+import socket
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+
+from scriptmode._core.machine.installation import install_command
+from scriptmode._core.text.messages import Problem
+from scriptmode.errors import ContainerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+#: Seconds without output: compiling may be silent for minutes.
+_LONG_SECONDS = 3600
+_SECONDS = 60
+_LAST_LINES = 15
+_SOCKET = "unix://"
+_NO_SPACE = "no space left on device"
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_STEP = re.compile(r"Step \d+/\d+ : (.*)")
+#: The identifier of the image that a step built or found in the cache.
+_STEP_IMAGE = re.compile(r"^ ---> ([0-9a-f]{12,})$")
+#: The builder's lines about intermediate images, which would hide the last lines of a step that failed.
+_BUILDER_NOISE = re.compile(r" ---> |Removing intermediate container ")
+
+OnLine = Callable[[str], None]
+
+
+def ignore_line(line: str) -> None:
+    """Ignore a line of the daemon's output."""
+
+
+def open_client() -> Any:
+    """Return a client of a daemon that answers; raises `ContainerError`. The caller closes it."""
+    try:
+        import docker
+    except ImportError as error:
+        raise ContainerError(
+            "containers need Docker's client for Python, which is not installed", advice=install_command("container")
+        ) from error
+    host = _host()
+    try:
+        if host.startswith(_SOCKET):
+            # If no process listened there, docker's client would leave its own socket open.
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(_SECONDS)
+                connection.connect(host[len(_SOCKET) :])
+    except OSError as error:
+        raise _unreachable(host, error) from error
+    try:
+        if os.environ.get("DOCKER_HOST"):
+            return docker.from_env(timeout=_SECONDS)
+        return docker.DockerClient(base_url=host, timeout=_SECONDS)
+    except (docker.errors.DockerException, ValueError) as error:
+        # ValueError: DOCKER_HOST is not an address.
+        raise _unreachable(host, error) from error
+
+
+@contextmanager
+def docker_client(subject: str) -> Iterator[Any]:
+    """Yield a client; translate its errors to `ContainerError` about ``subject``."""
+    client = open_client()
+    try:
+        with translate_errors(subject):
+            yield client
+    finally:
+        client.close()
+
+
+@contextmanager
+def translate_errors(subject: str) -> Iterator[None]:
+    """Translate errors of Docker's client to `ContainerError` about ``subject``."""
+    import docker
+    import requests
+
+    try:
+        yield
+    except docker.errors.DockerException as error:
+        reason = getattr(error, "explanation", None) or error
+        if (response := getattr(error, "response", None)) is not None:
+            # The client leaves the stream of an error response open.
+            response.close()
+        raise ContainerError(
+            f"{subject}: {reason}",
+            advice=_advice(str(reason)) or "see what is wrong with Docker here: scriptmode doctor",
+        ) from error
+    except requests.exceptions.RequestException as error:
+        raise _unreachable(_host(), error, f"{subject}: ") from error
+
+
+def has_image(image: str) -> bool:
+    """Return whether the daemon has an image; raises `ContainerError` if no daemon answers."""
+    return find_image(image) is not None
+
+
+class Image(NamedTuple):
+    """An image of the daemon: the name that was requested, its identifier, and the digest in its registry or ""."""
+
+    name: str
+    identifier: str
+    digest: str
+
+
+def find_image(image: str) -> Image | None:
+    """Return an image of the daemon, None if it has no such image; raises `ContainerError`."""
+    with docker_client(f"image {image}") as client:
+        # After docker_client has checked that the package is installed.
+        from docker.errors import ImageNotFound
+        from docker.utils import parse_repository_tag
+
+        try:
+            attributes = client.images.get(image).attrs
+        except ImageNotFound:
+            return None
+        repository, _ = parse_repository_tag(image.partition("@")[0])
+    known = dict(digest.split("@", 1) for digest in attributes.get("RepoDigests") or ())
+    return Image(image, attributes["Id"], known.get(repository, ""))
+
+
+def pull(image: str, login: Mapping[str, str] | None = None) -> None:
+    """Pull an image from its registry; raises `ContainerError`.
+
+    ``login`` has ``username`` and ``password``; without it docker's own login is used.
+    """
+    with docker_client(f"image {image} cannot be pulled") as client:
+        from docker.utils import parse_repository_tag
+
+        client.api.timeout = _LONG_SECONDS
+        repository, word = parse_repository_tag(image)
+        given = {"auth_config": dict(login)} if login else {}
+        answers = client.api.pull(repository, tag=word or "latest", stream=True, decode=True, **given)
+        _read_progress(answers, f"image {image} cannot be pulled", ignore_line)
+
+
+@dataclass(frozen=True)
+class Build:
+    """The input of a build: the context as a tar archive, and the Dockerfile's arguments.
+
+    ``target`` is a stage, "" for the last one. If ``discarded`` is a label, images of stages with it are removed after
+    the build, even if it fails; otherwise the builder keeps them as its cache.
+    """
+
+    context: bytes
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    target: str = ""
+    uses_cache: bool = True
+    discarded: str = ""
+
+
+def build(wanted: Build, image: str, *, on_line: OnLine) -> None:
+    """Build an image with the daemon's own builder; raises `ContainerError` with the builder's last lines.
+
+    Docker's Python client does not support BuildKit, and the daemon's builder needs no command-line plug-in. ``image``
+    is the name, "" for none.
+    """
+    steps: list[str] = []
+    with docker_client(f"building {image or wanted.target} failed") as client:
+        answers = client.api.build(
+            fileobj=io.BytesIO(wanted.context),
+            custom_context=True,
+            tag=image or None,
+            rm=True,
+            forcerm=True,
+            buildargs=dict(wanted.arguments),
+            labels=dict(wanted.labels),
+            target=wanted.target or None,
+            nocache=not wanted.uses_cache,
+            decode=True,
+            timeout=_LONG_SECONDS,
+        )
+
+        def follow(line: str) -> None:
+            steps.extend(_STEP_IMAGE.findall(line))
+            on_line(line)
+
+        try:
+            _read_progress(answers, f"building {image or wanted.target} failed", follow)
+        finally:
+            # Later images depend on earlier ones.
+            for identifier in reversed(dict.fromkeys(steps)) if wanted.discarded else ():
+                _remove_labelled(client, identifier, wanted.discarded, on_line)
+
+
+def _remove_labelled(client: Any, identifier: str, label: str, on_line: OnLine) -> None:
+    """Remove the image of a build's step if it has a label."""
+    from docker.errors import APIError, ImageNotFound
+
+    try:
+        # Newer daemons omit empty fields.
+        if label in ((client.api.inspect_image(identifier).get("Config") or {}).get("Labels") or {}):
+            client.api.remove_image(identifier, noprune=True)
+    except ImageNotFound:
+        pass
+    except APIError as error:
+        problem = Problem(str(error.explanation), f"remove it: docker image rm {identifier}")
+        on_line(f"image {identifier} holds this machine's settings and cannot be removed: {problem}")
+
+
+def _read_progress(answers: Iterable[Mapping[str, Any]], subject: str, on_line: OnLine) -> None:
+    step = problem = ""
+    last: deque[str] = deque(maxlen=_LAST_LINES)
+    # Read to the end, even after an error: otherwise the client leaves the stream open.
+    for answer in answers:
+        problem = _COLOUR.sub("", str(answer.get("error", problem))).strip()
+        # The progress of layers, which changes all the time, is omitted.
+        text = answer.get("stream") or ("" if answer.get("progressDetail") else answer.get("status", ""))
+        for line in filter(str.strip, _COLOUR.sub("", str(text)).splitlines()):
+            on_line(line)
+            if match := _STEP.match(line):
+                step = match.group(1)
+                last.clear()
+            elif not _BUILDER_NOISE.match(line):
+                last.append(line)
+    if problem:
+        where = f" at {step!r}" if step else ""
+        raise ContainerError("\n".join((str(Problem(f"{subject}{where}: {problem}", _advice(problem, *last))), *last)))
+
+
+def _host() -> str:
+    """Return the daemon's address: from DOCKER_HOST, else from docker's current context, like docker itself."""
+    named = os.environ.get("DOCKER_HOST")
+    if named:
+        return named
+    from docker.context import ContextAPI
+    from docker.errors import DockerException
+
+    try:
+        context = ContextAPI.get_current_context()
+    except (DockerException, OSError, ValueError):
+        context = None
+    return (context and context.Host) or f"{_SOCKET}/var/run/docker.sock"
+
+
+def _unreachable(host: str, error: BaseException, subject: str = "") -> ContainerError:
+    cause: BaseException = error
+    while (inner := cause.__cause__ or cause.__context__) is not None:
+        cause = inner
+    if isinstance(cause, PermissionError):
+        try:
+            user = getpass.getuser()
+        except (KeyError, OSError):
+            # A user id without a name.
+            user = "$USER"
+        advice = f"add the user to the group that owns the socket (sudo usermod -aG docker {user}), and log in again"
+        return ContainerError(f"{subject}this user, {user}, may not use the Docker daemon at {host}", advice=advice)
+    advice = (
+        "install Docker and start it (on Debian, as root: apt install docker.io), or name another daemon in DOCKER_HOST"
+    )
+    if isinstance(cause, FileNotFoundError):
+        return ContainerError(f"{subject}no Docker daemon: {host} does not exist", advice=advice)
+    if isinstance(cause, ConnectionRefusedError):
+        return ContainerError(f"{subject}no Docker daemon answers at {host}", advice=advice)
+    what = f"{subject}the Docker daemon at {host} cannot be used: {error}"
+    return ContainerError(what, advice="check DOCKER_HOST, or unset it")
+
+
+def _advice(*texts: str) -> str:
+    if any(_NO_SPACE in text.lower() for text in texts):
+        return "free space in Docker's data directory: docker image ls, docker system prune"
+    return ""

@@ -1,8 +1,0 @@
-"""Amazon SageMaker through boto3. Errors of the services are translated to those of `scriptmode.errors`.
-
-Not public. Sessions, roles, registries and boto3's errors are in `scriptmode.core.aws`.
-"""
-
-from scriptmode.core.platforms.sagemaker.sagemaker_platform import SageMakerPlatform
-
-__all__ = ["SageMakerPlatform"]

@@ -1,0 +1,78 @@
+"""`Plan`: what a training job would do, as a value with a text. Pure."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from scriptmode.planning._plan_parts import Difference, HostPlan, SourcePlan
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `Estimator.fit` would do. Print it, or use `to_dict` in programs.
+
+    Attributes:
+        request: The exact CreateTrainingJob request, with secrets. All other attributes have ``******`` for secrets.
+        hosts: The hosts by their names.
+        source: The source archive; ``None`` if the job has none.
+        assumed: What was assumed because it is not known before the job starts, one sentence each.
+        difference: The difference to the job that was named by ``against``, if any.
+        script: The batch script that Slurm would get; ``""`` for a job that no scheduler starts.
+    """
+
+    request: Mapping[str, Any]
+    hosts: Mapping[str, HostPlan]
+    source: SourcePlan | None
+    assumed: tuple[str, ...]
+    difference: Difference | None
+    _shown: Mapping[str, Any]
+    script: str = ""
+
+    @property
+    def job_name(self) -> str:
+        """The training job's name."""
+        return str(self.request["TrainingJobName"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as a dict for ``json.dumps``, without secrets."""
+        return {
+            "request": dict(self._shown),
+            "hosts": {name: host.to_dict() for name, host in self.hosts.items()},
+            "source": asdict(self.source) if self.source else None,
+            "assumed": list(self.assumed),
+            "difference": asdict(self.difference) if self.difference else None,
+            **({"script": self.script} if self.script else {}),
+        }
+
+    def text(self, *, width: int = 118) -> str:
+        """Return the essential lines of the plan, or with ``against`` the difference alone, without secrets.
+
+        Args:
+            width: The number of columns.
+        """
+        from scriptmode._core.request import parse
+        from scriptmode.planning import _plan_summary as plan_summary
+
+        if self.difference:
+            return "\n".join(plan_summary.difference_lines(self.difference, width))
+        job = parse.parse_request(self._shown)
+        lines = [*plan_summary.summary_lines(job, self.hosts, self.source, self.assumed, width)]
+        if self.script:
+            title = "Batch script (sbatch)" if self.script.startswith("#!") else "Manifests"
+            lines += ["", title, *(f"  {line}".rstrip() for line in self.script.splitlines())]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return f"{self.text()}\n\nThe whole plan: plan.to_dict()"
+
+    def __repr__(self) -> str:
+        from scriptmode._core.request import parse
+
+        types = "/".join(dict.fromkeys(parse.parse_request(self._shown).resources.types))
+        return f"Plan({self.job_name!r}: {len(self.hosts)} x {types})"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"

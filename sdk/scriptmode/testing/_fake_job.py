@@ -1,0 +1,161 @@
+"""A training job of the fake: its request, its life, and its state at a given second."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import math
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from scriptmode._core.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCRIBED
+from scriptmode._core.spec.training_job import Limits
+from scriptmode.testing._fake_clock import FakeClock
+from scriptmode.testing._job_life import Life, Line, Point
+from scriptmode.testing._service_calls import deep_copy
+from scriptmode.testing._timeline import Timeline, build_timeline
+from scriptmode_serve._operations.metric_operations import MetricValue, last_values
+
+_DEFAULTS = {**DESCRIBED_DEFAULTS, "StoppingCondition": {"MaxRuntimeInSeconds": Limits.max_run}}
+#: The share of a spot job's time that it pays for.
+_SPOT_PRICE = 0.3
+
+
+class FakeJob:
+    """A training job. Moments are seconds of the fake's clock."""
+
+    def __init__(self, request: Mapping[str, Any], life: Life, clock: FakeClock, *, arn: str) -> None:
+        self.request = deep_copy(request)
+        self.life = life
+        self.arn = arn
+        self.created = clock.now()
+        self.model_is_stored = False
+        self._clock = clock
+        self._timeline = self._cut(math.inf)
+
+    @property
+    def name(self) -> str:
+        """The TrainingJobName."""
+        return str(self.request["TrainingJobName"])
+
+    @property
+    def is_spot(self) -> bool:
+        """Whether it runs on managed spot instances."""
+        return bool(self.request.get("EnableManagedSpotTraining"))
+
+    @property
+    def model_uri(self) -> str:
+        """Where the model archive is stored; a directory, with a slash at its end, when it is not compressed."""
+        output = self.request["OutputDataConfig"]
+        place = f"{output['S3OutputPath'].rstrip('/')}/{self.name}/output"
+        return f"{place}/model/" if output.get("CompressionType") == "NONE" else f"{place}/model.tar.gz"
+
+    @functools.cached_property
+    def logs(self) -> dict[str, tuple[Line, ...]]:
+        """The lines of each host's log in order of time."""
+        return self.life.host_lines()
+
+    def start_of(self, line: Line) -> int:
+        """Return the number of times that its hosts had started again when they wrote a line."""
+        return bisect.bisect_right(self._timeline.restarts, line.second)
+
+    def instances(self) -> dict[str, int]:
+        """Count its instances by type."""
+        resources = self.request.get("ResourceConfig", {})
+        counts: Counter[str] = Counter()
+        for group in resources.get("InstanceGroups") or (resources,):
+            if kind := group.get("InstanceType"):
+                counts[kind] += group.get("InstanceCount", 1)
+        return counts
+
+    def status(self, now: float) -> str:
+        """Return the TrainingJobStatus."""
+        return self._timeline.status(now - self.created)
+
+    def ended(self, now: float) -> bool:
+        """Return whether it completed, failed or was stopped."""
+        return now - self.created >= self._timeline.end
+
+    def stop(self, now: float) -> None:
+        """Stop it; a job that is stopping is not changed."""
+        if self.status(now) == "InProgress":
+            self._timeline = self._cut(now - self.created)
+
+    def has_model(self, now: float) -> bool:
+        """Return whether it stored a model: it completed, or was stopped after its hosts had started."""
+        ends, trained = self._timeline.ends, self._timeline.training_start < math.inf
+        return self.ended(now) and (ends == "Completed" or (ends == "Stopped" and trained))
+
+    def age(self, now: float) -> float:
+        """Return its age in seconds, which stops growing when the job ends."""
+        return min(now - self.created, self._timeline.end)
+
+    def moment(self, second: float) -> datetime:
+        """Return the date and time of a second after its creation."""
+        return self._clock.wall_time(self.created + second)
+
+    def metrics(self, now: float) -> dict[str, list[MetricValue]]:
+        """Return the values of its metrics so far."""
+        age, created = self.age(now), self.moment(0).timestamp()
+        return {
+            name: [MetricValue(created + point.second, point.value) for point in points if point.second <= age]
+            for name, points in self._points.items()
+        }
+
+    @functools.cached_property
+    def _points(self) -> dict[str, tuple[Point, ...]]:
+        return self.life.metric_points()
+
+    def summary(self, now: float) -> dict[str, Any]:
+        """Return its TrainingJobSummary."""
+        current = self._timeline.begun(now - self.created)[-1]
+        summary = {
+            "TrainingJobName": self.name,
+            "TrainingJobArn": self.arn,
+            "CreationTime": self.moment(0),
+            "LastModifiedTime": self.moment(current.start),
+            "TrainingJobStatus": self.status(now),
+            "SecondaryStatus": current.status,
+        }
+        if self.ended(now):
+            summary["TrainingEndTime"] = self.moment(self._timeline.end)
+        return summary
+
+    def description(self, now: float) -> dict[str, Any]:
+        """Return the response of DescribeTrainingJob."""
+        told = {key: value for key, value in self.request.items() if key not in NOT_DESCRIBED}
+        timeline, ended = self._timeline, self.ended(now)
+        seconds = max(1, round(timeline.training_seconds)) if ended and timeline.training_start < math.inf else 0
+        billed = max(1, round(seconds * _SPOT_PRICE)) if self.is_spot and seconds else seconds
+        has_hosts, has_failed = self.age(now) >= timeline.training_start, ended and timeline.ends == "Failed"
+        known = {
+            "FinalMetricDataList": last_values(self.metrics(now)),
+            "TrainingStartTime": self.moment(timeline.training_start) if has_hosts else None,
+            "FailureReason": has_failed and (self.life.failure_reason or "AlgorithmError: , exit code: 1"),
+            "ModelArtifacts": self.has_model(now) and {"S3ModelArtifacts": self.model_uri},
+            "TrainingTimeInSeconds": seconds,
+            "BillableTimeInSeconds": billed,
+        }
+        return {
+            **deep_copy({**_DEFAULTS, **told}),
+            **self.summary(now),
+            "SecondaryStatusTransitions": self._transitions(now),
+            **{field: value for field, value in known.items() if value},
+        }
+
+    def _transitions(self, now: float) -> list[dict[str, Any]]:
+        transitions = []
+        for span in self._timeline.begun(now - self.created):
+            transition = {"Status": span.status, "StartTime": self.moment(span.start), "StatusMessage": span.message}
+            if span.end <= now - self.created:
+                transition["EndTime"] = self.moment(span.end)
+            transitions.append(transition)
+        return transitions
+
+    def _cut(self, stop: float) -> Timeline:
+        condition = self.request.get("StoppingCondition", {})
+        runtime = condition.get("MaxRuntimeInSeconds", Limits.max_run)
+        wait = condition.get("MaxWaitTimeInSeconds", math.inf)
+        return build_timeline(self.life, max_runtime=runtime, max_wait=wait, stop=stop)

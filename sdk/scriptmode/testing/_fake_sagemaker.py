@@ -1,0 +1,158 @@
+"""A fake Amazon SageMaker in memory, in place of a boto3 session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from scriptmode.testing._fake_account import FakeAccount
+from scriptmode.testing._fake_client import FakeClients
+from scriptmode.testing._fake_clock import FakeClock
+from scriptmode.testing._fake_cloudwatch import FakeMetrics
+from scriptmode.testing._fake_cloudwatch_logs import FakeLogs
+from scriptmode.testing._fake_iam import get_caller_identity, get_role
+from scriptmode.testing._fake_s3 import FakeObjects
+from scriptmode.testing._fake_training_jobs import FakeTrainingJobs
+from scriptmode.testing._job_life import Life
+from scriptmode.testing._service_calls import Fault, Operation, ServiceError
+
+
+class FakeSageMaker(FakeAccount):
+    """An AWS account with training jobs on a fake clock, in place of a boto3 session.
+
+    Pass it to ``Estimator(sagemaker_session=...)``.
+
+    Args:
+        region_name: Region of the account.
+        account: Number of the account.
+        clock: Clock of the jobs, by default a new `FakeClock`.
+
+    Attributes:
+        calls: Every `Call` that reached a service, in order.
+        buckets: Owner's account by the name of a bucket. Buckets that only ``objects`` mentions are the account's own.
+        roles: ARN by the name of an IAM role.
+        sagemaker_config: Content of the SageMaker config file as a dict; ``None`` to read this machine's.
+        caller_arn: ARN that STS returns for the session's credentials.
+        quotas: Number of instances by instance type; see `limit`.
+        lives: Lives of the next training jobs, in order; see `expect`.
+        default_life: Life of all other training jobs.
+        log_delay: Seconds until CloudWatch Logs has a log line.
+        page_lines: Maximum number of log lines in one response.
+        empty_log_pages: Number of responses with a new token and without lines before each response with lines.
+    """
+
+    def __init__(
+        self, region_name: str = "us-west-2", account: str = "123456789012", clock: FakeClock | None = None
+    ) -> None:
+        super().__init__(region_name, account, FakeClock() if clock is None else clock)
+        self._operations: dict[str, Mapping[str, Operation]] = {
+            "cloudwatch": _by_method(FakeMetrics(self).operations),
+            "iam": {"get_role": partial(get_role, self)},
+            "logs": _by_method(FakeLogs(self).operations),
+            "s3": FakeObjects(self).operations,
+            "sagemaker": FakeTrainingJobs(self).operations,
+            "sagemaker-runtime": {},
+            "sts": {"get_caller_identity": partial(get_caller_identity, self)},
+        }
+        self._clients = FakeClients(self._operations, self)
+
+    def __repr__(self) -> str:
+        return f"FakeSageMaker(region_name={self.region_name!r}, account={self.account!r})"
+
+    def client(self, service_name: str, region_name: str | None = None, **settings: Any) -> Any:
+        """Create a client of a service, like ``boto3.Session.client``.
+
+        Args:
+            service_name: ``cloudwatch``, ``iam``, ``logs``, ``s3``, ``sagemaker`` or ``sts``, or
+                ``sagemaker-runtime``, which has no operations.
+            region_name: Region in the client's ``meta``, by default the session's.
+            settings: Other arguments of boto3.
+
+        Returns:
+            A client of botocore, whose operations validate their arguments like boto3.
+
+        Raises:
+            NotImplementedError: The fake does not have the service.
+        """
+        if service_name not in self._operations:
+            raise NotImplementedError(
+                f"the fake session has no service {service_name!r}; it has {', '.join(self._operations)}"
+            )
+        return self._clients.create(service_name, {"region_name": region_name or self.region_name, **settings})
+
+    def expect(self, *lives: Life) -> None:
+        """Set the lives of the next training jobs.
+
+        Args:
+            lives: One life for each job, in the order of their creation.
+        """
+        self.lives.extend(lives)
+
+    def limit(self, instance_type: str, instances: int) -> None:
+        """Set the quotas of an instance type, for training jobs and separately for spot training jobs.
+
+        Args:
+            instance_type: Type, such as ``ml.c5.xlarge``.
+            instances: Maximum number of instances in use at the same time.
+        """
+        self.quotas[instance_type] = instances
+
+    def throttle(self, operation: str, times: int = 3, service: str | None = None, *, after: int = 0) -> None:
+        """Raise ``ThrottlingException`` from calls of an operation. Arguments and errors are those of `fault`."""
+        self.fault(operation, ServiceError("ThrottlingException", "Rate exceeded"), times, service=service, after=after)
+
+    def disconnect(
+        self, operation: str, times: int = 1, service: str | None = None, *, after: int = 0, answer_lost: bool = False
+    ) -> None:
+        """Raise a connection error from calls of an operation. Other arguments and errors are those of `fault`.
+
+        Args:
+            operation: Name of the operation, such as ``describe_training_job``.
+            times: Number of calls that fail.
+            service: Service of the operation, by default any.
+            after: Number of calls that succeed before.
+            answer_lost: Whether the operation is executed, and the connection is closed before its response.
+        """
+
+        def error(url: str) -> BaseException:
+            from botocore.exceptions import ConnectionClosedError, EndpointConnectionError
+
+            kind: type[BaseException] = ConnectionClosedError if answer_lost else EndpointConnectionError
+            return kind(endpoint_url=url)  # type: ignore[call-arg]
+
+        self._add(Fault(operation, error, times, after, service, answer_lost))
+
+    def fault(
+        self, operation: str, error: BaseException, times: int = 1, *, service: str | None = None, after: int = 0
+    ) -> None:
+        """Raise an error from calls of an operation.
+
+        Args:
+            operation: Name of the operation, such as ``describe_training_job``.
+            error: A `ServiceError`, which the caller gets as botocore's ``ClientError``, or any other exception.
+            times: Number of calls that fail.
+            service: Service of the operation, by default any.
+            after: Number of calls that succeed before.
+
+        Raises:
+            ValueError: The fake does not have the operation.
+        """
+        self._add(Fault(operation, lambda _url: error, times, after, service))
+
+    def _add(self, fault: Fault) -> None:
+        names = [fault.service] if fault.service is not None else list(self._operations)
+        known = sorted({name for service in names for name in self._operations.get(service, ())})
+        if fault.operation not in known:
+            raise ValueError(
+                f"operation {fault.operation!r} of {fault.service or 'any service'} is not one of the fake's; "
+                f"give one of {', '.join(known) or 'the services ' + ', '.join(self._operations)}"
+            )
+        self.faults.append(fault)
+
+
+def _by_method(operations: Mapping[str, Operation]) -> dict[str, Operation]:
+    """Return operations by boto3's names of their methods."""
+    from botocore import xform_name
+
+    return {xform_name(name): operation for name, operation in operations.items()}

@@ -1,0 +1,91 @@
+"""The fake's Amazon SageMaker: training jobs and their tags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scriptmode.testing._fake_account import FakeAccount
+from scriptmode.testing._fake_job import FakeJob
+from scriptmode.testing._service_calls import Operation, ServiceError
+from scriptmode_serve._operations.aws_json import not_found_error
+from scriptmode_serve._operations.paging import list_tags, list_training_jobs
+from scriptmode_serve._operations.request_errors import check_training_job, name_used_error, status_error, validate
+
+
+class FakeTrainingJobs:
+    """The operations on training jobs."""
+
+    def __init__(self, account: FakeAccount) -> None:
+        self._account = account
+        self.operations: dict[str, Operation] = {
+            "create_training_job": self._create,
+            "describe_training_job": self._describe,
+            "list_tags": self._list_tags,
+            "list_training_jobs": self._list,
+            "stop_training_job": self._stop,
+        }
+
+    def _create(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        account = self._account
+        validate("CreateTrainingJobRequest", request)
+        check_training_job(request)
+        name = request["TrainingJobName"]
+        if name in account.jobs:
+            raise name_used_error(account.jobs[name].arn)
+        arn = account.arn("sagemaker", f"training-job/{name}")
+        life = account.lives[0] if account.lives else account.default_life
+        job = FakeJob(request, life, account.clock, arn=arn)
+        self._check_quotas(job)
+        del account.lives[:1]
+        account.jobs[name] = job
+        return {"TrainingJobArn": arn}
+
+    def _check_quotas(self, job: FakeJob) -> None:
+        now = self._account.clock.now()
+        running = [
+            other.instances()
+            for other in self._account.jobs.values()
+            if other.is_spot == job.is_spot and not other.ended(now)
+        ]
+        usage = "spot training job usage" if job.is_spot else "training job usage"
+        for kind, count in job.instances().items():
+            used = sum(instances.get(kind, 0) for instances in running)
+            quota = self._account.quotas.get(kind, used + count)
+            if used + count > quota:
+                raise ServiceError(
+                    "ResourceLimitExceeded",
+                    f"The account-level service limit '{kind} for {usage}' is {quota} Instances, with current "
+                    f"utilization of {used} Instances and a request delta of {count} Instances. Please use AWS "
+                    "Service Quotas to request an increase for this quota. If AWS Service Quotas is not available, "
+                    "contact AWS support to request an increase for this quota.",
+                )
+
+    def _describe(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return self._job(arguments).description(self._account.clock.now())
+
+    def _stop(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        job = self._job(arguments)
+        now = self._account.clock.now()
+        if job.ended(now):
+            raise status_error(job.status(now))
+        job.stop(now)
+        return {}
+
+    def _list(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        now = self._account.clock.now()
+        return list_training_jobs([job.summary(now) for job in self._account.jobs.values()], arguments)
+
+    def _list_tags(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        validate("ListTagsInput", arguments)
+        for job in self._account.jobs.values():
+            if job.arn == arguments["ResourceArn"]:
+                tags = {tag["Key"]: tag["Value"] for tag in job.request.get("Tags", [])}
+                return list_tags(tags, arguments)
+        raise not_found_error()
+
+    def _job(self, arguments: Mapping[str, Any]) -> FakeJob:
+        job = self._account.jobs.get(arguments["TrainingJobName"])
+        if job is None:
+            raise not_found_error()
+        return job

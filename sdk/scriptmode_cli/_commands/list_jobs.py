@@ -1,0 +1,75 @@
+"""``scriptmode list``."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+import sys
+from typing import Any
+
+import click
+
+from scriptmode import TrainingJob
+from scriptmode._core.spec.service_values import STATUSES
+from scriptmode._core.text.messages import pluralize
+from scriptmode._core.text.terminal_text import escape_unprintable
+from scriptmode_cli._options.options import account_options, json_option, no_jobs_text, platform_option
+from scriptmode_cli._options.values import convert_time
+from scriptmode_cli._program import output
+
+
+@click.command("list")
+@platform_option("Platform whose jobs are listed. [default: local]")
+@account_options
+@click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="List jobs with this status only.")
+@click.option("--name", "name_contains", metavar="TEXT", help="List jobs whose name contains TEXT only.")
+@click.option(
+    "--since",
+    "created_after",
+    callback=convert_time,
+    metavar="AGE|TIME",
+    help="List jobs created after this time only: an age such as 30min, 1h or 7d, or a local time such as 2026-01-31 "
+    "or 2026-01-31T12:00:00 (2026-01-31T12:00:00Z is UTC).",
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="List the newest N jobs only.")
+@json_option
+def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wanted: Any) -> None:
+    """List training jobs, newest first.
+
+    The columns are the local time of creation, the age, the status, the time from creation to end without that in the
+    queue, the distribution, the number of hosts, the last value of a metric (these three not of Amazon SageMaker), the
+    Region where there are jobs of several, and the name. A terminal that is narrow shows fewer of them.
+
+    A job of this machine whose files cannot be read has the status Unreadable. The reason, and a warning about a job
+    that lost a part of its output or whose agent does not answer, are printed to stderr; with --json they are the job's
+    StatusMessage.
+
+    \b
+    Example:
+      scriptmode list --status Failed --limit 5
+      scriptmode list --since 1h
+      scriptmode list --platform sagemaker --since 2026-01-31 --json
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
+    # There may be thousands of jobs, and all objects live until the command ends: collecting garbage costs time only.
+    gc.disable()
+    click.get_current_context().call_on_close(gc.enable)
+    jobs = TrainingJob.list(platform, limit=limit, **wanted)
+    if as_json:
+        output.print_json(jobs)
+        return
+    if not jobs:
+        which = "such training jobs" if any(wanted.values()) else "training jobs"
+        output.echo(no_jobs_text(platform, which), err=True)
+        return
+    # A pipe gets all columns.
+    heads, *rows = (
+        jobs.table(shutil.get_terminal_size().columns) if sys.stdout.isatty() else [jobs.COLUMNS, *jobs.rows()]
+    )
+    output.print_columns([heads, *rows], status_column=heads.index("STATUS"))
+    names: dict[str, list[str]] = {}
+    for job in jobs:
+        if note := job.get("StatusMessage"):
+            names.setdefault(note, []).append(job["TrainingJobName"])
+    for note, of in names.items():
+        more = f" and {pluralize(len(of) - 1, 'more job')}" if of[1:] else ""
+        output.echo(f"{of[0]}{more}: {escape_unprintable(note)}", err=True)

@@ -1,0 +1,40 @@
+"""``scriptmode plan PROGRAM``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from scriptmode_cli._options import completers, estimator_options
+from scriptmode_cli._options.program_arguments import ProgramCommand, arguments_after_dashes
+from scriptmode_cli._options.run_options import RunOptions
+from scriptmode_cli._program import output
+from scriptmode_cli._program.error_reporting import translate_errors_to_options
+
+
+@click.command(cls=ProgramCommand)
+@estimator_options.estimator_options
+@click.option(
+    "--against", metavar="JOB", shell_complete=completers.complete_job, help="Show the differences from this job."
+)
+def plan(*, against: str | None, as_json: bool, **given: Any) -> None:
+    """Show what a training job would run, without starting it.
+
+    The plan is its essential lines; with --against only the differences; with --json everything: the request, and the
+    files, variables and processes of the hosts. PROGRAM, the options, and ARGUMENTS are those of scriptmode run.
+
+    \b
+    Example:
+      scriptmode plan train.py --instance-count 2 --distribution mpi -- --epochs 5
+      scriptmode plan --file job.toml --against mnist-1 --json
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
+    options = RunOptions.parse(given, arguments_after_dashes())
+    with translate_errors_to_options(options.options_by_argument):
+        job_plan = options.estimator().plan(options.inputs, job_name=options.job_name, against=against)
+    if as_json:
+        output.print_json(job_plan.to_dict())
+        return
+    output.echo(job_plan.text(width=output.terminal_width()))
+    if not against:
+        output.echo("\nAll of it, with the request and each host's files: --json")

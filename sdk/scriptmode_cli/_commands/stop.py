@@ -1,0 +1,105 @@
+"""``scriptmode stop JOB...``."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from scriptmode import ScriptmodeError, TrainingJob, TrainingJobError, UnreadableJobError
+from scriptmode._core.spec.job_description import JobStatus
+from scriptmode_cli._options import completers
+from scriptmode_cli._options.options import account_options, attach_job, json_option, last_option, platform_option
+from scriptmode_cli._program import output
+from scriptmode_cli._program.error_reporting import report_error
+
+#: Between two looks at a job whose files cannot be read.
+_POLL_SECONDS = 0.2
+
+
+@click.command()
+@click.argument("jobs", metavar="[JOB...]", nargs=-1, shell_complete=completers.complete_job)
+@last_option
+@platform_option()
+@account_options
+@click.option("--wait", is_flag=True, help="Wait until the jobs have ended.")
+@json_option
+def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool, as_json: bool) -> None:
+    """Stop each JOB.
+
+    Its processes get SIGTERM, and SIGKILL after 120 seconds, in which the script can save its state.
+
+    Exit code: 0 if every job was told to stop or had already ended; 1 if one of them could not be stopped.
+
+    \b
+    Example:
+      scriptmode stop mnist-1 mnist-2 --wait
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
+    # Each job, and whether it was running.
+    stopped: list[tuple[TrainingJob, bool]] = []
+    failures: list[ScriptmodeError] = []
+    for name in jobs or (None,):
+        try:
+            stopped.append(_stop_unless_ended(name, last=last, platform=platform))
+        except ScriptmodeError as error:  # noqa: PERF203 - the other jobs must be stopped too
+            failures.append(error)
+    statuses = []
+    for job, was_running in stopped:
+        try:
+            statuses.append((job, was_running, _status(job, wait=wait)))
+        except ScriptmodeError as error:  # noqa: PERF203 - the other jobs must be reported too
+            failures.append(error)
+    lines = (_result_text(job, status, was_running=ran, has_waited=wait) for job, ran, status in statuses)
+    document = [{"job": job.name, "status": status} for job, _, status in statuses]
+    output.print_result(document, "\n".join(lines), as_json=as_json)
+    for failure in failures[:-1]:
+        report_error(failure, as_json=as_json)
+    if failures:
+        raise failures[-1]
+
+
+def _stop_unless_ended(name: str | None, *, last: bool, platform: str | None) -> tuple[TrainingJob, bool]:
+    """Stop a job; return it, and whether it was running."""
+    try:
+        job = attach_job(name, last=last, platform=platform)
+        if job.ended:
+            return job, False
+    except UnreadableJobError as error:
+        if not error.is_running:
+            raise
+        from scriptmode_local import LocalPlatform
+
+        job = TrainingJob(error.job_name, LocalPlatform())
+    job.stop()
+    return job, True
+
+
+def _status(job: TrainingJob, *, wait: bool) -> str:
+    if wait:
+        try:
+            job.wait()
+        except TrainingJobError as error:
+            return error.status
+        except UnreadableJobError:
+            while _is_running(job):
+                time.sleep(_POLL_SECONDS)
+    try:
+        return job.status
+    except UnreadableJobError as error:
+        return str((JobStatus.STOPPING if error.is_running else JobStatus.STOPPED).value)
+
+
+def _is_running(job: TrainingJob) -> bool:
+    try:
+        return not job.ended
+    except UnreadableJobError as error:
+        return error.is_running
+
+
+def _result_text(job: TrainingJob, status: str, *, was_running: bool, has_waited: bool) -> str:
+    if not was_running:
+        return f"training job {job.name} has already ended: {output.status_text(status)}"
+    if has_waited or JobStatus(status).has_ended:
+        # Even without waiting: a job whose agent does not answer is ended immediately.
+        return f"training job {job.name} has ended: {output.status_text(status)}"
+    return f"training job {job.name} is stopping; follow it: scriptmode logs -f {job.name}"

@@ -1,0 +1,76 @@
+"""Arguments of the script, after ``--``: commands that take them, and their form as hyperparameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from scriptmode_cli._program.group import split_at_dashes
+
+#: Keys of a context's ``meta``: the words after ``--``, and all words.
+_AFTER_DASHES = "scriptmode.arguments_after_dashes"
+_ALL_WORDS = "scriptmode.words"
+#: A word like ``-1`` or ``-.5`` is a value, not an option.
+_NUMBER = re.compile(r"-\.?\d")
+
+
+class ProgramCommand(click.Command):
+    """A command with arguments of the script after ``--``; a stray argument before it is an error that says so."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words before ``--``, and keep the others for the script."""
+        ctx.meta[_ALL_WORDS] = list(args)
+        own, ctx.meta[_AFTER_DASHES] = split_at_dashes(args)
+        try:
+            return super().parse_args(ctx, own)
+        except click.UsageError as error:
+            is_stray = isinstance(error, click.NoSuchOption) or "unexpected extra argument" in error.message
+            if is_stray and "--" not in args:
+                step = "write arguments of the script after --"
+                if any("--set" in option.opts for option in self.params):
+                    step += ", and those of the estimator with --set"
+                raise click.UsageError(f"{error.format_message().rstrip('.')}; {step}", ctx) from error
+            raise
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return completions: files after ``--``."""
+        if "--" in ctx.meta.get(_ALL_WORDS, ()):
+            return [CompletionItem(incomplete, type="file")]
+        return super().shell_complete(ctx, incomplete)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return the pieces of the usage line, with what follows ``--`` at the end."""
+        return [*super().collect_usage_pieces(ctx), "[-- ARGUMENTS]"]
+
+
+def arguments_after_dashes() -> tuple[str, ...]:
+    """Return the words after ``--`` on the command line of the running command."""
+    words: Any = click.get_current_context().meta.get(_AFTER_DASHES, ())
+    return tuple(words)
+
+
+def parse_hyperparameters(words: Sequence[str]) -> dict[str, str] | None:
+    """Parse a script's arguments as hyperparameters, with the options ``--name value`` and ``-n value``, as texts.
+
+    Returns None for words that would not reach the script as they are: a flag without a value, a value without an
+    option, an option that occurs twice, one dash before a long name. They are the job's ``arguments``.
+    """
+    hyperparameters: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        option = re.fullmatch(r"(?s)(?P<dashes>--?)(?P<name>[^-=][^=]*)(?P<given>=(?P<value>.*))?", rest[0])
+        if option is None or _NUMBER.match(rest.pop(0)):
+            return None
+        name, value = option["name"], option["value"]
+        if option["given"] is None:
+            if not rest or (rest[0].startswith("-") and not _NUMBER.match(rest[0])):
+                return None
+            value = rest.pop(0)
+        if name in hyperparameters or len(option["dashes"]) != min(len(name), 2):
+            return None
+        hyperparameters[name] = value
+    return hyperparameters

@@ -1,0 +1,262 @@
+"""The engine of the instance type ``kubernetes``."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from scriptmode.engines import (
+    CREDENTIALS,
+    Engine,
+    FileSystemInput,
+    LocalAgent,
+    PlannedHost,
+    Problem,
+    Termination,
+    plan_container_hosts,
+    record_termination,
+    recorded_termination,
+    with_job_variables,
+)
+from scriptmode.errors import PlatformError, SpecError, invalid
+from scriptmode_kubernetes._engine import pods, status
+from scriptmode_kubernetes._engine.api import Api, ApiError, find_access
+from scriptmode_kubernetes._engine.settings import KubernetesSettings, parse_settings, settings_from_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from scriptmode.engines import (
+        Fleet,
+        HostFleet,
+        HostSettings,
+        Job,
+        JobFolder,
+        JobRequest,
+        JobStore,
+        Tasks,
+        TrainingJobSpec,
+    )
+
+#: Names and addresses by which a machine knows itself alone.
+_OF_THIS_MACHINE = ("0.0.0.0", "127.0.0.1", "::", "::1", "localhost")  # noqa: S104 - nothing listens
+#: Seconds in which a node that works has deleted a pod, and between two looks.
+_DELETION_SECONDS, _POLL_SECONDS = 10.0, 0.2
+#: The file of a job's directory that is there while the cluster may have objects of the job.
+OBJECTS_FILE = "kubernetes.objects"
+
+
+def open_api(settings: KubernetesSettings) -> Api:
+    """Return the API of the settings' cluster and namespace; raise `ConfigError` without a cluster."""
+    return Api(find_access(settings.context), settings.namespace)
+
+
+def host_variables(job: Job, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of every host: the credentials among the inherited ones, the request's and the job's."""
+    own = {name: inherited[name] for name in CREDENTIALS if name in inherited}
+    return with_job_variables({**own, **job.request.environment}, job)
+
+
+def with_address(variables: Mapping[str, str], address: str) -> dict[str, str]:
+    """Return variables in which servers of this machine have the address that pods reach."""
+    changed = dict(variables)
+    for name in (variable for variable in CREDENTIALS if variable in changed):
+        parts = urlsplit(changed[name])
+        if parts.hostname in _OF_THIS_MACHINE:
+            host = f"[{address}]" if ":" in address else address
+            changed[name] = parts._replace(netloc=f"{host}:{parts.port}").geturl()
+    return changed
+
+
+def names_of(folder: JobFolder) -> pods.Names:
+    """Return the names of the objects of a job."""
+    return pods.names_of(folder.label, folder.name)
+
+
+class KubernetesAgent(LocalAgent):
+    """Control of the agents of jobs whose hosts are pods: processes beside the service."""
+
+    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:
+        """Return why the cluster ended a pod of the job, or that this machine goes down."""
+        if was_signalled:
+            return super().why_terminated(folder, was_signalled=was_signalled)
+        recorded = recorded_termination(folder)
+        if recorded is not None:
+            # Of pods that the job's agent deleted since.
+            return next(iter(recorded), None)
+        job = folder.read_job()
+        with suppress(PlatformError):
+            return _find_termination(open_api(settings_from_json(job.engine)), folder, job)
+        return None
+
+
+def record_end(api: Api, folder: JobFolder, job: Job) -> bool:
+    """Record why the cluster ended a pod of a job, before the pods are deleted; return whether it did, or raise."""
+    try:
+        termination = _find_termination(api, folder, job)
+    except ApiError as error:
+        if error.may_pass:
+            raise
+        termination = None
+    record_termination(folder, termination)
+    return termination is not None
+
+
+def _find_termination(api: Api, folder: JobFolder, job: Job) -> Termination | None:
+    by_host = find_pods(api, folder, job)
+    return status.find_termination(by_host, find_events(api, by_host))
+
+
+def find_pods(api: Api, folder: JobFolder, job: Job) -> dict[str, dict[str, Any] | None]:
+    """Return the pods of a job by their hosts; raise `ApiError`."""
+    listed = api.list("pods", labelSelector=names_of(folder).selector)["items"]
+    by_host = {pod["metadata"]["labels"][pods.HOST_LABEL]: pod for pod in listed}
+    return {host: by_host.get(host) for host in job.request.resources.hosts}
+
+
+def find_events(api: Api, found: Mapping[str, Mapping[str, Any] | None]) -> dict[str, str]:
+    """Return what the cluster's events say of the end of pods that have one, by their hosts."""
+    events = {}
+    for host, pod in found.items():
+        if pod and (pod["metadata"].get("deletionTimestamp") or pod.get("status", {}).get("phase") == "Failed"):
+            with suppress(ApiError):
+                selector = f"involvedObject.uid={pod['metadata']['uid']}"
+                events[host] = status.describe_events(api.list("events", fieldSelector=selector)["items"])
+    return events
+
+
+class KubernetesEngine(KubernetesAgent, Engine):
+    """Engine of ``kubernetes``."""
+
+    def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
+        """Fill in the image; raise `SpecError` without one, and `ConfigError` without access to a cluster."""
+        own = parse_settings(settings.options, os.environ)
+        image = spec.algorithm.image_uri or own.image
+        if not image:
+            advice = "give the image of the hosts, which are pods, or Kubernetes(image=...) or SCRIPTMODE_KUBERNETES"
+            raise invalid("image_uri", "is missing", advice)
+        if settings.container_limits:
+            what = f"container_limits is {settings.container_limits!r}, but the hosts are pods"
+            raise SpecError(what, "leave it out, and give Kubernetes(resources=...)", argument="container_limits")
+        open_api(own)
+        return replace(spec, algorithm=replace(spec.algorithm, image_uri=image))
+
+    def problems(self, job: JobRequest) -> Iterator[Problem]:
+        """Yield a wrong instance type, a missing image, a file system and a missing network."""
+        for instance_type in job.resources.types:
+            if pods.gpu_count(instance_type) is None:
+                advice = f"use '{pods.INSTANCE_TYPE}' or '{pods.INSTANCE_TYPE}:gpu=N', with N GPUs for each host"
+                yield Problem(f"InstanceType is {instance_type!r}", advice, "instance_type")
+        if job.algorithm.image_uri is None:
+            missing = "AlgorithmSpecification.TrainingImage is missing"
+            yield Problem(missing, "give the image of the hosts, which are pods", "image_uri")
+        if job.network.isolation:
+            what = "EnableNetworkIsolation is True: pods are connected by the cluster's network"
+            yield Problem(what, "leave it out, and create a NetworkPolicy", "enable_network_isolation")
+        for channel in job.channels:
+            if isinstance(channel.source, FileSystemInput):
+                what = f"channel {channel.name!r} is a file system, which pods do not mount"
+                yield Problem(what, "mount its volume by Kubernetes(patch=...)", "inputs")
+
+    def require_software(self, job: JobRequest) -> None:
+        """Skip: the nodes pull the image."""
+
+    def settings(self, given: HostSettings) -> dict[str, object]:
+        """Return the settings of `Kubernetes` and of the variable; those of another job where none are given."""
+        if given.recorded and not given.options:
+            return settings_from_json(given.recorded).to_json()
+        parsed = parse_settings(given.options, os.environ)
+        return replace(parsed, namespace=parsed.namespace or find_access(parsed.context).namespace).to_json()
+
+    def plan_script(self, job: Job, store: JobStore) -> str:
+        """Return a job's objects as YAML, without the values of variables; a group's first pod stands for all of it."""
+        import yaml
+
+        groups = job.request.resources.host_groups
+        names = pods.names_of(str(store.jobs / job.request.name), job.request.name)
+        variables = host_variables(job, os.environ)
+        made = [
+            pods.secret(names, "******", dict.fromkeys(variables, "******")),
+            pods.service(names, None),
+            *(pods.pod(job, group.hosts[0], names, tuple(variables), {}) for group in groups),
+        ]
+        others = job.request.resources.count - len(groups)
+        return str(yaml.safe_dump_all(made, sort_keys=False)) + (f"# and {others} more pods\n" if others else "")
+
+    def plan_hosts(
+        self,
+        job: Job,
+        store: JobStore,  # noqa: ARG002 - a pod has /opt/ml
+        inherited: Mapping[str, str],
+    ) -> dict[str, PlannedHost]:
+        """Return the environment of each host, without the secret."""
+        cluster = {"secret": "******", "isolate_requirements": True}
+        return plan_container_hosts(job.request, host_variables(job, inherited), cluster)
+
+    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
+        """Return the pods of a job."""
+        from scriptmode_kubernetes._engine.fleet import KubernetesFleet
+
+        return KubernetesFleet(folder, job, tasks, inherited)
+
+    def create_host_fleet(
+        self,
+        folder: JobFolder,
+        job: Job,
+        host: str,
+        tasks: Tasks,  # noqa: ARG002 - nothing is forked
+        inherited: Mapping[str, str],  # noqa: ARG002 - the other container has the variables
+    ) -> HostFleet:
+        """Return the host of the pod that this process runs in."""
+        from scriptmode_kubernetes._engine.pod_host import PodFleet
+
+        return PodFleet(folder, job, host)
+
+    def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:  # noqa: ARG002 - pods
+        """Delete the job's objects."""
+        remove_left_objects(folder)
+
+
+def remove_left_objects(folder: JobFolder) -> None:
+    """Delete the objects of a job that has no agent, unless they are; raise `PlatformError`."""
+    if (folder.path / OBJECTS_FILE).exists():
+        settings = settings_from_json(folder.read_hosts().settings)
+        try:
+            remove_objects(open_api(settings), folder)
+        except PlatformError as error:
+            raise describe_rest(folder, settings, error) from error
+
+
+def describe_rest(folder: JobFolder, settings: KubernetesSettings, error: PlatformError) -> PlatformError:
+    """Return the error for objects that cannot be deleted, with the command that does."""
+    name, context = names_of(folder).name, f" --context={settings.context}" if settings.context else ""
+    advice = f"delete them: kubectl{context} --namespace={settings.namespace} delete secret {name}"
+    what = f"its Secret {name}, and with it its Service and its pods, are still in the cluster: {error.message}"
+    return PlatformError(what, advice=advice)
+
+
+def remove_objects(api: Api, folder: JobFolder, *, waits: bool = False) -> None:
+    """Delete the Secret of a job, and with it what it owns; raise `ApiError`.
+
+    With ``waits`` no pod is left: one on a lost node would stay until the node is back, and is deleted by force.
+    """
+    names = names_of(folder)
+    # Before their owner: the cluster would delete them with their grace, which the kubelet of 1.20 does not shorten.
+    try:
+        api.delete_all("pods", names.selector, gracePeriodSeconds=1)
+    except ApiError as error:
+        # An account may delete the owner alone.
+        if error.may_pass:
+            raise
+    api.delete("secrets", names.name, propagationPolicy="Background")
+    deadline = time.monotonic() + _DELETION_SECONDS
+    while waits and api.list("pods", labelSelector=names.selector)["items"]:
+        if time.monotonic() > deadline:
+            api.delete_all("pods", names.selector, gracePeriodSeconds=0)
+            break
+        time.sleep(_POLL_SECONDS)
+    (folder.path / OBJECTS_FILE).unlink(missing_ok=True)

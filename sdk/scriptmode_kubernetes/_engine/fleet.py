@@ -1,0 +1,270 @@
+"""The pods of one job, for the job's agent: a relay to each of them, and a watch of their statuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from scriptmode.engines import (
+    CREDENTIALS,
+    Fleet,
+    Problem,
+    RemoteHooks,
+    Sandbox,
+    StartedAgent,
+    open_listener,
+    open_to_all_users,
+    record_address,
+    replace_file,
+    start_relay,
+    with_copied_source,
+)
+from scriptmode.errors import DataError, PlatformError
+from scriptmode_kubernetes._engine import pods, status
+from scriptmode_kubernetes._engine.api import CONFLICT, WATCH_SECONDS, ApiError, find_access
+from scriptmode_kubernetes._engine.engine import (
+    OBJECTS_FILE,
+    describe_rest,
+    find_events,
+    find_pods,
+    host_variables,
+    names_of,
+    open_api,
+    record_end,
+    remove_left_objects,
+    remove_objects,
+    with_address,
+)
+from scriptmode_kubernetes._engine.settings import settings_from_json
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scriptmode.engines import Job, JobFolder, Serve, Tasks
+    from scriptmode_kubernetes._engine.api import Api
+
+_INTERFACE = "eth0"
+#: What a call of the API raises that may be answered later, as it should.
+_UNANSWERED = (PlatformError, OSError, LookupError, TypeError)
+#: Seconds between two lists of pods, which make ten calls in a minute at most, and after which one is too old.
+_CYCLE_SECONDS, _STALE_SECONDS = 12.0, WATCH_SECONDS + 30.0
+#: Seconds between two tries, and that the end of a container has to be told in.
+_RETRY_SECONDS, _STATUS_SECONDS = 2.0, 5.0
+#: Seconds in which the objects of an earlier run, of the same names, are deleted, and in which an API server that does
+#: not answer has to be back to delete those of a job that ends.
+_CONFLICT_SECONDS, _REMOVAL_SECONDS = 30.0, 60.0
+#: Seconds in which a pod may have become known to be lost; a shell's code is more where a signal ended its program.
+_LOSS_SECONDS, _SIGNALS = 3.0, 128
+
+
+class KubernetesFleet(Fleet):
+    """All hosts of a job, each of them a pod."""
+
+    no_model_message = "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to /opt/ml/model"
+
+    def __init__(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._job = job
+        self._tasks = tasks
+        self._inherited = inherited
+        self._settings = settings_from_json(job.engine)
+        self._connection = secrets.token_hex(32)
+        self._secret = secrets.token_hex(32)
+        self._listeners: dict[str, socket.socket] = {}
+        #: The file of the pods' statuses, its version that was read last, and the content of that.
+        self._pods_file = folder.channels / "pods.json"
+        self._pods: tuple[tuple[int, int], dict[str, Any]] = (0, 0), {}
+        self.sandboxes = {
+            name: Sandbox(name, folder.host(name), contract.DEFAULT_BASE_DIR, _INTERFACE)
+            for name in job.request.resources.hosts
+        }
+
+    def prepare(self) -> None:
+        """Create the sandboxes' directories, and the job's objects, the pods last."""
+        for sandbox in self.sandboxes.values():
+            sandbox.base.mkdir(parents=True, exist_ok=True)
+        try:
+            api = open_api(self._settings)
+            address = self._settings.address or _own_address(find_access(self._settings.context).server)
+            self._listeners = {host: open_listener(address, self._tasks) for host in self.sandboxes}
+            deadline = time.monotonic() + _CONFLICT_SECONDS
+            while not self._create_objects(api, address, is_last=time.monotonic() > deadline):
+                remove_objects(api, self._folder, waits=True)
+                time.sleep(_RETRY_SECONDS)
+        except PlatformError as error:
+            raise DataError(error.message, advice=error.advice) from error
+
+    def _create_objects(self, api: Api, address: str, *, is_last: bool) -> bool:
+        """Create the job's objects; return False for one that an earlier run still has, unless it ``is_last``."""
+        names = names_of(self._folder)
+        variables = with_address(host_variables(self._job, self._inherited), address)
+        own = {key: variables[key] for key in CREDENTIALS if key in variables}
+        own["SCRIPTMODE_JOB"] = self._job.request.name
+        (self._folder.path / OBJECTS_FILE).touch()
+        try:
+            owner = api.create("secrets", pods.secret(names, self._connection, variables))
+            api.create("services", pods.service(names, owner))
+            for host, listener in self._listeners.items():
+                own["SCRIPTMODE_AGENT"] = f"{address}:{listener.getsockname()[1]}"
+                api.create("pods", pods.pod(self._job, host, names, tuple(variables), own, owner))
+        except ApiError as error:
+            if error.code != CONFLICT or is_last:
+                raise
+            return False
+        return True
+
+    def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
+        """Start the watch of the pods, and a relay to each of them."""
+        replace_file(self._pods_file, b"{}")
+        self._tasks.start(self._watch, "the watch of the pods", stays=True)
+        job = self._folder, self._job
+        return [
+            start_relay(job, host, listener, self._connection, _PodHooks(self, host), self._tasks)
+            for host, listener in self._listeners.items()
+        ]
+
+    def _watch(self) -> None:
+        """Keep the file of the pods' statuses, for the relays, until this process is killed."""
+        while True:
+            begun = time.monotonic()
+            # What the API does not answer now, or not as it should, it may answer later.
+            with suppress(*_UNANSWERED):
+                self._watch_once(open_api(self._settings))
+            time.sleep(max(0.0, begun + _CYCLE_SECONDS - time.monotonic()))
+
+    def _list_pods(self, api: Api) -> tuple[dict[str, Any], str]:
+        """Write the pods' statuses; return them, and their version."""
+        listed = api.list("pods", labelSelector=names_of(self._folder).selector)
+        by_host = {pod["metadata"]["labels"][pods.HOST_LABEL]: pod for pod in listed["items"]}
+        self._write_pods(by_host)
+        return by_host, listed["metadata"]["resourceVersion"]
+
+    def _watch_once(self, api: Api) -> None:
+        by_host, version = self._list_pods(api)
+        selector = names_of(self._folder).selector
+        for change in api.watch("pods", labelSelector=selector, resourceVersion=version):
+            if change["type"] == "ERROR":
+                return
+            host = change["object"]["metadata"]["labels"][pods.HOST_LABEL]
+            by_host[host] = None if change["type"] == "DELETED" else change["object"]
+            self._write_pods(by_host)
+
+    def _write_pods(self, found: Mapping[str, Any]) -> None:
+        with suppress(OSError):
+            replace_file(self._pods_file, json.dumps({host: found.get(host) for host in self.sandboxes}).encode())
+
+    def read_pods(self) -> dict[str, Any]:
+        """Return the last status of each pod by its host, None for a deleted one; nothing before they were listed."""
+        with suppress(*_UNANSWERED):
+            if time.time() - self._pods_file.stat().st_mtime > _STALE_SECONDS:
+                # The watch was killed. The other relays do not list them, too.
+                os.utime(self._pods_file)
+                self._list_pods(open_api(self._settings))
+        with suppress(OSError, ValueError):
+            # It is asked for several times a second, and large for many hosts.
+            version = self._pods_file.stat().st_ino, self._pods_file.stat().st_mtime_ns
+            if version != self._pods[0]:
+                self._pods = version, dict(json.loads(self._pods_file.read_text(encoding="utf-8")))
+        return self._pods[1]
+
+    def write_sandbox(self, host: str, address: str) -> bool:
+        """Write a host's sandbox once all addresses are known; return whether it is written."""
+        addresses = record_address(self._folder, host, address, self.sandboxes)
+        if not addresses:
+            return False
+        hosts = {name: {"address": ip} for name, ip in addresses.items()}
+        content = {"hosts": hosts, "single_machine": False, "isolate_requirements": True, "secret": self._secret}
+        sandbox = self.sandboxes[host]
+        sandbox.prepare(with_copied_source(self._job.request, sandbox), content)
+        open_to_all_users(sandbox.base, files=True)
+        return True
+
+    def find_disconnected(self, code: int | None = None) -> Problem | None:
+        """Return which pod the cluster ended; it may take a moment until it says so of one whose host was killed."""
+        # A host that exits because another pod is gone does so after the cluster's record of it.
+        is_killed = code is None or code < 0 or code > _SIGNALS
+        deadline = time.monotonic() + (_LOSS_SECONDS if is_killed else 0)
+        with suppress(PlatformError):
+            api = open_api(self._settings)
+            while True:
+                by_host = find_pods(api, self._folder, self._job)
+                if termination := status.find_termination(by_host, find_events(api, by_host)):
+                    return Problem(termination.text)
+                if time.monotonic() > deadline:
+                    return None
+                time.sleep(0.5)
+        return None
+
+    def remove_hosts(self) -> list[str]:
+        """Record why the cluster ended a pod, if it did, and delete the job's objects; try again for a minute."""
+        deadline = time.monotonic() + _REMOVAL_SECONDS
+        while error := self._try_to_remove():
+            if not (isinstance(error, ApiError) and error.may_pass) or time.monotonic() > deadline:
+                return [str(describe_rest(self._folder, self._settings, error))]
+            time.sleep(_RETRY_SECONDS)
+        with suppress(PlatformError, OSError):
+            # Of jobs of the data directory that ended while the API did not answer.
+            for left in self._folder.path.parent.glob(f"*/{OBJECTS_FILE}"):
+                folder = type(self._folder)(left.parent)
+                if folder.read_state().ended and not folder.has_agent():
+                    remove_left_objects(folder)
+        return []
+
+    def _try_to_remove(self) -> PlatformError | None:
+        try:
+            if (self._folder.path / OBJECTS_FILE).exists():
+                api = open_api(self._settings)
+                was_ended = record_end(api, self._folder, self._job)
+                remove_objects(api, self._folder, waits=was_ended)
+        except PlatformError as error:
+            return error
+        return None
+
+
+class _PodHooks(RemoteHooks):
+    """What a relay asks about the pod of its host."""
+
+    def __init__(self, fleet: KubernetesFleet, host: str) -> None:
+        self._fleet = fleet
+        self._host = host
+
+    def waits_for(self) -> str:
+        """Return what the pod waits for; raise `PlatformError` for one that never runs."""
+        pod = self._fleet.read_pods().get(self._host)
+        return status.describe_wait(self._host, pod) if pod else f"the pod of {self._host}"
+
+    def prepare(self, address: str) -> bool:
+        """Write the sandbox once every pod has an address."""
+        return self._fleet.write_sandbox(self._host, address)
+
+    def describe_loss(self) -> str:
+        """Return how the cluster ended the pod; "" where it did not, or nothing is known."""
+        by_host = self._fleet.read_pods()
+        return status.describe_loss(self._host, by_host[self._host]) if by_host else ""
+
+    def explain_end(self, code: int) -> str:
+        """Return that the container ran out of memory; the kubelet tells its end after some moments."""
+        if code not in (-9, 128 + 9):
+            return ""
+        deadline = time.monotonic() + _STATUS_SECONDS
+        while time.monotonic() < deadline:
+            explained = status.describe_out_of_memory(self._fleet.read_pods().get(self._host))
+            if explained is not None:
+                return explained
+            time.sleep(0.1)
+        return ""
+
+
+def _own_address(server: str) -> str:
+    """Return the address of this machine's interface towards the API server; nothing is sent."""
+    parts = urlsplit(server)
+    with socket.socket(socket.AF_INET6 if ":" in str(parts.hostname) else socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((parts.hostname, parts.port or 443))
+        return str(probe.getsockname()[0])

@@ -1,0 +1,104 @@
+"""The objects with which ``scriptmode serve`` runs in a cluster, and trains there. Pure but for the access key."""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from scriptmode_kubernetes._engine.pods import LABEL
+from scriptmode_kubernetes._engine.settings import SETTINGS_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NAME = "scriptmode"
+PORT = 4580
+DATA = "/data"
+#: What the engine calls: kinds of objects by what it does with them.
+RIGHTS = {
+    "pods": ("create", "list", "watch", "deletecollection"),
+    "secrets": ("create", "delete"),
+    "services": ("create",),
+    "events": ("list",),
+}
+_LABELS = {"app.kubernetes.io/name": NAME}
+_RBAC = "rbac.authorization.k8s.io"
+
+
+def manifests(namespace: str, image: str, storage: str) -> list[dict[str, Any]]:
+    """Return the objects in the order in which they are created, with a new access key."""
+    # As AWS's own keys are. (IAM User Guide, "IAM identifiers")
+    key = "AKIA" + base64.b32encode(secrets.token_bytes(10)).decode()
+    keys = json.dumps({key: secrets.token_urlsafe(30)})
+    rules = [{"apiGroups": [""], "resources": [kind], "verbs": list(verbs)} for kind, verbs in RIGHTS.items()]
+    role = {"apiGroup": _RBAC, "kind": "Role", "name": NAME}
+    subject = {"kind": "ServiceAccount", "name": NAME, "namespace": namespace}
+    jobs = {"matchExpressions": [{"key": LABEL, "operator": "Exists"}]}
+    own = {"matchLabels": _LABELS}
+    spec = {"selector": _LABELS, "ports": [{"port": PORT}]}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+        _made("ServiceAccount", namespace),
+        _made("Role", namespace, f"{_RBAC}/v1", rules=rules),
+        _made("RoleBinding", namespace, f"{_RBAC}/v1", roleRef=role, subjects=[subject]),
+        _made("Secret", namespace, stringData={"keys.json": keys}),
+        _made("Service", namespace, spec=spec),
+        _made("StatefulSet", namespace, "apps/v1", spec=_stateful_set(namespace, image, storage, key)),
+        # Clients reach the API, and the hosts of jobs their agents, at ports that the system chooses.
+        _policy(namespace, NAME, own, [{"ports": [{"port": PORT}]}, {"from": [{"podSelector": jobs}]}]),
+        _policy(namespace, f"{NAME}-jobs", jobs, [{"from": [{"podSelector": jobs}]}]),
+    ]
+
+
+def _made(kind: str, namespace: str, version: str = "v1", name: str = NAME, **content: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace, "labels": _LABELS},
+        **content,
+    }
+
+
+def _policy(namespace: str, name: str, selector: object, ingress: Sequence[object]) -> dict[str, Any]:
+    spec = {"podSelector": selector, "policyTypes": ["Ingress"], "ingress": ingress}
+    return _made("NetworkPolicy", namespace, "networking.k8s.io/v1", name, spec=spec)
+
+
+def _stateful_set(namespace: str, image: str, storage: str, key: str) -> dict[str, Any]:
+    """Return the one pod of the service, with the jobs on its volume."""
+    variables = {
+        "SCRIPTMODE_DATA_DIR": DATA,
+        "AWS_DEFAULT_REGION": "us-east-1",
+        SETTINGS_VARIABLE: json.dumps({"namespace": namespace, "image": image, "agent_image": image}),
+    }
+    container = {
+        "name": NAME,
+        "image": image,
+        "command": ["scriptmode", "serve", "--hosts=kubernetes", f"--listen=0.0.0.0:{PORT}"],
+        "env": [{"name": name, "value": value} for name, value in variables.items()],
+        "ports": [{"containerPort": PORT}],
+        "readinessProbe": {"tcpSocket": {"port": PORT}},
+        "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}},
+        "volumeMounts": [
+            {"name": "data", "mountPath": DATA},
+            {"name": "keys", "mountPath": f"{DATA}/server/keys.json", "subPath": "keys.json"},
+        ],
+    }
+    pod = {
+        "serviceAccountName": NAME,
+        # For the S3 server. Jobs end with the pod; those that may be retried start again in the next one.
+        "terminationGracePeriodSeconds": 30,
+        "containers": [container],
+        "volumes": [{"name": "keys", "secret": {"secretName": NAME}}],
+    }
+    size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}}
+    return {
+        "replicas": 1,
+        "serviceName": NAME,
+        "selector": {"matchLabels": _LABELS},
+        # A file that is mounted by subPath stays as it is: with another key there is another pod.
+        "template": {"metadata": {"labels": _LABELS, "annotations": {"scriptmode/access-key": key}}, "spec": pod},
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": size}],
+    }

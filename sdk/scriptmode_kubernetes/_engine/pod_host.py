@@ -1,0 +1,106 @@
+"""The host in a pod, as its agent in the other container of the pod starts, signals and ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode.engines import HostFleet, Problem, Sandbox, StagingArea, open_to_all_users, process_tree
+from scriptmode_kubernetes._engine.pods import VOLUME
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scriptmode.engines import Host, Job, JobFolder
+
+#: Seconds from the end of the container's first process to its exit code, which it writes before.
+_CODE_SECONDS = 1.0
+
+
+class PodHost:
+    """The program of the container ``train``."""
+
+    machine_failure = ""
+
+    def __init__(self, name: str, control: Path, process: int) -> None:
+        self.name = name
+        self._control = control
+        self._process = process
+        self._is_started = False
+        self._ended_since: float | None = None
+
+    @property
+    def pid(self) -> int:
+        """0: the host is no child of its agent."""
+        return 0
+
+    def find_process(self) -> int:
+        """Return the process ID of the container's first process, which both containers see."""
+        return self._process
+
+    def start(self) -> None:
+        """Let the container run the host's program."""
+        (self._control / "start").touch()
+        self._is_started = True
+
+    def poll(self) -> int | None:
+        """Return the exit code once the program ended, ``-n`` for signal n, else None."""
+        if not self._is_started:
+            return None
+        with suppress(OSError, ValueError):
+            # The script can write the file, too.
+            code = int((self._control / "code").read_text(encoding="utf-8")) % 256
+            return 128 - code if code - 128 in signal.valid_signals() else code
+        if Path(f"/proc/{self._process}").exists():
+            return None
+        self._ended_since = self._ended_since or time.monotonic()
+        return -signal.SIGKILL if time.monotonic() - self._ended_since > _CODE_SECONDS else None
+
+    def terminate(self) -> None:
+        """Send SIGTERM to the program."""
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Kill the program and all its descendants."""
+        for pid in process_tree.children(self._process):
+            process_tree.kill_tree(pid)
+
+    def _signal(self, number: int) -> None:
+        for pid in process_tree.children(self._process):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+
+class PodFleet(HostFleet):
+    """The host of this pod, for its agent."""
+
+    mount_obstacle = Problem("the containers of a pod share no mounts")
+
+    def __init__(self, folder: JobFolder, job: Job, host: str) -> None:
+        self._job = job
+        self.staging = StagingArea(folder.channels)
+        self.sandboxes = {host: Sandbox(host, folder.host(host), contract.DEFAULT_BASE_DIR)}
+        self._host = host
+        self._control = Path(VOLUME, "control")
+        # Before the script runs, which may write the file.
+        self._process = int((self._control / "pid").read_text(encoding="utf-8"))
+        log = self._control / "log"
+        log.touch()
+        log.chmod(0o666)
+        os.link(log, folder.log(host))
+
+    def create_hosts(self) -> Sequence[Host]:
+        """Return the host, not started."""
+        for sandbox in self.sandboxes.values():
+            open_to_all_users(sandbox.base)
+            open_to_all_users(sandbox.checkpoints(self._job.request.output), files=True)
+        return [PodHost(self._host, self._control, self._process)]
+
+    def release_machine(self) -> None:
+        """End the other container: its processes are no descendants of the agent."""
+        process_tree.kill_tree(self._process)

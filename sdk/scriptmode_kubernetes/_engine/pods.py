@@ -1,0 +1,198 @@
+"""The objects of a job, as the API takes them. Pure.
+
+A job has a Secret, which owns everything else: a Service without an address, by which the hosts have names, and a pod
+for each host. A pod has two containers that share a volume. ``train`` runs the job's image, whose program waits until
+the other one starts it. ``agent`` is the host's agent: it stages the inputs into ``/opt/ml`` of ``train``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scriptmode_kubernetes._engine.settings import settings_from_json
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scriptmode.engines import Job
+    from scriptmode_kubernetes._engine.settings import KubernetesSettings
+
+LABEL, HOST_LABEL = "scriptmode/job", "scriptmode/host"
+#: The volume in the container ``agent``, and the directory that both containers see.
+VOLUME, CONTROL = "/scriptmode", "/scriptmode-control"
+#: What the Secret has beside the variables of the hosts, whose names get the prefix.
+CONNECTION_KEY, VARIABLE_PREFIX = "connection", "env."
+TRAIN, AGENT = "train", "agent"
+#: Seconds that a pod has after its script's grace period to tell its end and send what it has.
+_MARGIN_SECONDS = 30
+_AGENT_REQUESTS = {"cpu": "100m", "memory": "256Mi"}
+#: Runs a program once the file ``start`` is there, with its output in ``log`` and its exit code in ``code``. ``$0`` is
+#: the directory of these files. SIGTERM of the kubelet reaches the program by the host's agent.
+_WAIT = """
+echo $$ >"$0/pid.part" && mv "$0/pid.part" "$0/pid"
+trap 'exit 143' TERM
+until [ -e "$0/start" ]; do sleep 0.05 || sleep 1; done
+trap : TERM
+"$@" >>"$0/log" 2>&1
+code=$?
+echo $code >"$0/code.part" && mv "$0/code.part" "$0/code"
+exit $code
+"""
+
+
+INSTANCE_TYPE = "kubernetes"
+
+
+def gpu_count(instance_type: str) -> int | None:
+    """Return the GPUs of each host for ``kubernetes`` or ``kubernetes:gpu=N``; None for another instance type."""
+    match = re.fullmatch(f"{INSTANCE_TYPE}(?::gpu=([0-9]+))?", instance_type)
+    return int(match[1] or 0) if match else None
+
+
+class Names(NamedTuple):
+    """The names of a job's objects, unique also where data directories have jobs of the same name."""
+
+    #: That of the Secret, of the Service and, with the host's name after it, of each pod: at most 50 characters.
+    name: str
+    #: The value of `LABEL`.
+    label: str
+
+    @property
+    def selector(self) -> str:
+        """What selects the job's objects."""
+        return f"{LABEL}={self.label}"
+
+
+def names_of(folder: str, job: str) -> Names:
+    """Return the names of a job's objects; ``folder`` is its directory's path."""
+    label = hashlib.sha256(folder.encode()).hexdigest()[:20]
+    readable = re.sub("[^a-z0-9-]", "-", job.lower())[:40].strip("-")
+    return Names(f"sm-{readable}-{label[:6]}", label)
+
+
+def _metadata(name: str, label: str, owner: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the metadata of an object; ``owner`` is the Secret as the API returned it."""
+    about: dict[str, Any] = {"name": name, "labels": {LABEL: label, "app.kubernetes.io/managed-by": "scriptmode"}}
+    if owner:
+        reference = {"apiVersion": "v1", "kind": "Secret", "name": owner["metadata"]["name"]}
+        about["ownerReferences"] = [{**reference, "uid": owner["metadata"]["uid"]}]
+    return about
+
+
+def secret(names: Names, connection: str, variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return the Secret with the variables of the hosts and the proof of their connections."""
+    values = {f"{VARIABLE_PREFIX}{key}": value for key, value in variables.items()}
+    return {
+        "apiVersion": "v1", "kind": "Secret", "metadata": _metadata(names.name, names.label, None),
+        "stringData": {CONNECTION_KEY: connection, **values},
+    }  # fmt: skip
+
+
+def service(names: Names, owner: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the Service by which ``algo-1`` is the address of that pod, also before it is ready."""
+    spec = {"clusterIP": "None", "selector": {LABEL: names.label}, "publishNotReadyAddresses": True}
+    about = _metadata(names.name, names.label, owner)
+    return {"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": spec}
+
+
+def pod(
+    job: Job,
+    host: str,
+    names: Names,
+    variables: Sequence[str],
+    agent_variables: Mapping[str, str],
+    owner: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the pod of a host.
+
+    ``variables`` are the names of the script's variables, whose values are in the Secret, ``agent_variables`` those of
+    the agent.
+    """
+    settings = settings_from_json(job.engine)
+    name, label = names
+    spec = {
+        "restartPolicy": "Never",
+        "hostname": host,
+        "subdomain": name,
+        "dnsConfig": {"searches": [f"{name}.{settings.namespace}.svc.cluster.local"]} if settings.namespace else {},
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        # The agent signals the script and measures its processes.
+        "shareProcessNamespace": True,
+        "terminationGracePeriodSeconds": int(job.stop_grace) + _MARGIN_SECONDS,
+        "nodeSelector": settings.node_selector,
+        "tolerations": list(settings.tolerations),
+        "containers": [
+            _agent_container(job, settings, name, agent_variables),
+            _train_container(job, host, settings, [_from_secret(variable, name) for variable in variables]),
+        ],
+        "volumes": [{"name": "scriptmode", "emptyDir": {}}, {"name": "shm", "emptyDir": {"medium": "Memory"}}],
+    }
+    about = _metadata(f"{name}-{host}", label, owner)
+    about["labels"][HOST_LABEL] = host
+    about["annotations"] = {"kubectl.kubernetes.io/default-container": AGENT}
+    if settings.queue:
+        about["labels"].update({"kueue.x-k8s.io/queue-name": settings.queue, "kueue.x-k8s.io/pod-group-name": name})
+        about["annotations"]["kueue.x-k8s.io/pod-group-total-count"] = str(job.request.resources.count)
+    made = {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": spec}
+    return dict(merge(made, settings.patch))
+
+
+def _train_container(job: Job, host: str, settings: KubernetesSettings, env: Sequence[Any]) -> dict[str, Any]:
+    algorithm = job.request.algorithm
+    command = (*algorithm.container_entry_point, *algorithm.container_arguments) or ("train",)
+    base = f"jobs/{job.request.name}/hosts/{host}"
+    own = next(group.instance_type for group in job.request.resources.host_groups if host in group.hosts)
+    gpus = gpu_count(own)
+    return {
+        "name": TRAIN,
+        "image": algorithm.image_uri,
+        # Kubernetes would replace $(NAME), and $$ by $.
+        "command": [word.replace("$", "$$") for word in ("/bin/sh", "-c", _WAIT, CONTROL, *command)],
+        "env": env,
+        "resources": merge(settings.resources, {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}),
+        "volumeMounts": [
+            {"name": "scriptmode", "mountPath": contract.DEFAULT_BASE_DIR, "subPath": base},
+            {"name": "scriptmode", "mountPath": CONTROL, "subPath": "control"},
+            {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108 - in the pod
+        ],
+    }
+
+
+def _agent_container(job: Job, settings: KubernetesSettings, name: str, variables: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "name": AGENT,
+        "image": settings.agent_image or job.request.algorithm.image_uri,
+        "command": [settings.agent_python, "-m", "scriptmode_kubernetes._engine.pod"],
+        "env": [
+            *({"name": key, "value": value} for key, value in variables.items()),
+            {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+            _from_secret(CONNECTION_KEY, name, prefix="", variable="SCRIPTMODE_CONNECTION"),
+        ],
+        "resources": {"requests": _AGENT_REQUESTS},
+        # Then its status has the end of its log.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": {"runAsUser": 0},
+        "volumeMounts": [{"name": "scriptmode", "mountPath": VOLUME}],
+    }
+
+
+def merge(value: Any, patch: Any) -> Any:
+    """Return a value changed by a JSON merge patch (RFC 7396), where a list of named members changes those members."""
+    if isinstance(patch, dict):
+        base = value if isinstance(value, dict) else {}
+        merged = {**base, **{key: merge(base.get(key), change) for key, change in patch.items()}}
+        return {key: member for key, member in merged.items() if member is not None}
+    if isinstance(patch, list) and isinstance(value, list) and all("name" in member for member in (*patch, *value)):
+        # A volume may be mounted twice.
+        changes, names = {member["name"]: member for member in patch}, {member["name"] for member in value}
+        added = [merge(None, member) for member in patch if member["name"] not in names]
+        return [*(merge(member, changes.get(member["name"], {})) for member in value), *added]
+    return patch
+
+
+def _from_secret(key: str, name: str, *, prefix: str = VARIABLE_PREFIX, variable: str = "") -> dict[str, Any]:
+    return {"name": variable or key, "valueFrom": {"secretKeyRef": {"name": name, "key": f"{prefix}{key}"}}}

@@ -1,0 +1,276 @@
+"""Amazon S3 as a store of objects, with its downloads and their retries.
+
+obstore reads first (`S3Reader`). boto3 lists, looks objects up, and reads what obstore cannot read, which finds the
+reason.
+
+**This is where a failed download is retried**: obstore resumes a read where the connection broke, `s3_reader.RETRIES`
+times. If that fails, `S3Store._resume` reads through boto3 within `S3Store._retry`, which retries each transient error
+(`s3_errors.is_transient`) with exponential backoff and jitter until `RETRY_SECONDS` pass without progress, which is
+`LEAST_RATE` bytes per second, or `FIRST_RETRY_SECONDS` where S3 has not answered yet; each attempt starts after the
+bytes that have come.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Callable, NoReturn, TypeVar
+
+from scriptmode._core.aws import s3, s3_errors
+from scriptmode._core.aws.s3_reader import S3Reader
+from scriptmode._core.aws.s3_uris import S3Object, parse_s3_uri
+from scriptmode._core.spec.inputs import LEAST_RATE
+from scriptmode._core.spec.service_values import IN_PARTS
+from scriptmode.errors import DataNotFoundError, PlatformError, with_suffix
+from scriptmode_local._data.cancellation import raise_if_cancelled, sleep_unless_cancelled
+from scriptmode_local._data.integrity import ObjectCheck, Verifier
+from scriptmode_local._data.object_store import CHUNK_BYTES, Buffer, StoredObject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from scriptmode_local._data.integrity import Checksum
+
+CONNECT_SECONDS = 10
+#: Seconds without a byte, or with fewer than `LEAST_RATE` per second, after which a connection counts as broken.
+STALL = 15.0
+#: Seconds without progress after which retrying ends; fewer before S3 has answered for the first time.
+RETRY_SECONDS = 60.0
+FIRST_RETRY_SECONDS = 10.0
+#: Seconds of backoff: doubled after each attempt without progress.
+FIRST_BACKOFF, LONGEST_BACKOFF = 0.1, 5.0
+#: Failures of obstore after which a bucket is read through boto3 alone, if obstore has never read it.
+FAILURES = 8
+
+_T = TypeVar("_T")
+
+
+class S3Store:
+    """An `ObjectStore` of the objects of S3, or of any endpoint that boto3's standard settings name."""
+
+    def __init__(
+        self,
+        *,
+        retry_seconds: float = RETRY_SECONDS,
+        stall: float = STALL,
+        on_verification: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Call ``on_verification`` as `Verifier` calls its ``on_result``.
+
+        A request is tried again for ``retry_seconds``, and a connection is lost ``stall`` seconds after its last byte.
+        """
+        settings = {
+            "connect_timeout": CONNECT_SECONDS,
+            "read_timeout": stall,
+            "max_pool_connections": 64,
+            # Retries are done here, where it is known which bytes have come.
+            "retries": {"total_max_attempts": 1},
+        }
+        self._s3 = s3.S3(settings=settings)
+        self._buckets: dict[str, _Bucket] = {}
+        self._opening = Lock()
+        self._retry_seconds = retry_seconds
+        self._stall = stall
+        self._answered = False
+        self._verifier = Verifier(self._headers, on_verification)
+        self._on_verification = on_verification
+
+    def prepare(self, uri: str) -> None:
+        """Load boto3's client and find the credentials for a bucket, without connecting."""
+        self._bucket(parse_s3_uri(uri).bucket)
+
+    def objects(self, prefix: str) -> Iterator[StoredObject]:
+        """Yield every object whose key begins with the URI's, in the order of keys, a page in memory at a time."""
+        after: str | None = None
+        while after != "":
+            page, after = self._ask(prefix, partial(self._s3.page, prefix, after=after or ""))
+            for item in page:
+                # Consoles create such a key, without content, for a directory.
+                if not item.location.key.endswith("/"):
+                    yield StoredObject(str(item.location), item.size, item.etag)
+
+    def find(self, uri: str) -> StoredObject:
+        """Return the object of exactly that key; raise `DataNotFoundError`."""
+        item, _ = self._ask(uri, lambda: self._s3.head(uri))
+        return StoredObject(uri, item.size, item.etag)
+
+    def read(self, item: StoredObject, start: int, end: int) -> Sequence[Buffer]:
+        """Return all bytes from ``start`` up to ``end``; raise `DataError` where the object was changed meanwhile.
+
+        The checksum of a whole object is compared; the object is read once more if it differs.
+        """
+        content = self.read_unverified(item, start, end)
+        if (start, end) == (0, item.size):
+            expected = self._checksum(item)
+
+            def read_again() -> None:
+                nonlocal content
+                content = self.read_unverified(item, start, end)
+
+            self._verifier.check(item, expected, lambda: content, read_again)
+        return content
+
+    def read_unverified(self, item: StoredObject, start: int, end: int) -> Sequence[Buffer]:
+        """Return bytes as `read`, whose caller compares the checksum by `check`."""
+        wanted, began = _s3_object(item), time.monotonic()
+        bucket = self._bucket(wanted.location.bucket)
+        content: list[Buffer] = []
+        if bucket.works or bucket.failures < FAILURES:
+            content += bucket.reader.read(wanted.location.key, start, end, size=item.size, etag=item.version) or ()
+            if sum(map(len, content)) == end - start:
+                bucket.works = self._answered = True
+                return content
+            bucket.failures += 1
+        try:
+            return self._resume(wanted, start, end, content, began)
+        except PlatformError as error:
+            self._raise_explained(wanted, error)
+
+    def check(
+        self, item: StoredObject, content: Callable[[], Iterable[Buffer]], read_again: Callable[[], object]
+    ) -> None:
+        """Verify a whole object that was written to a file; raise `DataError` if it differs after reading again."""
+        self._verifier.check(item, self._verifier.checksum(item, thorough=True), content, read_again)
+
+    def object_check(self, item: StoredObject) -> ObjectCheck:
+        """Return the check of an object that is read in chunks."""
+
+        def chunks() -> Iterator[Buffer]:
+            for start in range(0, item.size, CHUNK_BYTES):
+                yield from self.read(item, start, min(start + CHUNK_BYTES, item.size))
+
+        return ObjectCheck(item, self._verifier, lambda: self._checksum(item), chunks)
+
+    def count_in_parts(self) -> None:
+        """Count an object that was not read as a whole, or not in order."""
+        self._on_verification(IN_PARTS)
+
+    def _checksum(self, item: StoredObject) -> Checksum | None:
+        """Return what a stream is compared with: at any cost, but not over TLS, which authenticates each record."""
+        is_encrypted = self._bucket(parse_s3_uri(item.uri).bucket).is_encrypted
+        return self._verifier.checksum(item, thorough=not is_encrypted)
+
+    def _headers(self, item: StoredObject) -> Mapping[str, str]:
+        """Return the headers of HeadObject about an object's content."""
+        try:
+            current, response = self._ask(item.uri, lambda: self._s3.head(item.uri, checksum=True))
+        except DataNotFoundError as error:
+            self._raise_explained(_s3_object(item), error)
+        if "" not in (item.version, current.etag) and item.version != current.etag:
+            raise s3.changed_object_error(_s3_object(item), f"it has the ETag {current.etag} now")
+        headers: Mapping[str, str] = response["ResponseMetadata"]["HTTPHeaders"]
+        return headers
+
+    def _ask(self, uri: str, call: Callable[[], _T]) -> _T:
+        """Return an answer that has no object's bytes, with retries."""
+        return self._retry(lambda: s3.within(uri, s3.ANSWER_STALLS * self._stall, call))
+
+    def _resume(self, item: S3Object, start: int, end: int, content: list[Buffer], began: float) -> Sequence[Buffer]:
+        """Read through boto3, with retries; each attempt starts after the bytes that have come.
+
+        ``content`` is what has come since ``began``.
+        """
+        done, length = sum(map(len, content)), end - start
+
+        def read_rest() -> None:
+            nonlocal done
+            for chunk in self._s3.stream(item, start + done, end, window=self._stall):
+                raise_if_cancelled()
+                if len(chunk) > length - done:
+                    raise s3.unexpected_answer_error(item, f"more than {length:,} bytes", f"{length:,} bytes were")
+                content.append(chunk)
+                done += len(chunk)
+
+        self._retry(read_rest, lambda: done, began)
+        return content
+
+    def _raise_explained(self, item: S3Object, error: PlatformError) -> NoReturn:
+        if (explained := self._explained(item, error)) is error:
+            # An error that is its own cause is an endless chain.
+            raise error
+        raise explained from error
+
+    def _explained(self, item: S3Object, error: PlatformError) -> PlatformError:
+        """Return what an error means for an object that existed when it was listed."""
+        code = s3_errors.code_of(error)
+        if code == "PreconditionFailed":
+            try:
+                etag = self.find(str(item.location)).version
+            except DataNotFoundError:
+                code = "NoSuchKey"
+            except PlatformError:
+                return s3.changed_object_error(item, "S3 answered 412 PreconditionFailed")
+            else:
+                if etag != item.etag:
+                    return s3.changed_object_error(item, f"it has the ETag {etag} now" if etag else "it has none now")
+                return s3.unexpected_answer_error(item, "412 PreconditionFailed", f"the object of ETag {etag} was")
+        if code == "NoSuchKey" or (isinstance(error, DataNotFoundError) and code != "NoSuchBucket"):
+            return DataNotFoundError(
+                f"{item.location}: the object was deleted while the job read its channel",
+                advice="do not change a job's input until the job has ended",
+            )
+        return error
+
+    def _retry(
+        self, action: Callable[[], _T], progress: Callable[[], int] = lambda: 0, began: float | None = None
+    ) -> _T:
+        """Call ``action`` until it succeeds; raise its last error after ``retry_seconds`` without progress.
+
+        ``progress`` returns the bytes that have come since ``began``, by default now: when `LEAST_RATE` per second
+        came, the time limit and the backoff start again. A thread whose result is not needed any more stops retrying
+        (`cancellation`).
+        """
+        backoff, before, attempts = FIRST_BACKOFF, 0, 0
+        began = time.monotonic() if began is None else began
+        while True:
+            raise_if_cancelled()
+            attempts += 1
+            try:
+                done = action()
+            except PlatformError as error:
+                self._answered = self._answered or progress() > before
+                if progress() - before >= max(1, LEAST_RATE * (time.monotonic() - began)):
+                    backoff, before, began = FIRST_BACKOFF, progress(), time.monotonic()
+                limit = self._retry_seconds if self._answered else min(self._retry_seconds, FIRST_RETRY_SECONDS)
+                waited = time.monotonic() - began
+                if not s3_errors.is_transient(error) or (attempts == 1 and waited + backoff > limit):
+                    raise
+                if waited + backoff > limit:
+                    suffix = f"(tried {attempts} times, {waited:.0f} s without progress)"
+                    raise with_suffix(error, suffix) from error.__cause__
+                # Jitter: threads that were throttled together must not come back together.
+                sleep_unless_cancelled(backoff * random.uniform(0.5, 1))  # noqa: S311 - no secret
+                backoff = min(backoff * 2, LONGEST_BACKOFF)
+            else:
+                self._answered = True
+                return done
+
+    def _bucket(self, name: str) -> _Bucket:
+        with self._opening:
+            if name not in self._buckets:
+                reader = S3Reader(
+                    self._s3.bucket_settings(name),
+                    connect_seconds=CONNECT_SECONDS,
+                    stall=self._stall,
+                    raise_if_cancelled=raise_if_cancelled,
+                )
+                self._buckets[name] = _Bucket(reader, self._s3.is_encrypted)
+            return self._buckets[name]
+
+
+def _s3_object(item: StoredObject) -> S3Object:
+    return S3Object(parse_s3_uri(item.uri), item.size, item.version)
+
+
+@dataclass
+class _Bucket:
+    """One bucket, and whether obstore can read it."""
+
+    reader: S3Reader
+    #: Whether its connections use TLS.
+    is_encrypted: bool
+    works: bool = False
+    failures: int = 0

@@ -1,0 +1,72 @@
+"""The hosts of a job: processes or containers of this machine, behind the protocols `Host`, `Fleet` and `Engine`.
+
+- `engine`: all that depends on the kind of the hosts, and the choice of the kind
+- `fleet`: the hosts of one job, and the start of their agents
+- `process_engine`, `process_fleet`, `process_host`, `interpreter`: hosts that are processes
+- `container_engine`, `container_fleet`, `container_host`, `job_containers`, `container_limits`: containers
+- `job_variables`: environment variables of both kinds
+- `agent_control`: starting and locating agents; `local_agent`: those of both kinds, detached processes
+
+The agent, recovery and the service import this package. It imports the store, but neither inputs nor outputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from scriptmode._core.spec.hosts import LOCAL_REGION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True)
+class HostSettings:
+    """What a platform was given for its hosts: the interpreter, the limits of containers, the engine's own ``options``.
+
+    ``options`` are the arguments of a platform such as `Slurm`. ``recorded`` are the engine's settings of another job,
+    whose arguments the job has where no others are given.
+    ``region`` is the one of the platform, in which AWS's image of a job is named.
+    """
+
+    python: str | None = None
+    container_limits: Mapping[str, int | float | str] | None = None
+    options: Mapping[str, object] = field(default_factory=dict)
+    recorded: Mapping[str, object] = field(default_factory=dict)
+    region: str = LOCAL_REGION
+
+
+class StartedHost(Protocol):
+    """A host that was started, as the agents see it."""
+
+    @property
+    def name(self) -> str:
+        """The host's name in the job, such as ``algo-1``."""
+
+    def poll(self) -> int | None:
+        """Return the exit code once ``train`` ended, ``-n`` for signal n, else None; never block."""
+
+    def terminate(self) -> None:
+        """Send SIGTERM to ``train``."""
+
+    def kill(self) -> None:
+        """Kill every process of the host (SIGKILL)."""
+
+
+class Host(StartedHost, Protocol):
+    """One machine of a training job: started once, ended once."""
+
+    @property
+    def pid(self) -> int:
+        """The agent's child that ends with the host; 0 before the start."""
+
+    def find_process(self) -> int:
+        """Return the process ID of the host's first process; 0 while it is unknown. May wait for Docker."""
+
+    @property
+    def machine_failure(self) -> str:
+        """A failure of the machine, not of its ``train``, such as exhausted memory; "" without one."""
+
+    def start(self) -> None:
+        """Start the host's ``train``; raise ``OSError`` if that is impossible."""

@@ -1,0 +1,127 @@
+"""The protocol by which the agents of jobs are located and requeued, and the values that it returns."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from scriptmode_local._store.job_store import JobFolder
+    from scriptmode_local._store.state import JobState
+
+
+class StopReason(Enum):
+    """Why an agent was told to end, or was ended, by something other than the job's folder."""
+
+    USER = "user"
+    TIME_LIMIT = "time limit"
+    PREEMPTED = "preempted"
+    NODE_LOST = "node lost"
+    REQUEUED = "requeued"
+    OUT_OF_MEMORY = "out of memory"
+    #: SIGTERM to an agent of this machine, which goes down.
+    TERMINATED = "terminated"
+    #: SIGKILL to an agent that a scheduler started, which does not queue it again.
+    KILLED = "killed"
+    UNKNOWN = "unknown"
+
+
+#: The final secondary status of a job whose agent was ended on purpose.
+ENDED_ON_PURPOSE = {StopReason.USER: "Stopped", StopReason.TIME_LIMIT: "MaxRuntimeExceeded"}
+
+
+@dataclass(frozen=True)
+class Termination:
+    """The end of an agent, or the request to end: its reason, and a sentence about it for the user ("" without one)."""
+
+    reason: StopReason = StopReason.UNKNOWN
+    text: str = ""
+
+
+def record_termination(folder: JobFolder, found: Termination | None) -> None:
+    """Record why an engine ended a job's hosts, before it removes what says so; None for no end by the engine."""
+    with suppress(OSError):
+        content = [found.reason.value, found.text] if found else []
+        _termination_file(folder).write_text(json.dumps(content), encoding="utf-8")
+
+
+def recorded_termination(folder: JobFolder) -> tuple[Termination, ...] | None:
+    """Return what `record_termination` recorded, nothing where the engine ended no host; None without a record."""
+    with suppress(OSError, ValueError):
+        content = json.loads(_termination_file(folder).read_text(encoding="utf-8"))
+        return (Termination(StopReason(content[0]), content[1]),) if content else ()
+    return None
+
+
+def _termination_file(folder: JobFolder) -> Path:
+    return folder.channels / "termination.json"
+
+
+class Presence(Enum):
+    """Whether a job has an agent."""
+
+    #: It runs, or at least nothing says that it does not; a heartbeat tells whether it works.
+    ALIVE = "alive"
+    #: It has not started, and will: it waits in the engine's queue, for the first time or again.
+    WAITING = "waiting"
+    #: It has ended, or never started, and will not start.
+    GONE = "gone"
+    #: The engine does not answer.
+    UNKNOWN = "unknown"
+
+
+class AgentLocation(NamedTuple):
+    """What an engine knows of the agent of a job that has not ended."""
+
+    presence: Presence
+    #: What it waits for, that it starts, or why the engine does not answer, as the message of the job's status; or "".
+    message: str = ""
+    #: Of an agent that is gone: what ended it.
+    termination: Termination = Termination()
+    #: Of a waiting agent: its position in the engine's queue, from 1 on, or 0 if unknown.
+    position: int = 0
+    #: Of a waiting agent: it waits for what will never happen, so the job is to end with ``message``.
+    never_starts: bool = False
+
+
+class AgentControl(Protocol):
+    """The part of an engine that concerns started agents. It has no state: what it needs is in the job's folder.
+
+    What only a scheduler does has a default.
+    """
+
+    #: The first message of jobs that the engine queues before it starts them; "" for an engine without a queue.
+    pending_message: str = ""
+
+    def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
+        """Return where the agent of a job is that has not ended; called twice a second while a job is followed."""
+
+    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:  # noqa: ARG002
+        """Return why the agent, which calls this, or its hosts ended or got SIGTERM without a request in the folder.
+
+        ``None`` where the engine did not end them. ``was_signalled``: the agent itself got a signal, not only hosts.
+        """
+        return None
+
+    def requeue(self, folder: JobFolder) -> None:  # noqa: ARG002
+        """Submit the agent, which calls this last, once more; raise `PlatformError` where that is impossible.
+
+        An agent that no scheduler starts runs the job again by itself, or leaves that to who finds it gone.
+        """
+        return
+
+    def report_failure(self, folder: JobFolder, reason: str) -> None:  # noqa: ARG002
+        """Show why a job failed, whose state is recorded, where the engine shows its jobs; never raise an error."""
+        return
+
+    def withdraw(self, folder: JobFolder) -> None:  # noqa: ARG002
+        """Remove a waiting agent from the engine's queue, and leave one that runs alone; raise `PlatformError`."""
+        return
+
+    def kill(self, folder: JobFolder) -> bool:
+        """Kill a running agent, with which its hosts end; return whether it was found. Raises `PlatformError`."""

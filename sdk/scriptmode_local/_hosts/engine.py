@@ -1,0 +1,106 @@
+"""The protocol of an engine, which runs the hosts of one kind, and the choice of its implementation."""
+
+from __future__ import annotations
+
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Protocol
+
+from scriptmode._core.spec.hosts import HostKind, host_kind
+from scriptmode.errors import UnreadableJobError
+from scriptmode_local._hosts.agent_control import AgentControl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from scriptmode._core.spec.job_request import JobRequest
+    from scriptmode._core.spec.service_values import PlannedHost
+    from scriptmode._core.spec.training_job import TrainingJobSpec
+    from scriptmode._core.text.messages import Problem
+    from scriptmode_local._hosts import HostSettings
+    from scriptmode_local._hosts.fleet import Fleet, HostFleet
+    from scriptmode_local._store.job_record import Job
+    from scriptmode_local._store.job_store import JobFolder, JobStore
+    from scriptmode_local._system.forked_tasks import Tasks
+
+
+class Engine(AgentControl, Protocol):
+    """All that depends on the kind of a job's hosts, from the specification to what a killed agent left behind.
+
+    An engine has no state: what it needs of a job is in the job's folder.
+    """
+
+    def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
+        """Fill in the software of the hosts; raise `SpecError` or `PlatformError` where they cannot run the job."""
+
+    def problems(self, job: JobRequest) -> Iterator[Problem]:
+        """Yield what a request asks that the hosts do not have. Has no side effect."""
+
+    def require_software(self, job: JobRequest) -> None:
+        """Raise `PlatformError` where the hosts' software has to be made before a job can start."""
+
+    def settings(self, given: HostSettings) -> dict[str, object]:  # noqa: ARG002
+        """Return the settings of this engine for the job's record; raise `SpecError` for wrong ones."""
+        return {}
+
+    def plan_script(self, job: Job, store: JobStore) -> str:  # noqa: ARG002
+        """Return what a scheduler would be given for a job, as text; "" for an engine without one."""
+        return ""
+
+    def launch(self, folder: JobFolder, job: Job, lock: int) -> None:
+        """Start a new job's agent, or submit it to where it will run; raise `PlatformError`.
+
+        The caller holds the job's lock with the descriptor ``lock``, and releases it after this call. An agent on this
+        machine inherits it; any other agent takes the lock when it starts (`agent.agent_process`).
+        """
+
+    def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
+        """Return the environment of each host, for which nothing is reserved or written."""
+
+    def fit_to_allocation(self, job: Job, inherited: Mapping[str, str]) -> Job:  # noqa: ARG002
+        """Return the job with the hosts of this run, which may be fewer than asked; its agents call it first."""
+        return job
+
+    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
+        """Return the hosts of a job that starts; the caller is its agent."""
+
+    def create_host_fleet(
+        self, folder: JobFolder, job: Job, host: str, tasks: Tasks, inherited: Mapping[str, str]
+    ) -> HostFleet:
+        """Return one host of a job, which a fleet has prepared; the caller is the agent of this host alone.
+
+        Raises `PlatformError` or ``OSError`` where the host cannot run on this machine.
+        """
+
+    def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:
+        """Remove what a job whose agent is dead has outside its folder; raise `PlatformError`.
+
+        Only an engine that needs the job's request reads it, because the file may be damaged.
+        """
+
+
+def find_kind(folder: JobFolder) -> HostKind:
+    """Return what the hosts of a job are, also where the record of its request is damaged."""
+    try:
+        return folder.read_facts().kind
+    except UnreadableJobError:
+        return host_kind(folder.read_hosts().types)
+
+
+def absent_engine(folder: JobFolder) -> str:
+    """Return which engine a job needs that is not installed, as text; "" for a job whose engine is there."""
+    if find_kind(folder).is_local:
+        return ""
+    types = sorted(set(folder.read_hosts().types))
+    return f"the engine of {', '.join(map(repr, types))} is not installed: install its package"
+
+
+def find_engine(kind: HostKind) -> Engine:
+    """Return the engine of a kind of hosts that the local platform runs."""
+    engine: Engine = resolve_name(kind.engine)()
+    return engine
+
+
+def find_control(folder: JobFolder) -> AgentControl:
+    """Return what controls the agent of a job, without the import of the engine itself."""
+    control: AgentControl = resolve_name(find_kind(folder).agent)()
+    return control

@@ -1,0 +1,120 @@
+"""The protocols of all hosts of a job together: for the job's agent, and for the agent of the machine they run on.
+
+A method with a default is for fleets that have something to do there.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Callable, Protocol
+
+from scriptmode_local._system.forked_tasks import ForkedProcess
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Mapping, Sequence
+
+    from scriptmode._core.text.messages import Problem
+    from scriptmode_local._data.staging import StagingArea
+    from scriptmode_local._hosts import Host
+    from scriptmode_local._opt_ml.opt_ml import Sandbox
+    from scriptmode_local._system.forked_tasks import Tasks
+
+#: Runs the agent of a part of a fleet: it reads commands from the first descriptor and writes events to the second.
+Serve = Callable[["HostFleet", int, int], None]
+
+
+@dataclass(frozen=True)
+class StartedAgent:
+    """A host's agent that was started: the names of its hosts, and the job's agent's ends of the two pipes.
+
+    With ``waits`` its machine may not be there yet: the job is Starting until the event ``waiting`` has no message.
+    What its hosts wrote is complete only after the event ``finished``.
+    """
+
+    hosts: tuple[str, ...]
+    process: ForkedProcess | subprocess.Popen[bytes]
+    commands: int
+    events: int
+    waits: bool = False
+
+
+class HostFleet(Protocol):
+    """Hosts of one job on one machine, for the host's agent there, which must have no threads, because it forks."""
+
+    #: The ``/opt/ml`` of every such host, by the host's name, in order.
+    sandboxes: Mapping[str, Sandbox]
+    #: Where the inputs of these hosts are staged; no other agent uses the directory.
+    staging: StagingArea
+    #: Why the hosts do not see mounts that the agent makes in their sandboxes; ``None`` where they do.
+    mount_obstacle: Problem | None = None
+    #: Whether the hosts mount the directories of file systems by themselves.
+    mounts_file_systems: bool = False
+
+    def create_hosts(self) -> Sequence[Host]:
+        """Create the hosts, not started."""
+
+    def find_misplaced_output(self) -> Problem | None:
+        """Return what hosts without an ``/opt/ml`` of their own wrote to that of the machine; ``None`` without any."""
+        return None
+
+    def release_machine(self) -> None:
+        """Release what the hosts shared with other jobs of the machine; they have ended."""
+        return
+
+
+class Fleet(Protocol):
+    """All hosts of one job, for the job's agent, which must have no threads, because it forks."""
+
+    #: The line for the log of a job whose hosts left no model.
+    no_model_message: str
+    #: The ``/opt/ml`` of every host, by the host's name, in order.
+    sandboxes: Mapping[str, Sandbox]
+
+    def prepare(self) -> None:
+        """Write the sandboxes, except for the channels; raise `DataError`, `ContainerError` or ``OSError``."""
+
+    def has_image(self) -> bool:
+        """Return whether the hosts have their image, if they need one; raise `ContainerError`."""
+        return True
+
+    def pull_image(self) -> None:
+        """Pull the hosts' image, which may take long; raise `PlatformError`."""
+        return
+
+    def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
+        """Start the hosts' agents, one for each machine, after `prepare`; ``serve`` is for those that are forked."""
+
+    def find_disconnected(self, code: int | None = None) -> Problem | None:  # noqa: ARG002 - for an override
+        """Return which hosts lost their connection to the others, and why; ``None`` where none is known to.
+
+        ``code`` is the exit code of the host that failed, ``-n`` for signal n.
+        """
+        return None
+
+    def remove_hosts(self) -> list[str]:
+        """Remove the hosts, and make the user own their sandboxes; return what failed."""
+        return []
+
+    def release(self) -> None:
+        """Release what was reserved for the hosts, such as ports."""
+        return
+
+
+def fork_agent(fleet: HostFleet, serve: Serve, tasks: Tasks) -> StartedAgent:
+    """Start one agent for all hosts of this machine as a fork of this process, which takes some milliseconds."""
+    their_commands, commands = os.pipe()
+    events, their_events = os.pipe()
+
+    def run() -> None:
+        os.close(commands)
+        os.close(events)
+        tasks.keep_private(their_commands, their_events)
+        serve(fleet, their_commands, their_events)
+
+    process = ForkedProcess(tasks, run)
+    os.close(their_commands)
+    os.close(their_events)
+    tasks.keep_private(commands, events)
+    return StartedAgent(tuple(fleet.sandboxes), process, commands, events)

@@ -1,0 +1,105 @@
+"""The agent of a job whose hosts are on this machine: a detached process, which the engine starts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+from scriptmode.errors import PlatformError
+from scriptmode_local._data import regular_files
+from scriptmode_local._hosts.agent_control import AgentControl, AgentLocation, Presence, StopReason, Termination
+from scriptmode_local._store import host_logs
+from scriptmode_runtime.processes import process_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from scriptmode_local._store.job_record import Job
+    from scriptmode_local._store.job_store import JobFolder
+    from scriptmode_local._store.state import JobState
+
+#: Seconds in which an agent is ready on a loaded machine.
+_START_SECONDS = 60.0
+#: The module that runs the agent of a training job. It is named, not imported: agents import this package.
+AGENT_MODULE = "scriptmode_local._agent.agent_process"
+
+
+class LocalAgent(AgentControl):
+    """Control of the agents whose hosts are on this machine."""
+
+    def launch(self, folder: JobFolder, job: Job, lock: int) -> None:  # noqa: ARG002 - the agent reads the job itself
+        """Start the agent as a detached process, which inherits the held lock; raise `PlatformError`."""
+        start_agent(AGENT_MODULE, folder.path, lock, folder.agent_log)
+
+    def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:  # noqa: ARG002 - the lock is enough
+        """Return whether a process holds the job's lock, which the kernel releases when the agent ends."""
+        with folder.try_lock() as is_locked:
+            return AgentLocation(Presence.ALIVE if is_locked is False else Presence.GONE)
+
+    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:  # noqa: ARG002
+        """Return that the machine goes down, for an agent that got SIGTERM without a request to stop."""
+        return Termination(StopReason.TERMINATED, "the job's agent got SIGTERM") if was_signalled else None
+
+    def kill(self, folder: JobFolder) -> bool:
+        """Send SIGKILL to the process; return whether it is known."""
+        agent = folder.read_processes().get("agent")
+        if agent is not None:
+            process_tree.send_signal(agent, signal.SIGKILL)
+        return agent is not None
+
+
+class AgentWithoutEngine(LocalAgent):
+    """Control of an agent whose engine is not installed, which alone ends what the job has outside its folder."""
+
+    def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
+        """Return where the agent is, and nothing of one that is gone."""
+        location = super().locate(folder, state)
+        if location.presence is not Presence.GONE:
+            return location
+        from scriptmode_local._hosts.engine import absent_engine
+
+        return AgentLocation(Presence.UNKNOWN, f"its agent died, and {absent_engine(folder)}, which ends the job")
+
+
+def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
+    """Run a module as the agent of the job in ``folder``, which inherits the held lock; raise `PlatformError`.
+
+    Its first process ends when the agent is started, so none of its processes is a child of this one afterwards.
+    """
+    argv = (sys.executable, "-m", "scriptmode_local._system.detached", module, str(folder), str(lock))
+    try:
+        with regular_files.open_to_append(log) as out:
+            # A wait for the end of a pipe ends at once; one for a process with a time limit looks every 50 ms.
+            done = subprocess.run(
+                argv,
+                check=False,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=out,
+                start_new_session=True,
+                pass_fds=(lock,),
+                timeout=_START_SECONDS,
+            )
+        if done.returncode:
+            raise ChildProcessError(f"it ended with exit code {done.returncode}")
+    except (OSError, subprocess.TimeoutExpired) as error:
+        is_late = isinstance(error, subprocess.TimeoutExpired)
+        why = f"it was not ready after {_START_SECONDS:.0f} s" if is_late else error
+        tail = host_logs.last_lines(log, 5, 1000)
+        raise PlatformError(
+            f"the job's agent did not start: {why}",
+            advice="check this machine: scriptmode doctor" + (f". The agent's log ends with\n{tail}" if tail else ""),
+        ) from error
+
+
+def replace_agent(folder: Path, lock: int) -> NoReturn:
+    """Replace the agent, which is this process, by one that runs the job in ``folder`` again.
+
+    It has the held lock without a moment in which another process could take it.
+    """
+    os.set_inheritable(lock, True)  # noqa: FBT003
+    os.execv(sys.executable, (sys.executable, "-m", AGENT_MODULE, str(folder), str(lock)))  # noqa: S606

@@ -1,0 +1,99 @@
+"""Hosts that are processes of this machine, which share its software, its network and its files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scriptmode._core.spec.service_values import PlannedHost
+from scriptmode._core.text.messages import Problem
+from scriptmode.errors import SpecError, invalid
+from scriptmode_local._hosts import interpreter
+from scriptmode_local._hosts.engine import Engine
+from scriptmode_local._hosts.local_agent import LocalAgent
+from scriptmode_local._store.job_store import JobFolder
+from scriptmode_runtime.contract import DEFAULT_PORTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from scriptmode._core.spec.job_request import JobRequest
+    from scriptmode._core.spec.training_job import TrainingJobSpec
+    from scriptmode_local._hosts import HostSettings
+    from scriptmode_local._hosts.fleet import Fleet, HostFleet
+    from scriptmode_local._store.job_record import Job
+    from scriptmode_local._store.job_store import JobStore
+    from scriptmode_local._system.forked_tasks import Tasks
+
+#: Port 0 stands for a port that is chosen when the job starts.
+UNCHOSEN_PORTS = dict.fromkeys(DEFAULT_PORTS, 0)
+
+
+class ProcessEngine(LocalAgent, Engine):
+    """Engine of ``local_process``."""
+
+    def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
+        """Return the spec as it is; warn if the interpreter has another TensorFlow, or is another Python."""
+        if spec.script is None:
+            raise invalid("entry_point", "is missing", "give a script, because hosts that are processes run no image")
+        if settings.container_limits:
+            raise SpecError(
+                f"container_limits is {settings.container_limits!r}, but hosts of instance type "
+                f"{spec.resources.types[0]!r} are processes, which have no limits",
+                argument="container_limits",
+                advice="leave it out of LocalPlatform(...), or use instance_type='local'",
+            )
+        interpreter.compare_versions(spec.algorithm, settings)
+        return spec
+
+    def problems(self, job: JobRequest) -> Iterator[Problem]:
+        """Yield a missing network."""
+        if job.network.isolation:
+            yield Problem(
+                "EnableNetworkIsolation is True: hosts that are processes cannot be isolated",
+                "leave it out, or use instance type 'local'",
+                "enable_network_isolation",
+            )
+
+    def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
+        """Return the environment of each host, with ports that are not chosen yet."""
+        from scriptmode_local._hosts import host_identity, process_fleet
+        from scriptmode_local._opt_ml import planned_containers
+        from scriptmode_local._opt_ml.opt_ml import Sandbox, single_machine_cluster
+
+        folder = JobFolder(store.jobs / job.request.name)
+        types = {name: group.instance_type for group in job.request.resources.host_groups for name in group.hosts}
+        sandboxes = {name: Sandbox(name, folder.host(name)) for name in types}
+        ports_of_hosts = dict.fromkeys(types, UNCHOSEN_PORTS)
+        refusal = host_identity.find_refusal()
+        content = single_machine_cluster(sandboxes, ports_of_hosts, planned_containers.HIDDEN)
+        return {
+            name: PlannedHost(
+                types[name],
+                str(sandbox.base),
+                sandbox.config_files(job.request, content),
+                process_fleet.process_environment(job, sandbox, inherited),
+                job.python,
+                limitation=str(refusal or ""),
+            )
+            for name, sandbox in sandboxes.items()
+        }
+
+    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
+        """Return the processes of a job."""
+        from scriptmode_local._hosts import process_fleet
+
+        return process_fleet.ProcessFleet(folder, job, tasks, inherited)
+
+    def create_host_fleet(
+        self, folder: JobFolder, job: Job, host: str, tasks: Tasks, inherited: Mapping[str, str]
+    ) -> HostFleet:
+        """Return one process of a job."""
+        from scriptmode_local._hosts import process_fleet
+
+        return process_fleet.ProcessFleet(folder, job, tasks, inherited, only=host)
+
+    def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:
+        """Remove the launchers' directories."""
+        from scriptmode_local._hosts import process_fleet
+
+        process_fleet.remove_scratch(folder.read_job().request, inherited)

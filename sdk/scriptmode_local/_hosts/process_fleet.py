@@ -1,0 +1,145 @@
+"""Hosts that are processes: their interpreter, their ports, and their environment variables."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode._core.text.messages import Problem
+from scriptmode_local._data.staging import StagingArea
+from scriptmode_local._hosts.fleet import Fleet, HostFleet, fork_agent
+from scriptmode_local._hosts.host_identity import loopback_address, write_hosts_file
+from scriptmode_local._hosts.job_variables import with_job_variables
+from scriptmode_local._hosts.process_host import ProcessHost
+from scriptmode_local._opt_ml.opt_ml import Sandbox, single_machine_cluster
+from scriptmode_local._store.job_store import JobStore
+from scriptmode_local._system.ports import Ports
+from scriptmode_runtime.contract import BASE_DIR_VARIABLE, DEFAULT_BASE_DIR, WORLD_VARIABLES
+from scriptmode_runtime.files import scratch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scriptmode._core.spec.job_request import JobRequest
+    from scriptmode_local._hosts import Host
+    from scriptmode_local._hosts.fleet import Serve, StartedAgent
+    from scriptmode_local._store.job_record import Job
+    from scriptmode_local._store.job_store import JobFolder
+    from scriptmode_local._system.forked_tasks import Tasks
+
+#: Variables of other jobs, other launchers and batch systems, which a host must not read as its own: with those of a
+#: batch system mpirun starts its ranks on the nodes of that system's job, and libraries take its ranks and addresses.
+#: CUDA_VISIBLE_DEVICES and its kind, which Slurm sets too, stay.
+FOREIGN_PREFIXES = (
+    "SM_", "SAGEMAKER_", "OMPI_", "PMIX_", "PRTE_", "PMI_", "PMI2_", "SLURM_", "SLURMD_", "SRUN_", "SBATCH_", "SALLOC_",
+    "PBS_", "LSB_", "HOROVOD_GLOO_",
+)  # fmt: skip
+FOREIGN_NAMES = frozenset(
+    ("TF_CONFIG", *WORLD_VARIABLES, "SLURM", "PE_HOSTFILE", "HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS")
+)
+
+
+class ProcessFleet(Fleet, HostFleet):
+    """Fleet of processes."""
+
+    no_model_message = (
+        "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to the directory that it names"
+    )
+
+    def __init__(
+        self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], *, only: str = ""
+    ) -> None:
+        """Create the fleet of all hosts; ``only``: of this host alone, which another process prepared."""
+        self._folder = folder
+        self._job = job
+        self._tasks = tasks
+        self.staging = StagingArea(folder.channels / only)
+        self._inherited = inherited
+        self._hosts: list[ProcessHost] = []
+        self._created = 0.0
+        self._hosts_file = folder.channels / "hosts"
+        self._ports = Ports(JobStore(folder.path.parent.parent).ports)
+        names = (only,) if only else job.request.resources.hosts
+        self.sandboxes = {name: Sandbox(name, folder.host(name)) for name in names}
+
+    def prepare(self) -> None:
+        """Reserve the hosts' ports and write their configuration files."""
+        ports = self._ports.reserve(list(self.sandboxes))
+        addresses = {name: loopback_address(min(block.values())) for name, block in ports.items()}
+        write_hosts_file(self._hosts_file, addresses)
+        content = single_machine_cluster(self.sandboxes, ports, os.urandom(32).hex())
+        for sandbox in self.sandboxes.values():
+            sandbox.prepare(self._job.request, content)
+
+    def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
+        """Fork one agent for all hosts."""
+        return [fork_agent(self, serve, self._tasks)]
+
+    def create_hosts(self) -> Sequence[Host]:
+        """Create the hosts, not started."""
+        self._created = time.time()
+        self._hosts = [
+            ProcessHost(
+                name=name,
+                argv=self._command(),
+                env=self.environment(sandbox),
+                cwd=Path("/"),
+                log=self._folder.log(name),
+                base=sandbox.base,
+                hosts_file=self._hosts_file,
+            )
+            for name, sandbox in self.sandboxes.items()
+        ]
+        return self._hosts
+
+    def _command(self) -> tuple[str, ...]:
+        """Return what a host runs: the request's entry point and arguments, by default ``train``."""
+        algorithm = self._job.request.algorithm
+        own = (*algorithm.container_entry_point, *algorithm.container_arguments)
+        return own or (self._job.python, "-m", "scriptmode_runtime")
+
+    def environment(self, sandbox: Sandbox) -> dict[str, str]:
+        """Return a host's variables."""
+        variables = process_environment(self._job, sandbox, self._inherited)
+        if not self._job.request.algorithm.container_entry_point:
+            return variables
+        # An entry point finds the job's `python` and `train`.
+        search = (str(Path(self._job.python).parent), variables.get("PATH", os.defpath))
+        return {**variables, "PATH": os.pathsep.join(search)}
+
+    def find_misplaced_output(self) -> Problem | None:
+        """Return which file appeared in this machine's ``/opt/ml`` while hosts ran that have none of their own."""
+        if not any(host.refusal for host in self._hosts):
+            return None
+        walk = os.walk(DEFAULT_BASE_DIR)
+        for path in (os.path.join(folder, name) for folder, _, files in walk for name in files):  # noqa: PTH118 - texts
+            with suppress(OSError):
+                if os.lstat(path).st_ctime >= self._created:
+                    message = f"the model directory is empty, and {path!r} of this machine was written meanwhile"
+                    return Problem(message, "save to the directory that SM_MODEL_DIR names, or allow namespaces")
+        return None
+
+    def release(self) -> None:
+        """Release the ports, and remove directories that killed launchers left outside the job's directory."""
+        self._ports.release()
+        remove_scratch(self._job.request, self._inherited)
+
+
+def remove_scratch(job: JobRequest, inherited: Mapping[str, str]) -> None:
+    """Remove the directories that launchers of this user left in their TMPDIR when they were killed."""
+    for variables in (inherited, job.environment):
+        scratch.remove_orphans(scratch.candidate_directories(variables.get("TMPDIR", "")))
+
+
+def process_environment(job: Job, sandbox: Sandbox, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return a host's variables: the inherited ones, except for those of other jobs, the request's and the job's."""
+    own = {
+        name: value
+        for name, value in inherited.items()
+        if not name.startswith(FOREIGN_PREFIXES) and name not in FOREIGN_NAMES
+    }
+    given = {name: sandbox.map_paths(value) for name, value in job.request.environment.items()}
+    return with_job_variables({**own, **given, BASE_DIR_VARIABLE: str(sandbox.base)}, job)

@@ -1,0 +1,163 @@
+"""A job's S3 locations before its start: the bucket that is a directory, and a check of what is in S3.
+
+What does not exist is an error of the call, not of the job.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from scriptmode._core.aws.s3_uris import is_in_local_bucket, parse_s3_uri
+from scriptmode._core.machine.data_dir import SERVER_FILE
+from scriptmode._core.spec.inputs import TrainingInput
+from scriptmode._core.spec.training_job import SERVER_TAGS
+from scriptmode.errors import CredentialsError, DataError, DataNotFoundError, PlatformError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from scriptmode._core.aws.s3 import S3
+    from scriptmode._core.spec.inputs import Channel
+    from scriptmode._core.spec.job_request import JobRequest
+    from scriptmode._core.spec.training_job import TrainingJobSpec
+
+#: The job waits for longer: an endpoint that does not answer now may answer when the job reads from it.
+_SECONDS = 3.0
+_ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
+
+
+def resolve_local_bucket(spec: TrainingJobSpec) -> TrainingJobSpec:
+    """Replace the URIs of objects in the bucket that is a directory of this machine by ``file://`` URIs."""
+    output, script, model = spec.output, spec.script, spec.model
+    return replace(
+        spec,
+        channels=tuple(map(_resolve_channel, spec.channels)),
+        output=replace(
+            output,
+            path=_resolve(output.path),
+            code_location=_resolve(output.code_location),
+            checkpoint_uri=_resolve(output.checkpoint_uri),
+        ),
+        script=replace(script, source_dir=_resolve(script.source_dir)) if script else None,
+        model=replace(model, uri=_to_file_uri(model.uri)) if model else None,
+        model_dir=_to_file_uri(spec.model_dir) if isinstance(spec.model_dir, str) else spec.model_dir,
+    )
+
+
+def _resolve_channel(channel: Channel) -> Channel:
+    if not isinstance(channel.source, TrainingInput):
+        return channel
+    return replace(channel, source=replace(channel.source, s3_data=_to_file_uri(channel.source.s3_data)))
+
+
+def _resolve(uri: str | None) -> str | None:
+    return None if uri is None else _to_file_uri(uri)
+
+
+def _to_file_uri(uri: str) -> str:
+    if not is_in_local_bucket(uri):
+        return uri
+    from scriptmode._core.aws.local_bucket import to_file_uri
+
+    return to_file_uri(uri)
+
+
+def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
+    """Raise `DataNotFoundError` for data, a source archive or an output bucket that is not in S3.
+
+    ``outputs`` are URIs by argument. Raises `CredentialsError` where there are none. Other errors, such as access
+    denied, are left to the job, which may read although it may not list.
+    """
+    from scriptmode_local._data.channel_source import source_of
+
+    sources = [source for channel in job.channels if (source := source_of(job, channel)) and _is_s3(source.uri)]
+    buckets = {argument: uri for argument, uri in outputs.items() if _is_s3(uri)}
+    archive = job.source_uri if job.source_channel is None and _is_s3(job.source_uri or "") else None
+    if not (sources or buckets or archive):
+        return
+    from scriptmode._core.aws.s3 import S3, require_credentials
+    from scriptmode_local._data.listing import require_data
+    from scriptmode_local._data.s3_store import S3Store
+
+    used = [("inputs", f"channel {source.name!r}", source.uri) for source in sources]
+    for argument, what, uri in (*used, *((argument, argument, uri) for argument, uri in buckets.items())):
+        with _refuse_missing(argument, what):
+            require_credentials(uri)
+    store = S3Store(retry_seconds=0, stall=_SECONDS)
+    for source in sources:
+        with _refuse_missing("inputs", f"channel {source.name!r}"):
+            require_data(source, store)
+    client = S3(settings={"connect_timeout": _SECONDS, "read_timeout": _SECONDS, "retries": {"total_max_attempts": 1}})
+    if archive:
+        with _refuse_missing("source_dir", "source_dir"):
+            try:
+                store.find(archive)
+            except DataNotFoundError:
+                # The answer about an object does not say which of both is missing.
+                _require_bucket(client, archive)
+                raise
+    for argument, uri in buckets.items():
+        with _refuse_missing(argument, argument):
+            _require_bucket(client, uri)
+
+
+def _require_bucket(client: S3, uri: str) -> None:
+    bucket = parse_s3_uri(uri).bucket
+    if not client.has_bucket(bucket, owner=None):
+        raise DataNotFoundError(f"{uri}: there is no bucket {bucket!r}", advice="create it, or correct the URI")
+
+
+@contextmanager
+def advise_server(data_dir: Path) -> Iterator[None]:
+    """Add to an error about an S3 object, where no endpoint is set, how objects of the server's jobs are reached."""
+    try:
+        yield
+    except PlatformError as error:
+        export = _server_variables(data_dir) if "s3://" in error.message else ""
+        if not export or any(map(os.environ.get, _ENDPOINTS)):
+            raise
+        key = "" if "AWS_ACCESS_KEY_ID" in export else ", and an access key of that server"
+        step = f"the objects of jobs of scriptmode serve are reached with what it prints{key}: {export}"
+        # What a bucket of that name in Amazon S3 lacks says nothing of the job's.
+        kind = CredentialsError if isinstance(error, CredentialsError) else DataError
+        otherwise = f"; otherwise {error.advice}" if error.advice else ""
+        raise kind(error.message, argument=error.argument, advice=f"{step}{otherwise}") from error
+
+
+def require_server(job: JobRequest, data_dir: Path) -> None:
+    """Raise `DataError` for a copy of a server's job that would use another S3 than the server's, under its URIs."""
+    uris = (job.source_uri, job.output.path, job.output.checkpoint_uri)
+    is_of_server = any(key.startswith(SERVER_TAGS) for key, _ in job.tags)
+    if is_of_server and (uri := next((location for location in uris if location and _is_s3(location)), "")):
+        with advise_server(data_dir):
+            if "AWS_ENDPOINT_URL=" in _server_variables(data_dir) and not any(map(os.environ.get, _ENDPOINTS)):
+                raise DataError(f"{uri} is of a job of scriptmode serve, whose S3 is not that of this shell")
+
+
+def _server_variables(data_dir: Path) -> str:
+    """Return the command that sets the variables of clients of the data directory's last server; "" without one."""
+    try:
+        return (data_dir / SERVER_FILE).read_text(encoding="utf-8").partition("\n")[2].strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _is_s3(uri: str) -> bool:
+    return uri.startswith("s3://")
+
+
+@contextmanager
+def _refuse_missing(argument: str, what: str) -> Iterator[None]:
+    try:
+        yield
+    except DataNotFoundError as error:
+        raise DataNotFoundError(f"{what}: {error.message}", argument=argument, advice=error.advice) from error
+    except CredentialsError as error:
+        # Without the argument, which would call it wrong: an option's error has another exit code.
+        raise CredentialsError(f"{what}: {error.message}", advice=error.advice) from error
+    except PlatformError:
+        return

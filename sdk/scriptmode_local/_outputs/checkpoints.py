@@ -1,0 +1,223 @@
+"""Checkpoint sync: restore checkpoints before the script starts, and upload them while it trains, as the service does.
+
+However a job ends, files that its script completed some seconds before are available to the next job. A file is copied
+once it has not changed for `REST_SECONDS`, or was replaced by another one of its name, which is complete then. One that
+the script removes is not removed from the destination.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+from scriptmode._core.text.messages import Problem, problem_of
+from scriptmode.errors import DataError, DataNotFoundError, PlatformError
+from scriptmode_local._data import file_copy, file_uris, regular_files
+from scriptmode_local._data.durable import ChangedDirectories, replace_file
+from scriptmode_local._opt_ml.opt_ml import checkpoints_path
+from scriptmode_local._outputs import packed_artifacts
+from scriptmode_local._store import shapes
+from scriptmode_runtime.files.beneath import EscapeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from scriptmode._core.spec.training_job import Output
+    from scriptmode_local._opt_ml.opt_ml import Sandbox
+    from scriptmode_local._store.job_store import JobFolder
+
+    #: By host and name, a file's size, time of change (ns) and inode.
+    Signatures = dict[str, dict[str, list[int]]]
+
+#: A file that has not changed for this time is copied.
+REST_SECONDS = 2.0
+#: A file with the name of another one whose last write is older is not written in place.
+_RENAMED_NANOSECONDS = 500_000_000
+_KEPT = {"signatures": {"*": {"*": [int]}}, "owners": {"*": str}}
+
+
+@dataclass
+class SyncRecord:
+    """Record of the destination: the signature of each copied file by host and name, and the host that owns a name."""
+
+    signatures: Signatures = field(default_factory=dict)
+    owners: dict[str, str] = field(default_factory=dict)
+
+
+class CheckpointSync:
+    """Copier of the hosts' changed checkpoints to the job's checkpoint URI; ``record`` is the file of the `SyncRecord`.
+
+    A name is owned by the first host that changed it. A file of that name on another host is left out, with a line in
+    the log.
+    """
+
+    def __init__(self, output: Output, sandboxes: Sequence[Sandbox], record: Path) -> None:
+        self._uri = (output.checkpoint_uri or "").rstrip("/")
+        self._sandboxes = {sandbox.host: sandbox for sandbox in sandboxes}
+        self._path = checkpoints_path(output)
+        self._record = record
+
+    @property
+    def has_restored(self) -> bool:
+        """Whether `restore` has ended, in this process or in an earlier one: then there is a record."""
+        return self._record.exists()
+
+    def restore(self) -> None:
+        """Copy the checkpoints of an earlier job, if any, to every host; raise `PlatformError`."""
+        first, *others = (sandbox.base / self._path for sandbox in self._sandboxes.values())
+        if file_uris.is_file(self._uri):
+            source = file_uris.file_path(self._uri)
+            if source.is_dir():
+                file_copy.copy_path(source, first)
+        else:
+            self._fetch(first)
+        for draft in first.rglob(f".*{packed_artifacts.DRAFT_SUFFIX}"):
+            # From a job that was killed while copying.
+            draft.unlink()
+        for folder in others:
+            file_copy.copy_path(first, folder)
+        self._write(SyncRecord(_signatures(self._trees())))
+
+    def _fetch(self, folder: Path) -> None:
+        from scriptmode._core.aws.s3_errors import code_of
+
+        try:
+            packed_artifacts.s3_client().fetch(f"{self._uri}/", folder)
+        except DataNotFoundError as error:
+            # Without objects nothing is restored, but without a bucket no checkpoint could be uploaded.
+            if code_of(error) == "NoSuchBucket":
+                raise
+
+    def run(self) -> None:
+        """Copy unchanged files in an endless loop; log an error once and retry."""
+        seen: Signatures = {}
+        logged: Problem | None = None
+        while True:
+            time.sleep(REST_SECONDS)
+            try:
+                before, seen = seen, _signatures(self._trees())
+                complete = {
+                    host: {
+                        name: mine for name, mine in files.items() if _is_complete(before.get(host, {}).get(name), mine)
+                    }
+                    for host, files in seen.items()
+                }
+                problem = self._copy(complete)
+            except (OSError, ValueError) as error:
+                problem = problem_of(error)
+            if problem and problem != logged:
+                logged = problem
+                sys.stderr.write(f"checkpoints were not copied, which is tried again: {logged}\n")
+                sys.stderr.flush()
+
+    def finish(self, say: Callable[[str], None]) -> None:
+        """Copy the remaining files after the hosts ended; raise `DataError`."""
+        trees = self._trees()
+        for tree in trees.values():
+            for note in tree.notes:
+                say(note)
+        now = _signatures(trees)
+        if problem := self._copy(now):
+            raise DataError(problem.text, advice=problem.advice)
+        kept = self._read()
+        for host, files in now.items():
+            for name, signature in files.items():
+                owner = kept.owners.get(name, host)
+                if owner != host and kept.signatures.get(host, {}).get(name) != signature:
+                    say(f"checkpoints: {host}'s {name!r} is left out: {owner} has {name!r} too")
+
+    def _copy(self, files: Signatures) -> Problem | None:
+        kept = self._read()
+        # In the order of the hosts, of which the first owns a name of two.
+        changed = [
+            (signature[1], host, name, signature)
+            for host in self._sandboxes
+            for name, signature in files[host].items()
+            if kept.signatures.get(host, {}).get(name) != signature and kept.owners.setdefault(name, host) == host
+        ]
+        problem: Problem | None = None
+        entries, copied = ChangedDirectories(), []
+        # The oldest first, because a file that names others is written after them.
+        for _, host, name, signature in sorted(changed):
+            try:
+                self._put(host, name, entries)
+            except FileNotFoundError:  # noqa: PERF203 - the others are copied nevertheless
+                # Removed by a script that keeps only the newest checkpoints.
+                continue
+            except (PlatformError, OSError, ValueError) as error:
+                # A file that was written later may name this one.
+                problem = problem_of(error)
+                break
+            else:
+                copied.append((host, name, signature))
+        try:
+            packed_artifacts.sync_delivered(entries, self._uri)
+        except PlatformError as error:
+            return problem_of(error)
+        for host, name, signature in copied:
+            kept.signatures.setdefault(host, {})[name] = signature
+        if changed:
+            self._write(kept)
+        return problem
+
+    def _put(self, host: str, name: str, entries: ChangedDirectories) -> None:
+        try:
+            file = self._sandboxes[host].open_file(f"{self._path}/{name}")
+        except EscapeError as error:
+            raise DataError(
+                f"{host}'s checkpoint {name!r} became a link out of its directory", advice="write it in the directory"
+            ) from error
+        with file:
+            packed_artifacts.deliver_file(file, self._uri, name, entries)
+
+    def _trees(self) -> dict[str, packed_artifacts.ArtifactTree]:
+        return {
+            host: packed_artifacts.collect_files("checkpoints", [sandbox], self._path)
+            for host, sandbox in self._sandboxes.items()
+        }
+
+    def _write(self, kept: SyncRecord) -> None:
+        replace_file(self._record, json.dumps(asdict(kept)).encode(), durable=False)
+
+    def _read(self) -> SyncRecord:
+        """Return the record; an empty one if it cannot be read, so that all files are copied again."""
+        try:
+            content = regular_files.read_json(self._record)
+            shapes.validate_shape(content, _KEPT, "")
+            return SyncRecord(**content)
+        except (OSError, ValueError, TypeError):
+            return SyncRecord()
+
+
+def create_sync(folder: JobFolder, output: Output, sandboxes: Sequence[Sandbox]) -> CheckpointSync | None:
+    """Return the copier of a job's checkpoints; ``None`` for a job without a checkpoint URI."""
+    return CheckpointSync(output, sandboxes, record_path(folder)) if output.checkpoint_uri else None
+
+
+def record_path(folder: JobFolder) -> Path:
+    """Return the path of the record of what was copied; nothing is copied from hosts without it."""
+    return folder.channels / "checkpoints.json"
+
+
+def _is_complete(before: list[int] | None, now: list[int]) -> bool:
+    """Return whether a file's writer has ended: it is as it was before, or was renamed to the name of another one."""
+    if before is None or before == now:
+        return before == now
+    _, changed, inode = now
+    return before[-1] != inode and time.time_ns() - changed > _RENAMED_NANOSECONDS
+
+
+def _signatures(trees: Mapping[str, packed_artifacts.ArtifactTree]) -> Signatures:
+    """Return the size, modification time (ns) and inode of every host's files, by their names."""
+    return {
+        host: {
+            name: [file.status.st_size, file.status.st_mtime_ns, file.status.st_ino]
+            for name, file in tree.files.items()
+            if not file.is_directory
+        }
+        for host, tree in trees.items()
+    }

@@ -1,0 +1,66 @@
+"""The log of a job as it is written: the lines of its hosts, and its state whenever that changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scriptmode._core.machine.clock import SYSTEM
+from scriptmode._core.spec.service_values import LogEvent
+from scriptmode.errors import TrainingJobError, UnreadableJobError
+from scriptmode_local._agent import recovery
+from scriptmode_local._store.host_logs import LogReader
+from scriptmode_local._store.job_response import describe
+from scriptmode_local._system.file_owner import find_other_owner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from scriptmode._core.spec.job_description import JobDescription
+    from scriptmode_local._store.job_store import JobFolder
+
+
+def read_log_events(
+    folder: JobFolder, *, follow: bool, on_description: Callable[[JobDescription], None] | None, poll_seconds: float
+) -> Iterator[LogEvent]:
+    """Yield the lines of every host's log, with ``follow`` until the job ended, as `Platform.log_events` does."""
+    request = folder.read_job().request
+    watched = recovery.ReconciledJob(folder)
+    readers = [(host, LogReader(folder.log(host))) for host in request.resources.hosts]
+    shown = None
+    try:
+        while True:
+            # Before the logs are read, so that all lines written before the end are read in the same turn.
+            state = watched.reconcile()
+            ended, is_lost = state.ended, recovery.is_agent_lost(state)
+            # The hosts have ended: their last lines come before.
+            is_after = ended or state.secondary == "Uploading"
+            if on_description is not None and state != shown and not is_after:
+                on_description(describe(request, state))
+                shown = state
+            is_idle = True
+            for event in _new_lines(folder, readers, final=ended or is_lost):
+                is_idle = False
+                yield event
+            if on_description is not None and is_after and (ended or state != shown):
+                on_description(describe(request, state))
+                shown = state
+            if ended or not follow:
+                return
+            if is_lost:
+                problem = state.note
+                raise TrainingJobError(f"training job {folder.name}: {problem}", describe(request, state).response)
+            if is_idle:
+                SYSTEM.sleep(poll_seconds)
+    finally:
+        for _, reader in readers:
+            reader.close()
+
+
+def _new_lines(folder: JobFolder, readers: Iterable[tuple[str, LogReader]], *, final: bool) -> Iterator[LogEvent]:
+    """Yield the new lines of every host's log; raise `UnreadableJobError`."""
+    for host, reader in readers:
+        try:
+            yield from (LogEvent(host, line, continues) for line, continues in reader.lines(final=final))
+        except OSError as error:  # noqa: PERF203 - once for each host
+            owner = find_other_owner(folder.path)
+            raise UnreadableJobError(folder.name, folder.log(host), error, is_log=True, owner=owner) from error

@@ -1,0 +1,141 @@
+"""Full disks: recognition, error messages, space reserved for a job's final state, and what a directory uses."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE
+from scriptmode._core.text.messages import format_bytes
+from scriptmode.errors import DataError, ScriptmodeError
+from scriptmode_local._data import file_uris
+from scriptmode_local._data.durable import replace_file, sync_directory
+from scriptmode_runtime.files import beneath
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+#: Errors for missing space or inodes, and for a used-up quota.
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+#: Several times what a state with the longest reason needs.
+RESERVED_BYTES = 64 * 1024
+#: Space of a job's files before it runs: the reserve, the request, the state, directories.
+JOB_BYTES = 2 * RESERVED_BYTES
+#: Inodes of the same.
+JOB_FILES = 16
+#: The unit of ``st_blocks``, in bytes. (stat(2))
+_BLOCK = 512
+
+
+class FullDiskError(DataError):
+    """Error for a full disk; its text names the disk."""
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Return whether an error, or one that caused it, says that a disk is full."""
+    seen: set[int] = set()
+    # `raise error from error` makes an endless chain.
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, FullDiskError) or (isinstance(error, OSError) and error.errno in _FULL):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def has_space(path: Path) -> bool:
+    """Return whether a small file could be written below ``path``; True if that is unknown."""
+    with suppress(OSError):
+        disk = os.statvfs(path)
+        # File systems without a table of inodes report 0 of 0 free.
+        return disk.f_bavail * disk.f_frsize >= RESERVED_BYTES and (disk.f_favail > 0 or not disk.f_files)
+    return True
+
+
+def describe_full_disk(path: Path, error: BaseException | None = None) -> str:
+    """Return what is full, a quota by ``error``, inodes or space, and how much is free, perhaps for root alone."""
+    if isinstance(error, OSError) and error.errno == errno.EDQUOT:
+        return f"a quota for the disk of {str(path)!r} is used up"
+    existing = next((parent for parent in (path, *path.parents) if file_uris.exists(parent)), path)
+    free = ""
+    with suppress(OSError):
+        disk = os.statvfs(existing)
+        left = disk.f_bavail * disk.f_frsize
+        # File systems without a table of inodes report 0 of 0 free. What could not be completed is removed by now.
+        if disk.f_files and disk.f_favail < JOB_FILES and (left >= JOB_BYTES or not disk.f_favail):
+            inodes = f"{disk.f_favail} inodes left ({format_bytes(left)} free), and a job's own files take {JOB_FILES}"
+            return f"the disk of {str(path)!r} has {inodes}"
+        needed = f", and a job's own files take {format_bytes(JOB_BYTES)}" if 0 < left < JOB_BYTES else ""
+        free = f" ({format_bytes(left)} free{needed})"
+    return f"the disk of {str(path)!r} is full{free}"
+
+
+def disk_usage(path: Path) -> int:
+    """Return the bytes on disk of a file or of everything in a directory; what cannot be read counts as nothing."""
+    total = 0
+    with suppress(OSError):
+        total = path.lstat().st_blocks * _BLOCK
+        with beneath.Directory(path) as directory:
+            total += sum(entry.status.st_blocks for entry in directory.walk(failed=lambda *_: None)) * _BLOCK
+    return total
+
+
+@contextmanager
+def translate_full_disk_errors(path: Path) -> Iterator[None]:
+    """Raise `FullDiskError` instead of an error that a full disk caused; ``path`` is on that disk."""
+    try:
+        yield
+    except (ScriptmodeError, OSError) as error:
+        if isinstance(error, FullDiskError) or not is_full(error):
+            raise
+        raise full_disk_error(error, path) from error
+
+
+def full_disk_error(error: Exception, path: Path, advice: str = "") -> FullDiskError:
+    """Return the `FullDiskError` for an error that a full disk caused; ``path`` is on that disk."""
+    if isinstance(error, FullDiskError):
+        return error
+    advice = advice or f"set {DATA_DIR_VARIABLE} to a directory on another disk"
+    # Errors of this library name a next step already.
+    step = "" if isinstance(error, ScriptmodeError) else f"; delete some files, or {advice}"
+    return FullDiskError(f"{describe_full_disk(path, error)}: {error}{step}")
+
+
+class Reserve:
+    """A file that reserves space for another file of at most `RESERVED_BYTES` in the same directory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def allocate(self) -> None:
+        """Allocate the space; raise ``OSError``."""
+        # Random bytes, because a file system that compresses would reserve nothing for zeros.
+        self._path.write_bytes(os.urandom(RESERVED_BYTES))
+
+    def write(self, target: Path, content: bytes) -> None:
+        """Write ``content`` durably into the reserved space, which no other file can take, and rename it to ``target``.
+
+        Raises ``OSError``, `FileNotFoundError` if nothing was reserved.
+        """
+        try:
+            with self._path.open("r+b") as file:
+                file.write(content)
+                file.truncate()
+                file.flush()
+                os.fsync(file.fileno())
+        except FileNotFoundError:
+            raise
+        except OSError:
+            # For file systems that never write in place. Another file could take the freed space, but rarely does.
+            self.release()
+            replace_file(target, content)
+        else:
+            self._path.replace(target)
+        sync_directory(target.parent)
+
+    def release(self) -> None:
+        """Free the space."""
+        self._path.unlink(missing_ok=True)

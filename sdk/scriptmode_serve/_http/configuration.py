@@ -1,0 +1,32 @@
+"""The server's configuration file: hosts and images that stand for SageMaker's. Pure.
+
+hosts = "local_process"
+[instance_types]
+"ml.p3.*" = "local_gpu"
+[images]
+"*.dkr.ecr.*.amazonaws.com/tensorflow-training:2.15*" = "scriptmode/tensorflow:2.15.1"
+"""
+
+from __future__ import annotations
+
+from scriptmode._core.text.messages import validate_keys
+from scriptmode.errors import invalid
+from scriptmode_serve._operations.request_mapping import HOSTS, HostTable, require_hosts
+
+_INSTANCE_TYPES, _IMAGES = "instance_types", "images"
+
+
+def parse_configuration(content: dict[str, object], source: str) -> HostTable:
+    """Return the table of a configuration file's content; ``source`` names the file in a `SpecError`."""
+    validate_keys(source, content, ("hosts", _INSTANCE_TYPES, _IMAGES), argument="config")
+    types, images = (_parse_table(content.get(name, {}), name, source) for name in (_INSTANCE_TYPES, _IMAGES))
+    hosts = content.get("hosts", HOSTS[0])
+    for name, value in [("hosts", hosts), *types.items()]:
+        require_hosts(value, f"{source}: {name}")
+    return HostTable(str(hosts), types, images)
+
+
+def _parse_table(table: object, name: str, source: str) -> dict[str, str]:
+    if not isinstance(table, dict) or not all(isinstance(value, str) for value in table.values()):
+        raise invalid(f"{source}: {name}", f"is {table!r}", 'write a table of texts, such as "ml.p3.*" = "local_gpu"')
+    return dict(table)

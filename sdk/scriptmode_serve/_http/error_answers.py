@@ -1,0 +1,62 @@
+"""Errors in the protocol of the request: S3's XML, AWS's query protocol, Smithy RPC v2 (CBOR) and AWS JSON. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from scriptmode_serve._http.s3_requests import FORM, is_for_s3
+from scriptmode_serve._http.wsgi import CBOR_TYPE
+from scriptmode_serve._operations import aws_json
+
+if TYPE_CHECKING:
+    from scriptmode_serve._http.wsgi import Environ
+    from scriptmode_serve._operations.aws_json import ApiError
+
+_SERVER_ERROR = 500
+#: AWS's codes for the same error, in the query protocol (IAM, "Common Errors") and of S3 (its "Error responses").
+_CODES = {
+    "AccessDeniedException": ("AccessDenied", "AccessDenied"),
+    "IncompleteSignatureException": ("IncompleteSignature", "AuthorizationHeaderMalformed"),
+    "InvalidSignatureException": ("SignatureDoesNotMatch", "SignatureDoesNotMatch"),
+    "MissingAuthenticationTokenException": ("MissingAuthenticationToken", "AccessDenied"),
+    "RequestEntityTooLarge": ("RequestEntityTooLarge", "EntityTooLarge"),
+    "UnknownOperationException": ("InvalidAction", "NotImplemented"),
+    "UnrecognizedClientException": ("InvalidClientTokenId", "InvalidAccessKeyId"),
+}
+
+
+def render_error(environ: Environ, error: ApiError) -> tuple[bytes, str]:
+    """Return the body and the content type of the answer to a request that failed."""
+    in_query, of_s3 = _CODES.get(error.code, (error.code, error.code))
+    if is_for_s3(environ):
+        return render_s3_error(of_s3, error.message), "application/xml"
+    if environ.get("PATH_INFO", "").startswith("/service/"):
+        import cbor2
+
+        return cbor2.dumps({"__type": error.code, "message": error.message}), CBOR_TYPE
+    if environ.get("CONTENT_TYPE", "").startswith(FORM):
+        root, blamed = ET.Element("ErrorResponse"), "Sender" if error.status < _SERVER_ERROR else "Receiver"
+        add_texts(ET.SubElement(root, "Error"), Type=blamed, Code=in_query, Message=error.message)
+        return encode(root), "text/xml"
+    content = {"__type": error.code, "message": error.message, "Message": error.message}
+    return aws_json.render(content), aws_json.CONTENT_TYPE
+
+
+def render_s3_error(code: str, message: str) -> bytes:
+    """Return the body of an error of S3."""
+    root = ET.Element("Error")
+    add_texts(root, Code=code, Message=message)
+    return encode(root)
+
+
+def add_texts(parent: ET.Element, **texts: str) -> None:
+    """Add an element for each text, without control characters, which XML does not have."""
+    for name, text in texts.items():
+        ET.SubElement(parent, name).text = "".join(character if character.isprintable() else " " for character in text)
+
+
+def encode(root: ET.Element) -> bytes:
+    """Return a document of XML."""
+    encoded: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return encoded

@@ -1,0 +1,133 @@
+"""Services that are not SageMaker's: S3, STS, IAM and the rest. moto has them in this process.
+
+moto keeps everything in memory. Its S3 is replaced by a server that keeps objects on disk, see `seaweedfs`. In its IAM
+every role exists, and may do everything: clients look for one before they start a job. The SageMaker SDK v3 looks at a
+role's trust policy, and simulates its policies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import warnings
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, quote
+from xml.etree import ElementTree as ET
+
+from scriptmode._core.machine.installation import install_command
+from scriptmode._core.spec.hosts import LOCAL_ACCOUNT
+from scriptmode.errors import MissingPackageError
+from scriptmode_serve._http.error_answers import add_texts, encode
+from scriptmode_serve._http.s3_requests import FORM, is_for_s3
+from scriptmode_serve._http.wsgi import read_body, respond
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from scriptmode_serve._http.wsgi import Environ, Service, StartResponse
+
+_IAM_NAMESPACE = "https://iam.amazonaws.com/doc/2010-05-08/"
+_TRUST = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}],
+}
+
+
+def require_packages() -> None:
+    """Raise `MissingPackageError` where the packages of the extra are not installed."""
+    import importlib.util
+
+    for package in ("waitress", "moto", "flask", "cbor2"):
+        if importlib.util.find_spec(package) is None:
+            raise MissingPackageError(
+                f"the server needs {package}, which is not installed", advice=f"use {install_command('serve')}"
+            )
+
+
+class OtherServices:
+    """The WSGI application of all other services; ``objects`` is that of S3, None for moto's own, in memory.
+
+    moto is imported by the first request, which takes a second.
+    """
+
+    def __init__(self, objects: Service | None = None) -> None:
+        self._objects = objects
+        self._moto: Service | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Pass one request to its service, and return the body of its answer."""
+        if self._objects is not None and is_for_s3(environ):
+            return self._objects(environ, start_response)
+        if environ.get("CONTENT_TYPE", "").startswith(FORM):
+            fields = parse_qs(read_body(environ).decode("utf-8", "replace"))
+            action = fields.get("Action", [""])[0]
+            if action == "SimulatePrincipalPolicy":
+                return respond(start_response, _simulate(fields), content_type="text/xml")
+            if action == "GetRole":
+                return self._get_role(fields, environ, start_response)
+        return self._load(environ)(environ, start_response)
+
+    def _get_role(
+        self, fields: Mapping[str, list[str]], environ: Environ, start_response: StartResponse
+    ) -> Iterable[bytes]:
+        """Return moto's answer, or that of a role that exists: jobs of this machine need none."""
+        answers: list[tuple[str, list[tuple[str, str]]]] = []
+        body = b"".join(self._load(environ)(environ, lambda status, headers, *_: answers.append((status, headers))))
+        status, headers = answers[-1]
+        if status.startswith("404"):
+            role = _render_role(fields.get("RoleName", [""])[0])
+            return respond(start_response, role, content_type="text/xml")
+        start_response(status, headers)
+        return [body]
+
+    def _load(self, environ: Environ) -> Service:
+        with self._lock:
+            if self._moto is None:
+                # Read when moto is imported: the account of the jobs' ARNs.
+                os.environ.setdefault("MOTO_ACCOUNT_ID", LOCAL_ACCOUNT)
+                # The tasks of a state machine call the services of this server, at localhost.
+                os.environ["MOTO_PORT"] = environ["SERVER_PORT"]
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of packages that moto uses
+                    from moto.core.config import default_user_config
+                    from moto.server import DomainDispatcherApplication, create_backend_app
+
+                    default_user_config["stepfunctions"]["execute_state_machine"] = True
+                    self._moto = DomainDispatcherApplication(create_backend_app)
+            return self._moto
+
+
+def _simulate(fields: Mapping[str, list[str]]) -> bytes:
+    """Return the answer to SimulatePrincipalPolicy that every action is allowed."""
+    root = ET.Element("SimulatePrincipalPolicyResponse", xmlns=_IAM_NAMESPACE)
+    result = ET.SubElement(root, "SimulatePrincipalPolicyResult")
+    add_texts(result, IsTruncated="false")
+    evaluations = ET.SubElement(result, "EvaluationResults")
+    for key, values in fields.items():
+        if key.startswith("ActionNames.member."):
+            member = ET.SubElement(evaluations, "member")
+            add_texts(member, EvalActionName=values[0], EvalResourceName="*", EvalDecision="allowed")
+    return _render(root)
+
+
+def describe_role(arn: str) -> dict[str, str]:
+    """Return the role of GetRole's answer without its times and its policies, which protocols have in several forms."""
+    path, _, name = arn.partition(":role")[2].rpartition("/")
+    return {"Path": f"{path}/", "RoleName": name, "RoleId": "AROASCRIPTMODESERVED", "Arn": arn}
+
+
+def _render_role(name: str) -> bytes:
+    """Return the answer to GetRole for a role that SageMaker may assume."""
+    root = ET.Element("GetRoleResponse", xmlns=_IAM_NAMESPACE)
+    role = ET.SubElement(ET.SubElement(root, "GetRoleResult"), "Role")
+    policy = quote(json.dumps(_TRUST))
+    add_texts(role, **describe_role(f"arn:aws:iam::{LOCAL_ACCOUNT}:role/{name}"))
+    add_texts(role, CreateDate="2020-01-01T00:00:00Z", AssumeRolePolicyDocument=policy)
+    return _render(root)
+
+
+def _render(root: ET.Element) -> bytes:
+    add_texts(ET.SubElement(root, "ResponseMetadata"), RequestId="00000000-0000-0000-0000-000000000000")
+    return encode(root)

@@ -1,0 +1,222 @@
+"""Forwards S3 requests to another server: as they are, so that it checks their signatures, or signed with its key."""
+
+from __future__ import annotations
+
+import http.client
+import re
+from functools import partial
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+from xml.etree import ElementTree as ET
+
+from scriptmode.errors import invalid
+from scriptmode_serve._http.error_answers import render_s3_error
+from scriptmode_serve._http.signatures import BODY_HASH, sign_for_s3
+from scriptmode_serve._http.wsgi import read_body, request_headers, respond
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from scriptmode_serve._http.access_keys import AccessKey
+    from scriptmode_serve._http.wsgi import Environ, StartResponse
+
+_SECONDS = 60.0
+_CHUNK = 1024 * 1024
+#: Headers of one connection, not of the request. (RFC 9110, 7.6.1)
+_OF_CONNECTION = frozenset({"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "expect"})
+#: Parameters of a presigned URL, also of Signature Version 2; headers of a signature, and of a page in a browser.
+_SIGNED_URL = frozenset(
+    {
+        *(f"x-amz-{name}" for name in ("algorithm", "credential", "date", "expires", "signedheaders", "signature")),
+        *("x-amz-security-token", "awsaccesskeyid", "signature", "expires"),
+    }
+)
+_SIGNATURE = frozenset({"authorization", "date", "x-amz-date", "x-amz-security-token", "origin", "referer"})
+_LONGEST_LINE, _SHOWN_BYTES = 1024, 40
+_HEXADECIMAL = re.compile(rb"[0-9a-fA-F]{1,16}")
+
+
+class _BodyError(ValueError):
+    """A body that is not as its headers say."""
+
+
+class S3Proxy:
+    """A WSGI application that passes each request to one S3 server.
+
+    Args:
+        url: The URL of the server.
+        wait_until_ready: Called before the first request; raises an error of scriptmode.
+        dropped: Headers that the server does not know: they are not sent.
+        key: The server's key, with which requests are signed in place of the client's; its caller has checked those.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        wait_until_ready: Callable[[], None] = lambda: None,
+        *,
+        dropped: frozenset[str] = frozenset(),
+        key: AccessKey | None = None,
+    ) -> None:
+        parts = urlsplit(url)
+        advice = "give the URL of an S3 server, such as http://127.0.0.1:9000, or 'disk' or 'memory'"
+        if "@" in parts.netloc:
+            raise invalid("--s3", "has a user or a password, which is not used", advice)
+        try:
+            host, self._port = parts.hostname, parts.port
+        except ValueError as error:
+            raise invalid("--s3", f"is {url!r}: {error}", advice) from error
+        if parts.scheme not in ("http", "https") or not host:
+            raise invalid("--s3", f"is {url!r}", advice)
+        self._is_tls = parts.scheme == "https"
+        self._host = host
+        self._wait_until_ready = wait_until_ready
+        self._dropped = dropped
+        self._key = key
+        self._is_ready = False
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Pass one request on, and return the body of its answer."""
+        if self._key is not None and (refusal := _refusal(environ)):
+            return _refuse(start_response, *refusal)
+        if not self._is_ready:
+            self._wait_until_ready()
+            self._is_ready = True
+        kind = http.client.HTTPSConnection if self._is_tls else http.client.HTTPConnection
+        connection = kind(self._host, self._port, timeout=_SECONDS)
+        try:
+            self._send(connection, environ)
+            answer = connection.getresponse()
+        except (OSError, UnicodeError, http.client.HTTPException) as error:
+            connection.close()
+            return _refuse(start_response, "ServiceUnavailable", type(error).__name__, 503)
+        except _BodyError as error:
+            connection.close()
+            return _refuse(start_response, "IncompleteBody", str(error), 400)
+        start_response(f"{answer.status} {answer.reason or 'OK'}", self._answer_headers(answer))
+        return _body(connection, answer)
+
+    @staticmethod
+    def _answer_headers(answer: http.client.HTTPResponse) -> list[tuple[str, str]]:
+        return [(name, value) for name, value in answer.getheaders() if name.lower() not in _OF_CONNECTION]
+
+    def _send(self, connection: http.client.HTTPConnection, environ: Environ) -> None:
+        headers = {
+            name: value
+            for name, value in request_headers(environ).items()
+            if name not in _OF_CONNECTION | self._dropped
+        }
+        if environ.get("CONTENT_TYPE"):
+            headers["content-type"] = environ["CONTENT_TYPE"]
+        size, body = environ.get("CONTENT_LENGTH"), iter(partial(environ["wsgi.input"].read, _CHUNK), b"")
+        # The target as it was sent: a signature is of that spelling.
+        target = environ["REQUEST_URI"]
+        if self._key is not None:
+            if headers.get(BODY_HASH, "").startswith("STREAMING-AWS4"):
+                # Each chunk has a signature of the client's, which the server cannot check.
+                size = headers.pop("x-amz-decoded-content-length", "")
+                if not size.isdecimal():
+                    raise _BodyError("A body in chunks needs the header x-amz-decoded-content-length")
+                body = _without_chunks(environ, int(size))
+                headers |= {BODY_HASH: "UNSIGNED-PAYLOAD", "content-encoding": _encoding(headers)}
+            target, headers = self._signed(environ["REQUEST_METHOD"], target, headers, self._key)
+        connection.putrequest(environ["REQUEST_METHOD"], target, skip_host=True, skip_accept_encoding=True)
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        if size:
+            connection.putheader("content-length", size)
+        connection.endheaders()
+        for data in body if size else ():
+            connection.send(data)
+
+    def _signed(
+        self, method: str, target: str, headers: Mapping[str, str], key: AccessKey
+    ) -> tuple[str, dict[str, str]]:
+        """Return the target and the headers without the client's signature, and with one by the server's key."""
+        path, _, query = target.partition("?")
+        kept = "&".join(part for part in query.split("&") if part.partition("=")[0].lower() not in _SIGNED_URL)
+        # The server signs the path in this spelling.
+        target = quote(unquote(path), safe="/-_.~") + (f"?{kept}" if kept else "")
+        sent = {name: value for name, value in headers.items() if name not in _SIGNATURE and value}
+        sent["host"] = f"{self._host}:{self._port}"
+        return target, sign_for_s3(method, f"http://{sent['host']}{target}", sent, key)
+
+
+def _refuse(start_response: StartResponse, code: str, message: str, status: int) -> Iterable[bytes]:
+    return respond(start_response, render_s3_error(code, message), status=status, content_type="application/xml")
+
+
+def _refusal(environ: Environ) -> tuple[str, str, int] | None:
+    """Return code, message and status for a request with a key that SeaweedFS would change; None for any other.
+
+    It makes ``a/b`` of ``a//b``, another object, so no object has such a key.
+    """
+    method, (path, _, query) = environ["REQUEST_METHOD"], environ["REQUEST_URI"].partition("?")
+    parameters = parse_qs(query, keep_blank_values=True)
+    keys = [unquote(path[1:]).partition("/")[2]]
+    # The last part of a prefix may be the beginning of another part.
+    keys += [prefix.rpartition("/")[0] + "/" for prefix in parameters.get("prefix", ()) if "/" in prefix]
+    if "delete" in parameters and method == "POST":
+        try:
+            # Its size is bounded, and expat bounds what entities expand to.
+            deleted = ET.fromstring(read_body(environ))  # noqa: S314
+            keys += [element.text or "" for element in deleted.findall(".//{*}Key")]
+        except (ET.ParseError, LookupError, ValueError) as error:
+            return "MalformedXML", f"The body is not XML: {error}", 400
+    source = unquote(environ.get("HTTP_X_AMZ_COPY_SOURCE", "").partition("?")[0]).lstrip("/").partition("/")[2]
+    if source and not _is_kept(source):
+        return "NoSuchKey", "The specified key does not exist.", 404
+    changed = next((key for key in keys if key and not _is_kept(key)), None)
+    if changed is None:
+        return None
+    if method in ("GET", "HEAD") and "prefix" not in parameters:
+        return "NoSuchKey", "The specified key does not exist.", 404
+    text = f"The S3 of this server keeps no key with an empty part or a part of dots, such as {changed!r}"
+    return "InvalidArgument", f"{text}; give another key", 400
+
+
+def _is_kept(key: str) -> bool:
+    # One slash at the end is that of a directory.
+    return not any(part in ("", ".", "..") for part in key.removesuffix("/").split("/"))
+
+
+def _without_chunks(environ: Environ, size: int) -> Iterator[bytes]:
+    """Yield the content of a body in chunks, each after its size (Signature Version 4, "Multiple chunks").
+
+    Raises `_BodyError` for a content that does not have ``size`` bytes.
+    """
+    body, missing = environ["wsgi.input"], size
+    while left := _chunk_size(body.readline(_LONGEST_LINE)):
+        if left > missing:
+            raise _BodyError(f"The chunks have more bytes than x-amz-decoded-content-length: {size}")
+        missing -= left
+        while left and (data := body.read(min(left, _CHUNK))):
+            yield data
+            left -= len(data)
+        body.readline(_LONGEST_LINE)
+    if missing:
+        raise _BodyError(f"The chunks lack {missing} of the bytes of x-amz-decoded-content-length: {size}")
+
+
+def _chunk_size(line: bytes) -> int:
+    number = line.partition(b";")[0].strip()
+    if not _HEXADECIMAL.fullmatch(number):
+        raise _BodyError(
+            f"A chunk begins with {line[:_SHOWN_BYTES]!r}, and its size in hexadecimal digits was expected"
+        )
+    return int(number, 16)
+
+
+def _encoding(headers: Mapping[str, str]) -> str:
+    """Return the encoding of the content itself."""
+    names = (name.strip() for name in headers.get("content-encoding", "").split(","))
+    return ", ".join(name for name in names if name and name != "aws-chunked")
+
+
+def _body(connection: http.client.HTTPConnection, answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    try:
+        while chunk := answer.read(_CHUNK):
+            yield chunk
+    finally:
+        answer.close()
+        connection.close()

@@ -1,0 +1,285 @@
+"""A server of SageMaker's training API: its settings, its services and its life."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE, SERVER_FILE, make_private, unwritable_error
+from scriptmode._core.machine.installation import install_command
+from scriptmode._core.spec.service_values import ENDED
+from scriptmode.errors import PlatformError, invalid
+from scriptmode_local import LocalPlatform
+from scriptmode_local._tuning.tuning_service import LocalTuning
+from scriptmode_serve._http import page, seaweedfs
+from scriptmode_serve._http.access_keys import AccessKeys, random_key
+from scriptmode_serve._http.application import Application
+from scriptmode_serve._http.cloudwatch import CloudWatch
+from scriptmode_serve._http.guard import Guard, is_loopback
+from scriptmode_serve._http.http_server import create_http_server
+from scriptmode_serve._http.other_services import OtherServices, require_packages
+from scriptmode_serve._http.s3_proxy import S3Proxy
+from scriptmode_serve._http.seaweedfs import ObjectStore
+from scriptmode_serve._operations.job_details import JobDetails
+from scriptmode_serve._operations.job_metrics import JobMetrics
+from scriptmode_serve._operations.log_operations import log_operations
+from scriptmode_serve._operations.log_times import LogWatch
+from scriptmode_serve._operations.metric_operations import Metrics
+from scriptmode_serve._operations.request_mapping import HostTable
+from scriptmode_serve._operations.tag_operations import TagOperations
+from scriptmode_serve._operations.training_jobs import TrainingJobs
+from scriptmode_serve._operations.tuning_operations import TuningJobs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from scriptmode_serve._http.wsgi import Environ, Service, StartResponse
+    from scriptmode_serve._operations.training_jobs import Operation
+
+DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 4580
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a server.
+
+    Attributes:
+        host: Address or name at which it listens.
+        port: Its port; 0 is one that is free.
+        table: The hosts and images that stand for SageMaker's.
+        queue: The most jobs that run at once, for which the others wait; 0 is as many as the machine has room for.
+        force: Whether jobs start that are too large for this machine.
+        s3: Where S3's objects are: "disk" is a server below the data directory, "memory" is this process, anything else
+            the URL of a server.
+        allowed: Directories of this machine that a request may name by ``file://`` URIs.
+    """
+
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    table: HostTable = field(default_factory=HostTable)
+    queue: int = 0
+    force: bool = False
+    s3: str = "disk"
+    allowed: tuple[str, ...] = ()
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Parse ``HOST:PORT``, ``HOST``, ``[IPV6]:PORT`` or ``IPV6``; raise `SpecError`."""
+    is_ipv6 = text.count(":") > 1 and not text.startswith("[")
+    try:
+        parts = urlsplit(f"//[{text}]" if is_ipv6 else f"//{text}")
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port = "", None
+    if not host or host.isdecimal() or set(text) & set("/@?#"):
+        step = f"write an address and a port of at most 65535, such as {DEFAULT_HOST}:{DEFAULT_PORT}"
+        raise invalid("--listen", f"is {text!r}", step)
+    return host, DEFAULT_PORT if port is None else port
+
+
+class Server:
+    """A server of SageMaker's training API.
+
+    It listens once it is created, and answers while `run` runs.
+
+    Args:
+        settings: Its settings.
+        report: Called with one line for each change, and with unexpected errors.
+
+    Raises:
+        MissingPackageError: The packages of the extra ``serve`` are not installed.
+        PlatformError: The address cannot be used.
+    """
+
+    def __init__(self, settings: Settings, report: Callable[[str], None]) -> None:
+        require_packages()
+        self._report = report
+        self._platform = LocalPlatform(queue=settings.queue or "auto", force=settings.force)
+        data_dir = Path(str(self._platform.arguments["data_dir"]))
+        self._keys = AccessKeys(data_dir)
+        _check(settings, self._keys, data_dir)
+        self._watch = LogWatch(self._platform)
+        self._metrics = JobMetrics(self._platform, self._watch)
+        self._tuning = LocalTuning(self._platform)
+        self._tags = TagOperations(self._platform, self._tuning)
+        self._application: Service | None = None
+        # Before the S3 server is started, which another server may use.
+        self._http = create_http_server(self._respond, settings.host, settings.port, self._check_headers)
+        self._lock = _lock(data_dir)
+        self._objects, others = _create_object_service(settings.s3, data_dir)
+        self._s3_url = self._objects.url if self._objects else settings.s3
+        # Hosts on other machines do not reach a server of this machine's loopback interface.
+        self._passes_s3_on = settings.s3 == "memory" or (self._objects and settings.table.is_elsewhere)
+        is_s3_checked = settings.s3 not in ("disk", "memory")
+        self._guard = Guard(settings.host, keys=self._accepted_keys, is_s3_checked=is_s3_checked)
+        logs = log_operations(self._platform, self._watch)
+        self._application = Application(
+            {
+                "SageMaker": self._sagemaker(settings),
+                "Logs_20140328": logs,
+                page.TARGET: {
+                    **page.PageOperations(self._metrics.values, logs).operations,
+                    **JobDetails(self._platform, self._metrics.values).operations,
+                },
+            },
+            CloudWatch(Metrics(self._metrics, time.time).operations, others),
+            self._guard,
+            report,
+        )
+
+    def _accepted_keys(self) -> dict[str, str]:
+        """Return the access keys, and that of the S3 server, which jobs use."""
+        keys = self._keys.read()
+        return {**keys, **dict([self._objects.access.key])} if keys and self._objects else keys
+
+    def _sagemaker(self, settings: Settings) -> dict[str, Operation]:
+        table, allowed, metrics = settings.table, settings.allowed, self._metrics.final_values
+        return {
+            **TrainingJobs(self._platform, table, final_metrics=metrics, allowed=allowed).operations,
+            **TuningJobs(self._tuning, table, allowed=allowed).operations,
+            **self._tags.operations,
+        }
+
+    def _check_headers(self, environ: Environ) -> None:
+        if self._application:
+            self._guard.check_headers(environ)
+
+    def _respond(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        return self._application(environ, start_response) if self._application else ()
+
+    @property
+    def url(self) -> str:
+        """The URL for AWS_ENDPOINT_URL."""
+        host = self._http.effective_host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self._http.effective_port}"
+
+    @property
+    def client_command(self) -> str:
+        """The command of a shell that sets the variables of clients."""
+        return _export_command(self._client_variables)
+
+    @property
+    def _client_variables(self) -> dict[str, str]:
+        """The environment variables with which an AWS client that has no settings uses the server, but for its key."""
+        always = {"AWS_ENDPOINT_URL": self.url, "AWS_DEFAULT_REGION": self._platform.region}
+        # Where the server has no access key, it accepts any; clients send nothing without one.
+        return always if self._keys.read() else {**always, "AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
+
+    def run(self) -> None:
+        """Run until the process is interrupted; jobs go on."""
+        is_elsewhere = self._objects is None and self._s3_url != "memory"
+        variables = {"AWS_ENDPOINT_URL_S3": self._s3_url} if is_elsewhere else self._client_variables
+        _record(self._lock, _export_command(variables))
+        for name, value in self._job_settings():
+            os.environ[name] = value
+        try:
+            self._start_jobs_again()
+            self._watch.start()
+            if self._objects:
+                self._objects.watch(self._report)
+            self._http.run()
+        finally:
+            self._watch.stop()
+            self._http.close()
+            self._stop_objects()
+            os.close(self._lock)
+
+    def _start_jobs_again(self) -> None:
+        """Start interrupted jobs when the S3 server answers that they read; raise `PlatformError` where it does not."""
+        if self._objects and self._platform.has_jobs:
+            self._objects.wait_until_ready()
+        for name in self._platform.resume():
+            self._report(f"training job {name} was interrupted, and starts again")
+
+    def _stop_objects(self) -> None:
+        if self._objects is None:
+            return
+        if any(job["TrainingJobStatus"] not in ENDED for job in self._platform.list()):
+            self._report("jobs are in progress: the S3 server runs on for them")
+            self._objects.leave()
+        else:
+            self._objects.stop()
+
+    def _job_settings(self) -> Iterator[tuple[str, str]]:
+        """Yield the variables with which jobs, and the server itself, find the services."""
+        yield "AWS_ENDPOINT_URL", self.url
+        yield "AWS_ENDPOINT_URL_S3", self.url if self._passes_s3_on else self._s3_url
+        if self._objects:
+            # It accepts no other key.
+            for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
+                os.environ.pop(name, None)
+            yield "AWS_ACCESS_KEY_ID", self._objects.access.key.identifier
+            yield "AWS_SECRET_ACCESS_KEY", self._objects.access.key.secret
+            return
+        environment: Mapping[str, str] = os.environ
+        if not any(name in environment for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE")):
+            # Without keys any is accepted; a word would be hidden as a secret wherever a job's texts have it.
+            identifier, secret = next(iter(self._keys.read().items()), random_key())
+            yield "AWS_ACCESS_KEY_ID", identifier
+            yield "AWS_SECRET_ACCESS_KEY", secret
+
+
+def _check(settings: Settings, keys: AccessKeys, data_dir: Path) -> None:
+    """Raise `SpecError` for settings with which no server may start."""
+    if not is_loopback(settings.host) and not keys.read():
+        what = f"is {settings.host!r}, which other machines reach, but the server has no access key"
+        raise invalid("--listen", what, "create one: scriptmode serve key")
+    if settings.s3 == "disk":
+        seaweedfs.check_data_dir(data_dir)
+    for folder in settings.allowed:
+        if not Path(folder).is_dir():
+            raise invalid("--allow", f"is {folder!r}, which is not a directory", "correct it, or create it")
+
+
+def _lock(data_dir: Path) -> int:
+    """Return a descriptor with the lock of the only server of a data directory; raise `PlatformError`."""
+    file = data_dir / SERVER_FILE
+    try:
+        make_private(file.parent, data_dir)
+        lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise unwritable_error(data_dir, error) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        owner = os.read(lock, 20).decode(errors="replace").partition("\n")[0]
+        os.close(lock)
+        raise PlatformError(
+            f"the data directory {data_dir} has a server already, process {owner}",
+            advice=f"end it, or give another directory in {DATA_DIR_VARIABLE}",
+        ) from error
+    _record(lock, "")
+    return lock
+
+
+def _export_command(variables: Mapping[str, str]) -> str:
+    return "export " + " ".join(f"{name}={value}" for name, value in variables.items())
+
+
+def _record(lock: int, command: str) -> None:
+    """Write the process and the command of clients to the file of the lock."""
+    os.truncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n{command}\n".encode(), 0)
+
+
+def _create_object_service(s3: str, data_dir: Path) -> tuple[ObjectStore | None, OtherServices]:
+    """Return the S3 server that was started, if one was, and the services beside SageMaker; raise `PlatformError`."""
+    if s3 == "memory":
+        return None, OtherServices()
+    if s3 != "disk":
+        return None, OtherServices(S3Proxy(s3))
+    program = seaweedfs.find_program()
+    if program is None:
+        raise PlatformError(
+            "S3's objects cannot be kept on disk, because SeaweedFS is not installed",
+            advice=f"use {install_command('serve')}, or give --s3 memory, or the URL of an S3 server",
+        )
+    store = ObjectStore(data_dir, program)
+    store.start()
+    proxy = S3Proxy(store.url, store.wait_until_ready, dropped=seaweedfs.ENCRYPTION_HEADERS, key=store.access.key)
+    return store, OtherServices(proxy)

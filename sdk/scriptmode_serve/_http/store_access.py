@@ -1,0 +1,96 @@
+"""Who may use SeaweedFS: processes that can read a directory of the data directory, which its user alone can.
+
+It listens at loopback addresses, which every user of the machine and every page in a browser reaches. Each of its ports
+but that of S3 demands a certificate that is made here (mutual TLS), and S3 a signature with a key that is made here.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+import json
+import ssl
+from typing import TYPE_CHECKING
+
+from scriptmode_local._data import regular_files
+from scriptmode_local._data.durable import replace_file
+from scriptmode_serve._http.access_keys import AccessKey, random_key
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_DAYS = 36500
+#: The parts that accept connections by gRPC and by HTTP, and those that connect to others.
+_GRPC, _HTTPS = ("master", "volume", "filer", "s3", "client"), ("master", "volume", "filer", "client")
+
+
+class StoreAccess:
+    """The key and the certificate of one directory, created with the first use; raises ``OSError``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._certificate, self._private_key = folder / "certificate.pem", folder / "key.pem"
+        self.configuration = folder / "s3.json"
+        if not self._private_key.exists():
+            self._create_certificate()
+        self.key = self._read_key() or self._create_key()
+
+    def environment(self) -> dict[str, str]:
+        """Return the whole environment for SeaweedFS: credentials of the caller's would change who may use S3.
+
+        A setting of its security.toml is a variable, in capitals and with ``_`` in place of dots.
+        """
+        certificate, key = str(self._certificate), str(self._private_key)
+        settings = {"grpc.ca": certificate, "https.client.enabled": "true", "cors.allowed_origins.values": "none"}
+        for section in (*(f"grpc.{part}" for part in _GRPC), *(f"https.{part}" for part in _HTTPS)):
+            settings |= {f"{section}.cert": certificate, f"{section}.key": key}
+        settings |= {f"https.{part}.ca": certificate for part in _HTTPS}
+        variables = {f"WEED_{name.upper().replace('.', '_')}": value for name, value in settings.items()}
+        return {"PATH": "/usr/bin:/bin", "HOME": str(self.configuration.parent), **variables}
+
+    def context(self) -> ssl.SSLContext:
+        """Return the settings of a connection to one of the ports with mutual TLS."""
+        context = ssl.create_default_context(cafile=str(self._certificate))
+        context.load_cert_chain(self._certificate, self._private_key)
+        return context
+
+    def _read_key(self) -> AccessKey | None:
+        try:
+            content = regular_files.read_json(self.configuration)
+            credentials = content["identities"][0]["credentials"][0]
+            return AccessKey(str(credentials["accessKey"]), str(credentials["secretKey"]))
+        except (FileNotFoundError, ValueError, LookupError, TypeError):
+            return None
+
+    def _create_key(self) -> AccessKey:
+        key = random_key()
+        credentials = [{"accessKey": key.identifier, "secretKey": key.secret}]
+        identity = {"name": "scriptmode", "credentials": credentials, "actions": ["Admin"]}
+        replace_file(self.configuration, json.dumps({"identities": [identity]}).encode())
+        return key
+
+    def _create_certificate(self) -> None:
+        """Create a certificate that is its own authority: clients that have it and its key are accepted."""
+        from cryptography import x509
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.x509.oid import NameOID
+
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "scriptmode")])
+        now = dt.datetime.now(dt.timezone.utc)
+        addresses = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+        builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        certificate = (
+            builder.not_valid_before(now - dt.timedelta(days=1))
+            .not_valid_after(now + dt.timedelta(days=_DAYS))
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(addresses, critical=False)
+            .sign(key, hashes.SHA256())
+        )
+        encoding = serialization.Encoding.PEM
+        replace_file(self._certificate, certificate.public_bytes(encoding))
+        # Last: its presence means that both are complete.
+        replace_file(
+            self._private_key,
+            key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
+        )

@@ -1,0 +1,64 @@
+"""The directories of this machine that a request over HTTP may name: by ``file://`` URIs, and as its source."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode_local._data import file_uris
+from scriptmode_runtime import contract
+from scriptmode_serve._operations.aws_json import validation_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+#: Variables and hyperparameters that the host takes as the path of a source also without a scheme.
+_PATHS = (contract.SUBMIT_DIRECTORY, contract.SUBMIT_DIRECTORY.upper())
+
+
+def check_local_paths(request: Mapping[str, object], allowed: Sequence[str]) -> None:
+    """Raise `ApiError` for a path of this machine in a request that is not in one of the directories."""
+    folders = [os.path.realpath(folder) for folder in allowed]
+    for text in _local_paths({name: value for name, value in request.items() if name != "Tags"}):
+        try:
+            path = file_uris.file_path(text) if file_uris.is_file(text) else text
+            real = os.path.realpath(path)
+        except ValueError as error:
+            raise validation_error(str(error)) from error
+        if not Path(path).is_absolute() or not any(os.path.commonpath((real, folder)) == folder for folder in folders):
+            raise validation_error(
+                f"'{text}' is not in a directory that requests may name: use S3, or start the server with --allow and "
+                "that directory."
+            )
+
+
+def _local_paths(value: object, *, is_path: bool = False) -> Iterator[str]:
+    """Yield the URIs in a part of a request, and its paths; hyperparameters are texts in JSON, too."""
+    if isinstance(value, dict):
+        # A tuning job has the values of a hyperparameter beside its name.
+        is_range = value.get("Name") in _PATHS
+        for key, member in value.items():
+            read = member
+            # Tags, and other variables, are for the script alone, which runs as the server's user in any case.
+            if key == "Environment" and isinstance(member, dict):
+                read = {name: text for name, text in member.items() if name in _PATHS}
+            yield from _local_paths(read, is_path=key in _PATHS or (is_range and key == "Values"))
+    elif isinstance(value, list):
+        for member in value:
+            yield from _local_paths(member, is_path=is_path)
+    elif isinstance(value, str):
+        yield from _paths_in_text(value, is_path=is_path)
+
+
+def _paths_in_text(value: str, *, is_path: bool) -> Iterator[str]:
+    decoded = contract.decode(value)
+    for text in (decoded,) if is_path else (value, decoded):
+        if isinstance(text, str) and (file_uris.is_file(text) or (is_path and _is_path(text))):
+            yield text
+
+
+def _is_path(text: str) -> bool:
+    """Return whether a source is a path outside of the host's own directory."""
+    is_inside = os.path.normpath(text).startswith(f"{contract.DEFAULT_BASE_DIR}/")
+    return bool(text) and not text.startswith("s3://") and not is_inside

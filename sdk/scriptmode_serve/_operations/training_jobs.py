@@ -1,0 +1,186 @@
+"""Amazon SageMaker's operations on training jobs, which the local platform runs."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scriptmode._core.platforms.registry import platform_of
+from scriptmode._core.spec.service_values import ENDED, UNREADABLE
+from scriptmode.errors import (
+    ContainerError,
+    CredentialsError,
+    DataError,
+    JobExistsError,
+    JobNotFoundError,
+    MissingPackageError,
+    QuotaError,
+    RequestError,
+    SpecError,
+    UnreadableJobError,
+)
+from scriptmode_local._store.job_response import render_summary
+from scriptmode_local._store.state import STATUS_OF
+from scriptmode_serve._operations import paging, request_errors, request_mapping
+from scriptmode_serve._operations.allowed_paths import check_local_paths
+from scriptmode_serve._operations.aws_json import ApiError, not_found_error, validation_error
+from scriptmode_serve._operations.request_errors import validate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from scriptmode_local import LocalPlatform
+    from scriptmode_local._store.state import JobSummary
+    from scriptmode_serve._operations.request_mapping import HostTable
+
+    Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+_NAME = "TrainingJobName"
+_ROW = (_NAME, "TrainingJobStatus", "CreationTime", "LastModifiedTime", "job")
+#: Fields of the platform's summaries that the service lacks.
+_OWN_FIELDS = ("InstanceCount", "Distribution", "LastMetric", "QueuePosition", "QueueEndTime", "StatusMessage")
+_resource_not_found = partial(ApiError, "ResourceNotFound", "Requested resource not found.")
+#: What the platform's errors about S3 and directories begin with, and what a request calls it.
+_MEMBERS = {
+    "source_dir": "HyperParameters.sagemaker_submit_directory",
+    "output_path": "OutputDataConfig.S3OutputPath",
+    "checkpoint_s3_uri": "CheckpointConfig.S3Uri",
+}
+#: Of a tuning job after the definition that has it.
+_ARGUMENT = re.compile(rf"(TrainingJobDefinition\S*: )?({'|'.join(_MEMBERS)})(?=[: ])")
+
+
+class TrainingJobs:
+    """The operations on training jobs, by their names in Amazon SageMaker's API.
+
+    Args:
+        platform: The platform that runs the jobs.
+        table: The hosts and images that stand for SageMaker's.
+        final_metrics: Returns FinalMetricDataList of a job that has ended.
+        allowed: Directories of this machine that a request may name.
+    """
+
+    def __init__(
+        self,
+        platform: LocalPlatform,
+        table: HostTable,
+        *,
+        final_metrics: Callable[[str], list[dict[str, Any]]] = lambda _: [],
+        allowed: Sequence[str] = (),
+    ) -> None:
+        self._platform = platform
+        self._table = table
+        self._final_metrics = final_metrics
+        self._allowed = allowed
+        self.operations: dict[str, Operation] = {
+            "CreateTrainingJob": self._create,
+            "DescribeTrainingJob": self._describe,
+            "ListTrainingJobs": self._list,
+            "StopTrainingJob": self._stop,
+            "DeleteTrainingJob": self._delete,
+        }
+
+    def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        validate("CreateTrainingJobRequest", request, partial(request_mapping.is_extension, self._table))
+        check_local_paths(request, self._allowed)
+        request_errors.check_training_job(request)
+        mapped = request_mapping.to_local(request, self._table)
+        with translated_errors():
+            platform = platform_of(mapped.kind) if mapped.kind.is_scheduled else self._platform
+            platform.validate(mapped.request)
+            try:
+                return {"TrainingJobArn": platform.create(mapped.request, failure=mapped.failure)}
+            except JobExistsError as error:
+                raise request_errors.name_used_error(platform.arn_of(mapped.request[_NAME])) from error
+
+    def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        validate("DescribeTrainingJobRequest", arguments)
+        with translated_errors():
+            description = self._platform.describe(arguments["TrainingJobName"])
+            answer = request_mapping.to_described(description.response, self._platform.tags(description))
+            if answer["SecondaryStatus"] == "Pending" and (position := self._platform.queue_position(answer[_NAME])):
+                *others, last = answer["SecondaryStatusTransitions"]
+                waits = {**last, "StatusMessage": f"{last['StatusMessage']} (position {position})"}
+                answer["SecondaryStatusTransitions"] = [*others, waits]
+        # The service describes a key that the request left out; the SageMaker SDK reads it.
+        answer["OutputDataConfig"] = {"KmsKeyId": "", **answer.get("OutputDataConfig", {})}
+        is_measured = "MetricDefinitions" in answer["AlgorithmSpecification"]
+        if answer["TrainingJobStatus"] in ENDED and is_measured and (metrics := self._final_metrics(answer[_NAME])):
+            answer["FinalMetricDataList"] = metrics
+        return answer
+
+    def _list(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        answer = list_jobs(self._platform, arguments)
+        jobs = answer["TrainingJobSummaries"]
+        told = [{field: value for field, value in job.items() if field not in _OWN_FIELDS} for job in jobs]
+        return {**answer, "TrainingJobSummaries": told}
+
+    def _stop(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        validate("StopTrainingJobRequest", arguments)
+        name = arguments["TrainingJobName"]
+        with translated_errors():
+            status = self._status(name)
+            if status in ENDED:
+                raise request_errors.status_error(status)
+            self._platform.stop(name)
+        return {}
+
+    def _status(self, name: str) -> str:
+        """Return the status of a job; `UNREADABLE` for one that ended and whose files are damaged."""
+        try:
+            return str(self._platform.describe(name).status)
+        except UnreadableJobError as error:
+            return "InProgress" if error.is_running else UNREADABLE
+
+    def _delete(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        validate("DeleteTrainingJobRequest", arguments)
+        name = arguments["TrainingJobName"]
+        with translated_errors(_resource_not_found):
+            status = self._status(name)
+            if status not in (*ENDED, UNREADABLE):
+                raise ApiError("ResourceInUse", f"The training job is in status {status}. Stop it first.")
+            self._platform.delete(name)
+        return {}
+
+
+def list_jobs(platform: LocalPlatform, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the answer of ListTrainingJobs, with the fields that the service lacks; raise `ApiError`."""
+    with translated_errors():
+        return platform.select(partial(_page, arguments=arguments))
+
+
+def _page(jobs: Iterable[JobSummary], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    facts = ((job.name, STATUS_OF.get(job.secondary), job.created, job.modified, job) for job in jobs if job.arn)
+    rows = [dict(zip(_ROW, values)) for values in facts]
+    return paging.list_training_jobs(rows, arguments, lambda row: render_summary(row["job"]))
+
+
+@contextmanager
+def translated_errors(not_found: Callable[[], ApiError] = not_found_error) -> Iterator[None]:
+    """Translate the errors of a platform into those of the service; ``not_found`` has that of a missing job."""
+    try:
+        yield
+    except JobExistsError as error:
+        raise ApiError("ResourceInUse", f"Names must be unique within an AWS account and Region: {error}") from error
+    except JobNotFoundError as error:
+        raise not_found() from error
+    except QuotaError as error:
+        raise ApiError("ResourceLimitExceeded", str(error)) from error
+    except UnreadableJobError as error:
+        advice = "StopTrainingJob stops it" if error.is_running else "DeleteTrainingJob removes it"
+        file = Path(error.path).name
+        raise validation_error(f"Training job {error.job_name} cannot be read: {file} is damaged; {advice}.") from error
+    except (RequestError, SpecError, DataError, ContainerError, CredentialsError, MissingPackageError) as error:
+        raise validation_error(_with_members(str(error))) from error
+
+
+def _with_members(text: str) -> str:
+    """Return the text of an error of the platform with the members of the request, and this server's name."""
+    if match := _ARGUMENT.match(text):
+        definition, argument = match.groups(default="")
+        member = _MEMBERS[argument]
+        text = definition + (member.replace("Hyper", "StaticHyper") if definition else member) + text[match.end() :]
+    return text.replace("the local platform", "scriptmode serve")

@@ -1,0 +1,179 @@
+"""The batch script of a job, which sbatch gets: its options, and the start of the job's agent. Pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, NamedTuple
+
+from scriptmode._core.spec.training_job import Limits
+from scriptmode_slurm._engine.settings import REFUSED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from scriptmode._core.spec.training_job import Resources
+    from scriptmode_local._store.job_record import Job
+    from scriptmode_slurm._engine.settings import SlurmSettings
+
+#: Seconds for what max_run does not count: staging the inputs, stopping, delivering the artifacts.
+AROUND_TRAINING = 900
+#: Seconds before the end of an allocation at which the job's agent is told, if Slurm knows the end so early.
+LEAST_NOTICE = 60
+#: The notice takes at most this part of the time limit, of which a job of some minutes has little to spare.
+_NOTICE_PART = 10
+#: Runs in a heterogeneous job between the options of two components (sbatch(1), "HETEROGENEOUS JOB").
+_NEXT_COMPONENT = "#SBATCH hetjob"
+#: The number of GPUs in values such as ``gpu:4``, ``gpu:a100:4``, ``a100:4`` and ``4`` (sbatch(1), --gres and --gpus).
+_GPUS = re.compile(r"(?:^|,)(?:gres/)?gpu(?::[A-Za-z][\w.-]*)?(?:[:=](\d+))?(?=[,(]|$)")
+#: Variables of sbatch whose names do not follow from the option's: SBATCH_TIMELIMIT is --time (sbatch(1)).
+_VARIABLES = {
+    "array": ("SBATCH_ARRAY_INX",),
+    "clusters": ("SBATCH_CLUSTERS", "SLURM_CLUSTERS"),
+    "hint": ("SBATCH_HINT", "SLURM_HINT"),
+    "mem": ("SBATCH_MEM_PER_NODE",),
+    "switches": ("SBATCH_REQ_SWITCH", "SBATCH_WAIT4SWITCH"),
+    "time": ("SBATCH_TIMELIMIT",),
+    "verbose": ("SBATCH_DEBUG",),
+}
+_COUNT = re.compile(r"(?:[A-Za-z][\w.-]*:)?(\d+)")
+
+
+class Component(NamedTuple):
+    """A part of a job with options of its own; a job of one partition has one."""
+
+    partition: str
+    hosts: tuple[str, ...]
+
+
+def components(resources: Resources, settings: SlurmSettings) -> tuple[Component, ...]:
+    """Return the parts of a job in the order of its hosts; neighbouring groups of one partition are one part."""
+    parts: list[Component] = []
+    for group in resources.host_groups:
+        partition = group.instance_type.partition(":")[2] or str(settings.options.get("partition", ""))
+        if parts and parts[-1].partition == partition:
+            parts[-1] = Component(partition, (*parts[-1].hosts, *group.hosts))
+        else:
+            parts.append(Component(partition, group.hosts))
+    return tuple(parts)
+
+
+def time_limit(limits: Limits, settings: SlurmSettings, maximum: int | None = None) -> str:
+    """Return the value of --time: the option's, else of max_run unless that is its default; "" for the partition's.
+
+    ``maximum`` is the partition's limit in seconds: the time around the training ends there.
+    """
+    if given := settings.options.get("time"):
+        return str(given)
+    if limits.max_run == Limits.max_run:
+        return ""
+    wanted = limits.max_run + AROUND_TRAINING
+    return format_time_limit(max(limits.max_run, min(wanted, maximum)) if maximum else wanted)
+
+
+def format_time_limit(seconds: int) -> str:
+    """Return a time limit as Slurm reads it, ``D-HH:MM:SS``, in whole minutes, to which Slurm rounds up."""
+    minutes = -(-seconds // 60)
+    return f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00"
+
+
+def parse_time_limit(text: str) -> int | None:
+    """Return the seconds of a value of --time (sbatch(1)); None for one without end, or of another form."""
+    days, separator, rest = text.rpartition("-")
+    parts = rest.split(":")
+    if not all(part.isdigit() for part in (*parts, *([days] if separator else ()))):
+        return None
+    # Days are followed by hours; one number alone is minutes, and two are minutes and seconds.
+    units = (3600, 60, 1) if separator or text.count(":") > 1 else (60, 1)
+    return int(days or 0) * 86400 + sum(int(part) * unit for part, unit in zip(parts, units))
+
+
+def gpus_of_host(options: Mapping[str, str | bool], hosts: int) -> int:
+    """Return the number of GPUs that the options ask for on each host; 0 for none."""
+    for name in ("gres", "tres_per_task"):
+        if match := _GPUS.search(str(options.get(name, ""))):
+            return int(match[1] or 1)
+    for name, divisor in (("gpus_per_node", 1), ("gpus_per_task", 1), ("gpus", hosts)):
+        if match := _COUNT.fullmatch(str(options.get(name, ""))):
+            return int(match[1]) // divisor
+    return 0
+
+
+def notice_seconds(stop_grace: float, limit: int | None) -> int:
+    """Return how long before the end of an allocation its agent is told, to stop the hosts; ``limit`` in seconds."""
+    wanted = max(LEAST_NOTICE, round(stop_grace))
+    return wanted if limit is None else max(1, min(wanted, limit // _NOTICE_PART))
+
+
+def render_batch_script(
+    job: Job,
+    settings: SlurmSettings,
+    log: str,
+    command: Sequence[str],
+    maximum: int | None = None,
+    default: int | None = None,
+) -> str:
+    """Return the batch script of a job, which runs ``command``: the job's agent, or its hosts.
+
+    ``log`` is the path of its output on the first node. ``maximum`` is the partition's time limit in seconds, if it is
+    known, and ``default`` the limit of jobs that name none.
+    """
+    time = time_limit(job.request.limits, settings, maximum)
+    notice = notice_seconds(job.stop_grace, parse_time_limit(time) if time else default)
+    # Slurm replaces %j and its kind in the name of the log.
+    output = log.replace("%", "%%")
+    options: dict[str, str | bool] = {"job_name": job.request.name, "output": output, "open_mode": "append"}
+    lines = ["#!/bin/bash"]
+    for component in components(job.request.resources, settings):
+        options.update(_component_options(job, settings, component, notice))
+        if time:
+            options["time"] = time
+        lines += [f"#SBATCH {_option(*item)}" for item in options.items()]
+        lines.append(_NEXT_COMPONENT)
+        # The name and the log are those of the whole job.
+        options = {}
+    lines[-1:] = ["", *settings.setup, f"exec {shlex.join(command)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _component_options(
+    job: Job, settings: SlurmSettings, component: Component, notice: int
+) -> Iterator[tuple[str, str | bool]]:
+    if component.partition:
+        yield "partition", component.partition
+    most = len(component.hosts)
+    least = most if job.request.resources.instance_groups else min(settings.min_nodes or most, most)
+    if least < most:
+        # A number of tasks would determine that of the nodes.
+        yield "nodes", f"{least}-{most}"
+    else:
+        yield "nodes", str(most)
+        yield "ntasks_per_node", "1"
+    limits = job.request.limits
+    runs_again = limits.use_spot_instances or limits.max_retry_attempts
+    yield "requeue" if runs_again else "no_requeue", True
+    yield "signal", f"B:USR1@{notice}"
+    yield from (
+        (name, value) for name, value in settings.options_of(component.partition).items() if name != "partition"
+    )
+
+
+def submission_environment(script: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables for sbatch: without those that would override the script, and of options that no job has."""
+    lines = (line.partition("--")[2] for line in script.splitlines() if line.startswith("#SBATCH --"))
+    set_here = {option.partition("=")[0].replace("-", "_") for option in lines}
+    others = {other for name in {*set_here, *REFUSED} for other in _VARIABLES.get(name, (f"SBATCH_{name.upper()}",))}
+    return {name: value for name, value in environ.items() if name not in others}
+
+
+def _option(name: str, value: object) -> str:
+    option = f"--{name.replace('_', '-')}"
+    return option if value is True else f"{option}={_quote(str(value))}"
+
+
+def _quote(value: str) -> str:
+    """Quote a value for a line of options, in which sbatch knows the quotes and backslashes of a shell, alone."""
+    if all(character.isalnum() or character in "_-+=:,.@%/[]()*!&|" for character in value):
+        return value
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

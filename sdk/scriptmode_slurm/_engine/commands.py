@@ -1,0 +1,439 @@
+"""The commands of Slurm, and their output as values.
+
+Only output that is the same from Slurm 21.08 to 25.05 is read: ``squeue -o``, ``sacct -P`` and ``scontrol -o``, never
+``--json``. Times are read in UTC. A command that cannot reach slurmctld is repeated while it restarts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Callable, NamedTuple, TypeVar
+
+from scriptmode._core.machine.clock import SYSTEM
+from scriptmode._core.machine.programs import ProgramResult, run_program
+from scriptmode._core.text.terminal_text import sanitize
+from scriptmode.errors import PlatformError, TransientError
+from scriptmode_slurm._engine import batch_script, problems
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from scriptmode._core.machine.clock import Clock
+
+_Answer = TypeVar("_Answer")
+#: Seconds of one command. Slurm's own waiting (MessageTimeout) is 10 s by default, and some sites double it.
+_COMMAND_SECONDS = 45.0
+#: A job has its end only after the try to set its comment.
+_COMMENT_SECONDS = 5.0
+#: Exit codes of a command in a process of a job that Slurm ends: the signals are for all processes of the step.
+_ENDED_WITH_THE_JOB = (-signal.SIGTERM, -signal.SIGKILL)
+#: Seconds in which slurmctld may restart, and between two attempts.
+RETRY_SECONDS, _RETRY_INTERVAL = 60.0, 2.0
+#: Seconds between two requests for the state of a job by one process, and for its position in the queue.
+STATUS_SECONDS, _POSITION_SECONDS = 3.0, 30.0
+#: Variables that change what these commands print or select.
+_FOREIGN = ("SQUEUE_", "SACCT_", "SCONTROL_", "SINFO_", "SLURM_CLUSTERS")
+_ENVIRONMENT = {"TZ": "UTC0", "SLURM_TIME_FORMAT": "standard", "LC_ALL": "C"}
+_FIELD = re.compile(r"(?:^|\s)([A-Za-z][\w:/]*)=(.*?)(?=\s+[A-Za-z][\w:/]*=|\s*$)", re.DOTALL)
+_SEPARATOR = "|"
+_SQUEUE = _SEPARATOR.join(("%i", "%T", "%S", "%P", "%N", "%r", "%j"))
+#: A name may have any characters, so it is the last.
+_SACCT = ("JobID", "State", "ExitCode", "Start", "Partition", "NodeList", "Reason", "JobName")
+_CANCELLED = re.compile(r"CANCELLED by (\d+)")
+PENDING, RUNNING = "PENDING", "RUNNING"
+#: States in which Slurm still has something to do for a job (squeue(1), "Job state codes").
+ACTIVE = frozenset(
+    {"CONFIGURING", "COMPLETING", PENDING, "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESIZING", "RESV_DEL_HOLD",
+     RUNNING, "SIGNALING", "SPECIAL_EXIT", "STAGE_OUT", "STOPPED", "SUSPENDED"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """A job as Slurm knows it; times are seconds since the epoch.
+
+    Attributes:
+        job_id: Slurm's number of the job; of a heterogeneous job that of its first component.
+        state: Slurm's long name of the state, such as ``PENDING``, ``RUNNING``, ``NODE_FAIL`` or ``CANCELLED``.
+        reason: Why the job is pending, such as ``Resources``; "" for none.
+        start: Expected start while it is pending, else its start.
+        partition: The partition, or a list of them while it is pending.
+        nodes: The nodes as Slurm lists them: ``n[1-2]``; "" while there are none.
+        position: Position among the pending jobs of its partition, from 1 on; 0 where it is unknown.
+        reason_seconds: For how long this process has seen the reason.
+        exit_code: Exit code of the batch script; 0 also where a signal ended it.
+        signal: Number of the signal that ended the batch script; 0 for none.
+        restarts: Number of times that the job was requeued.
+        preempted: Time of its last preemption.
+        cancelled_by: Number of the user who cancelled it.
+        name: Its name, that of the training job. Another cluster has another job of the same number.
+        end: Time of its end, of a running job that of its time limit.
+    """
+
+    job_id: int
+    state: str
+    reason: str = ""
+    start: float | None = None
+    partition: str = ""
+    nodes: str = ""
+    position: int = 0
+    reason_seconds: float = 0.0
+    exit_code: int | None = None
+    signal: int = 0
+    restarts: int = 0
+    preempted: float | None = None
+    cancelled_by: int | None = None
+    name: str = ""
+    end: float | None = None
+
+
+class Node(NamedTuple):
+    """A node: its name, the address of its slurmd, and its state."""
+
+    name: str
+    address: str
+    state: str
+
+
+def submit(script: Path, *, environ: Mapping[str, str] | None = None) -> int:
+    """Submit a batch script; return the job's number. ``environ`` is the environment of the job, by default this one.
+
+    Raises `PlatformError` for a job that Slurm refuses, `TransientError` where slurmctld does not answer.
+    """
+    output = _run(("sbatch", "--parsable", str(script)), environ=environ, wait=0, is_repeatable=False)
+    number = output.strip().rpartition("\n")[2].partition(";")[0]
+    if not number.isdigit():
+        raise PlatformError(f"sbatch printed no job number: {output.strip()!r}", advice="see squeue --me")
+    return int(number)
+
+
+def check_script(script: Path, *, environ: Mapping[str, str] | None = None) -> None:
+    """Raise `PlatformError` for a batch script that Slurm would refuse or never start; submit nothing."""
+    try:
+        _run(("sbatch", "--test-only", str(script)), environ=environ, wait=0)
+    except PlatformError as error:
+        if not problems.mentions(error.message, problems.PASSING):
+            raise
+
+
+def run_step(options: Sequence[str], command: Sequence[str], seconds: int) -> str:
+    """Run a command on one node that is free within ``seconds``; return its output.
+
+    Raises `PlatformError` with the last lines of its errors.
+    """
+    alone = ("--nodes=1", "--ntasks=1", "--time=1", "--chdir=/", "--job-name=scriptmode")
+    return _run(("srun", *alone, f"--immediate={seconds}", "--mpi=none", "--quiet", *options, *command))
+
+
+def requeue(job_id: int) -> None:
+    """Return a running or ended job to the queue; raise `PlatformError`."""
+    _run(("scontrol", "requeue", str(job_id)))
+
+
+def set_comment(job_id: int, text: str) -> None:
+    """Set the comment of a job of this user; a cluster that refuses or does not answer is ignored."""
+    with suppress(PlatformError):
+        command = ("scontrol", "update", f"JobId={job_id}", f"Comment={sanitize(text)}")
+        _run(command, wait=0, seconds=_COMMENT_SECONDS)
+
+
+def cancel(job_id: int, *, pending: bool = False) -> None:
+    """Cancel a job, or do so only if it is pending; leave one that has ended. Raises `PlatformError`."""
+    _run(("scancel", "--quiet", *([f"--state={PENDING}"] if pending else []), str(job_id)))
+
+
+def kill(job_id: int) -> None:
+    """Send SIGKILL to the batch script and the steps of a running job; raise `PlatformError`."""
+    _run(("scancel", "--quiet", "--full", "--signal=KILL", str(job_id)))
+
+
+def find_status(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None:
+    """Return a job by squeue, and by sacct if slurmctld forgot it; ``None`` if neither knows it.
+
+    Raises `PlatformError` where Slurm does not answer, after at least ``wait`` seconds.
+    """
+    argv = ("squeue", "--noheader", "--states=all", f"--jobs={job_id}", f"--format={_SQUEUE}")
+    try:
+        status = next(parse_squeue(_run(argv, wait=wait)), None)
+    except PlatformError as error:
+        if not problems.mentions(error.message, problems.UNKNOWN_JOB):
+            raise
+        status = None
+    if status is None:
+        return find_record(job_id, wait=wait)
+    return status if status.state == PENDING else find_details(job_id, wait=wait) or status
+
+
+def find_details(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None:
+    """Return a job by scontrol, with its restarts, preemption and exit code; ``None`` if slurmctld forgot it."""
+    try:
+        return parse_job(_run(("scontrol", "--oneliner", "show", "job", str(job_id)), wait=wait))
+    except PlatformError as error:
+        if problems.mentions(error.message, problems.UNKNOWN_JOB):
+            return None
+        raise
+
+
+def find_record(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None:
+    """Return a job by sacct; ``None`` where the accounting does not know the job, or there is none."""
+    argv = ("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job_id}", f"--format={','.join(_SACCT)}")
+    try:
+        return parse_sacct(_run(argv, wait=wait))
+    except TransientError:
+        raise
+    except PlatformError as error:
+        if problems.mentions(error.message, problems.NO_ACCOUNTING):
+            return None
+        raise
+
+
+def find_queue() -> dict[int, JobStatus]:
+    """Return this user's jobs that slurmctld knows, by their numbers; raise `PlatformError` without any retry."""
+    argv = ("squeue", "--noheader", "--states=all", f"--user={os.getuid()}", f"--format={_SQUEUE}")
+    return {status.job_id: status for status in reversed(list(parse_squeue(_run(argv, wait=0))))}
+
+
+def find_order(partition: str) -> list[int]:
+    """Return the numbers of a partition's pending jobs, the one with the highest priority first."""
+    argv = ["squeue", "--noheader", "--states=PENDING", "--sort=-p,i", "--format=%i"]
+    queue = _run([*argv, f"--partition={partition}"] if partition else argv, wait=0).split()
+    return [_job_number(job) for job in queue]
+
+
+def expand_nodes(nodes: str) -> tuple[str, ...]:
+    """Return the names of a list of nodes such as ``n[1-2]``, in its order."""
+    return tuple(_run(("scontrol", "show", "hostnames", nodes)).split()) if nodes else ()
+
+
+def find_nodes(nodes: str) -> dict[str, Node]:
+    """Return the nodes of a list such as ``n[1-2]`` by their names; all of the cluster for ""."""
+    command = ("scontrol", "--oneliner", "show", "node", *filter(None, (nodes,)))
+    return {node.name: node for node in parse_nodes(_run(command))}
+
+
+def find_time_limits(partitions: Collection[str]) -> tuple[int | None, int | None]:
+    """Return the shortest limit of partitions, "" for the default one, and that of their jobs that name none.
+
+    They are in seconds; ``None`` stands for no limit. Raises `PlatformError` without any retry.
+    """
+    records = parse_records(_run(("scontrol", "--oneliner", "show", "partition"), wait=0))
+    longest, usual = set(), set()
+    for record in records:
+        if record["PartitionName"] in partitions or ("" in partitions and record.get("Default") == "YES"):
+            maximum = batch_script.parse_time_limit(record.get("MaxTime", ""))
+            longest.add(maximum)
+            usual.add(batch_script.parse_time_limit(record.get("DefaultTime", "")) or maximum)
+    return min(filter(None, longest), default=None), min(filter(None, usual), default=None)
+
+
+def find_config(*, wait: float = RETRY_SECONDS) -> dict[str, str]:
+    """Return the configuration of this machine's cluster, as ``scontrol show config`` prints it."""
+    lines = (line.partition("=") for line in _run(("scontrol", "show", "config"), wait=wait).splitlines())
+    return {name.strip(): value.strip() for name, separator, value in lines if separator}
+
+
+def parse_squeue(output: str) -> Iterator[JobStatus]:
+    """Parse the line of each job; a heterogeneous one has several, the first component's first.
+
+    The name of another job may have line ends: what is not the beginning of a job's line is skipped.
+    """
+    for line in output.splitlines():
+        fields = line.strip().split(_SEPARATOR, 6)
+        if len(fields) != _SQUEUE.count(_SEPARATOR) + 1 or not fields[0][:1].isdigit():
+            continue
+        number, state, start, partition, nodes, reason, name = fields
+        reason = _value(reason.strip("()"))
+        yield JobStatus(_job_number(number), state, reason, parse_time(start), partition, nodes, name=name)
+
+
+def parse_sacct(output: str) -> JobStatus | None:
+    """Parse the first record of a job: of a heterogeneous one that of its first component."""
+    line = next((line for line in output.splitlines() if _SEPARATOR in line), None)
+    if line is None:
+        return None
+    number, state, code, start, partition, nodes, reason, name = line.split(_SEPARATOR, len(_SACCT) - 1)
+    cancelled = _CANCELLED.match(state)
+    exit_code, signal = _exit_code(code)
+    return JobStatus(
+        _job_number(number),
+        state.partition(" ")[0],
+        _value(reason),
+        parse_time(start),
+        partition,
+        _value(nodes),
+        exit_code=exit_code,
+        signal=signal,
+        cancelled_by=int(cancelled[1]) if cancelled else None,
+        name=name,
+    )
+
+
+def parse_job(output: str) -> JobStatus | None:
+    """Parse the first record of ``scontrol --oneliner show job``."""
+    record = next(parse_records(output), None)
+    if record is None:
+        return None
+    exit_code, signal = _exit_code(record.get("ExitCode", ""))
+    return JobStatus(
+        _job_number(record["JobId"]),
+        record["JobState"].partition(" ")[0],
+        _value(record.get("Reason", "")),
+        parse_time(record.get("StartTime", "")),
+        record.get("Partition", ""),
+        _value(record.get("NodeList", "")),
+        exit_code=exit_code,
+        signal=signal,
+        restarts=int(record.get("Restarts", 0)),
+        preempted=parse_time(record.get("PreemptTime", "")),
+        name=record.get("JobName", ""),
+        end=parse_time(record.get("EndTime", "")),
+    )
+
+
+def parse_nodes(output: str) -> Iterator[Node]:
+    """Parse ``scontrol --oneliner show node``."""
+    for record in parse_records(output):
+        yield Node(record["NodeName"], record.get("NodeAddr", ""), record.get("State", ""))
+
+
+def parse_records(output: str) -> Iterator[dict[str, str]]:
+    """Parse the records of ``scontrol --oneliner``, one each line; of a field that occurs twice the first counts."""
+    for line in output.splitlines():
+        fields: dict[str, str] = {}
+        for name, value in _FIELD.findall(line):
+            fields.setdefault(name, value.strip())
+        if fields:
+            yield fields
+
+
+def parse_time(text: str) -> float | None:
+    """Return a time in UTC as Slurm prints it, in seconds since the epoch; ``None`` for ``N/A``, ``Unknown`` ..."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc).timestamp()
+    except ValueError:
+        return None
+
+
+def _value(text: str) -> str:
+    """Return a reason or a list of nodes; "" for what Slurm prints where there is none."""
+    return "" if text in ("None", "None assigned", "(null)") else text
+
+
+def _job_number(text: str) -> int:
+    """Return a job's number of ``12``, or of ``12+0``, a component of a heterogeneous job."""
+    return int(re.match(r"\d+", text)[0]) if text[:1].isdigit() else 0  # type: ignore[index]
+
+
+def _exit_code(text: str) -> tuple[int | None, int]:
+    """Return the exit code and the signal of ``1:0``."""
+    code, _, signal = text.partition(":")
+    return (int(code) if code.isdigit() else None), (int(signal) if signal.isdigit() else 0)
+
+
+class StatusCache:
+    """What one process asks of Slurm about its user's jobs; for use by several threads.
+
+    However many jobs are asked for, their queue is listed at most every `STATUS_SECONDS`, and that of a partition, for
+    the positions, every `_POSITION_SECONDS`. An answer may be an error, which counts for as long.
+    """
+
+    def __init__(self, clock: Clock = SYSTEM) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._answers: dict[object, tuple[float, object]] = {}
+        #: The reason of each pending job, and since when it has it.
+        self._reasons: dict[int, tuple[str, float]] = {}
+
+    def status(self, job_id: int) -> JobStatus | None:
+        """Return a job's state, a pending job's with its position; raise `PlatformError` without any retry."""
+        with self._lock:
+            status = self._ask("queue", STATUS_SECONDS, find_queue).get(job_id)
+            if status is None:
+                return self._ask(job_id, STATUS_SECONDS, lambda: find_status(job_id, wait=0))
+            if status.state != PENDING:
+                return self._ask(job_id, STATUS_SECONDS, lambda: find_details(job_id, wait=0)) or status
+            reason, since = self._reasons.get(job_id, ("", 0.0))
+            if reason != status.reason:
+                since = self._clock.now()
+                self._reasons[job_id] = status.reason, since
+            order = self._ask(("order", status.partition), _POSITION_SECONDS, lambda: find_order(status.partition))
+            position = order.index(job_id) + 1 if job_id in order else 0
+            return replace(status, position=position, reason_seconds=self._clock.now() - since)
+
+    def forget(self, job_id: int) -> None:
+        """Remove what is known of a job, which was submitted, requeued or cancelled."""
+        with self._lock:
+            self._answers.pop("queue", None)
+            self._answers.pop(job_id, None)
+            self._reasons.pop(job_id, None)
+
+    def _ask(self, key: object, seconds: float, call: Callable[[], _Answer]) -> _Answer:
+        asked, answer = self._answers.get(key, (None, None))
+        if asked is None or self._clock.now() - asked >= seconds:
+            try:
+                answer = call()
+            except PlatformError as error:
+                answer = error
+            self._answers[key] = self._clock.now(), answer
+        if isinstance(answer, PlatformError):
+            # No error stays for longer than a state: slurmctld may be back.
+            self._answers[key] = min(self._answers[key][0], self._clock.now() - seconds + STATUS_SECONDS), answer
+            raise answer
+        return answer  # type: ignore[return-value]
+
+
+#: The states that this process asked for.
+STATES = StatusCache()
+
+
+def _run(
+    argv: Sequence[str],
+    *,
+    environ: Mapping[str, str] | None = None,
+    wait: float = RETRY_SECONDS,
+    seconds: float = _COMMAND_SECONDS,
+    is_repeatable: bool = True,
+    clock: Clock = SYSTEM,
+) -> str:
+    """Run a command and return its output; raise `PlatformError`, and `TransientError` where Slurm does not answer.
+
+    ``environ`` is the environment of a job that the command submits; ``wait`` are the seconds in which slurmctld may
+    restart, and ``seconds`` those that one try may take. In a process of a job the command may get a signal for all of
+    the job, even one that it asks for: it is run once more, unless it is not ``is_repeatable``.
+    """
+    variables = _without_foreign(environ) if environ is not None else {**_without_foreign(os.environ), **_ENVIRONMENT}
+    deadline, was_signalled = clock.now() + wait, False
+    while True:
+        done = _run_once(argv, seconds, variables)
+        if not done.code:
+            return done.output
+        if done.code in _ENDED_WITH_THE_JOB and is_repeatable and not was_signalled:
+            was_signalled = True
+            continue
+        if not problems.mentions(done.errors, problems.UNREACHABLE) or clock.now() >= deadline:
+            raise problems.command_error(argv[0], done.errors or done.output, done.code)
+        clock.sleep(_RETRY_INTERVAL)
+
+
+def _without_foreign(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environ.items() if not name.startswith(_FOREIGN)}
+
+
+def _run_once(argv: Sequence[str], seconds: float, variables: Mapping[str, str]) -> ProgramResult:
+    try:
+        return run_program(argv, seconds, env=variables)
+    except FileNotFoundError as error:
+        what = f"there is no command {argv[0]!r}: this machine is not a login node of a Slurm cluster"
+        advice = "use a login node, with Slurm's commands on PATH"
+        raise PlatformError(what, advice, argument="instance_type") from error
+    except TimeoutError as error:
+        raise TransientError(f"{argv[0]}: {error}", advice="see whether Slurm answers: scontrol ping") from error
+    except OSError as error:
+        raise PlatformError(f"{argv[0]} cannot be started: {error.strerror or error}") from error

@@ -1,0 +1,184 @@
+"""The engine of a Slurm cluster: what a job needs to be one batch job, whose nodes are the hosts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from scriptmode._core.request.fields import changed
+from scriptmode._core.spec.service_values import PlannedHost
+from scriptmode._core.text.messages import Problem
+from scriptmode.errors import DataError, PlatformError, invalid
+from scriptmode_local._data.durable import replace_file
+from scriptmode_local._hosts import interpreter, process_engine, process_fleet
+from scriptmode_local._hosts.local_agent import AGENT_MODULE
+from scriptmode_local._opt_ml import planned_containers
+from scriptmode_local._opt_ml.opt_ml import Sandbox, cluster_of_machines
+from scriptmode_local._store.engine_record import write_engine_record
+from scriptmode_local._store.job_store import JobFolder
+from scriptmode_slurm._engine import batch_script, commands, fleet
+from scriptmode_slurm._engine.agent import CLUSTER, NUMBER, SlurmAgent, cluster_name, find_own_job
+from scriptmode_slurm._engine.settings import parse_settings, settings_from_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from scriptmode._core.spec.job_request import JobRequest
+    from scriptmode._core.spec.training_job import TrainingJobSpec
+    from scriptmode_local._hosts import HostSettings
+    from scriptmode_local._hosts.fleet import Fleet, HostFleet
+    from scriptmode_local._store.job_record import Job
+    from scriptmode_local._store.job_store import JobStore
+    from scriptmode_local._system.forked_tasks import Tasks
+    from scriptmode_slurm._engine.settings import SlurmSettings
+
+#: The batch script in the job's folder.
+_SCRIPT = "job.sh"
+
+
+def _parse(given: HostSettings) -> SlurmSettings:
+    """Return the settings; raise `SpecError` for wrong ones, and `DataError` for those of a damaged record."""
+    try:
+        recorded = settings_from_json(given.recorded) if given.recorded else None
+    except ValueError as error:
+        raise DataError(
+            f"the Slurm settings of the first job are damaged: {error}", advice="start a new job: scriptmode run"
+        ) from error
+    return parse_settings(given.options, os.environ, recorded)
+
+
+class SlurmEngine(SlurmAgent):
+    """Engine of ``slurm`` and ``slurm:PARTITION``; implements `engine.Engine`."""
+
+    def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
+        """Return the spec as it is, after slurmctld answered, which may restart; `launch` waits for nothing.
+
+        Raises `PlatformError` where Slurm does not answer.
+        """
+        if spec.script is None and not spec.algorithm.image_uri:
+            raise invalid("entry_point", "is missing", "give a script, or image_uri")
+        if settings.container_limits:
+            what = f"is {settings.container_limits!r}, but the hosts are nodes of a Slurm cluster"
+            advice = "leave it out, and give Slurm options such as mem and cpus_per_task"
+            raise invalid("container_limits", what, advice)
+        image = spec.algorithm.image_uri or ""
+        if image.endswith(".sif") and "://" not in image and not image.startswith("/"):
+            step = "give the absolute path of the file, which all nodes must have"
+            raise invalid("image_uri", f"is {image!r}, a relative path", step)
+        commands.find_config()
+        if not spec.algorithm.image_uri:
+            interpreter.compare_versions(spec.algorithm, settings)
+        return spec
+
+    def problems(self, job: JobRequest) -> Iterator[Problem]:
+        """Yield a missing network, and the name of a partition that none can have."""
+        if job.network.isolation:
+            what = "EnableNetworkIsolation is True: the nodes of a cluster cannot be isolated"
+            yield Problem(what, "leave it out", "enable_network_isolation")
+        for instance_type in dict.fromkeys(job.resources.types):
+            # A line end would be one of the batch script.
+            if instance_type.endswith(":") or not instance_type.isprintable():
+                what = f"instance_type is {instance_type!r}, which names no partition"
+                yield Problem(what, "use 'slurm' or 'slurm:PARTITION'", "instance_type")
+
+    def require_software(self, job: JobRequest) -> None:
+        """Skip: the nodes have what runs an image."""
+
+    def settings(self, given: HostSettings) -> dict[str, object]:
+        """Return the settings of `Slurm`, of the variable and of the config files."""
+        return _parse(given).to_json()
+
+    def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
+        """Return the environment of each host; a host's name stands for the address of its node."""
+        folder = JobFolder(store.jobs / job.request.name)
+        types = {name: group.instance_type for group in job.request.resources.host_groups for name in group.hosts}
+        sandboxes = {name: Sandbox(name, folder.host(name)) for name in types}
+        content = cluster_of_machines(
+            sandboxes,
+            {name: name for name in types},
+            dict.fromkeys(types, process_engine.UNCHOSEN_PORTS),
+            planned_containers.HIDDEN,
+        )
+        own = settings_from_json(job.engine)
+        gpus = {
+            host: batch_script.gpus_of_host(own.options_of(component.partition), len(component.hosts))
+            for component in batch_script.components(job.request.resources, own)
+            for host in component.hosts
+        }
+        return {
+            name: PlannedHost(
+                types[name],
+                str(sandbox.base),
+                sandbox.config_files(job.request, content),
+                process_fleet.process_environment(job, sandbox, inherited),
+                "" if job.request.algorithm.image_uri else job.python,
+                gpus[name],
+            )
+            for name, sandbox in sandboxes.items()
+        }
+
+    def plan_script(self, job: Job, store: JobStore) -> str:
+        """Return the batch script that sbatch would get."""
+        return self._render(JobFolder(store.jobs / job.request.name), job)
+
+    def launch(self, folder: JobFolder, job: Job, lock: int) -> None:  # noqa: ARG002 - the agent takes it on its node
+        """Submit the job's batch script, whose step is the agent; raise `PlatformError`.
+
+        Nothing is repeated while slurmctld is away, because Ctrl-C is deferred; `complete` waited for it.
+        """
+        script = self._render(folder, job)
+        path = folder.path / _SCRIPT
+        try:
+            replace_file(path, script.encode())
+        except OSError as error:
+            raise PlatformError(f"the batch script cannot be written: {error}") from error
+        environ = batch_script.submission_environment(script, os.environ)
+        commands.check_script(path, environ=environ)
+        cluster = cluster_name()
+        number = commands.submit(path, environ=environ)
+        try:
+            write_engine_record(folder, {NUMBER: str(number), CLUSTER: cluster})
+        except OSError as error:
+            commands.cancel(number)
+            raise PlatformError(
+                f"the number of Slurm job {number} cannot be recorded: {error}",
+                advice="make the data directory writable",
+            ) from error
+
+    def fit_to_allocation(self, job: Job, inherited: Mapping[str, str]) -> Job:
+        """Return the job with as many hosts as its allocation has nodes, which may be fewer with ``min_nodes``."""
+        resources, nodes = job.request.resources, int(inherited.get("SLURM_JOB_NUM_NODES", "0"))
+        if not job.engine.get("min_nodes") or resources.instance_groups or not 0 < nodes < resources.count:
+            return job
+        return replace(job, request=replace(job.request, resources=changed(resources, instance_count=nodes)))
+
+    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
+        """Return the hosts of a job, whose batch step is this process."""
+        return fleet.SlurmFleet(folder, job, tasks, inherited)
+
+    def create_host_fleet(
+        self, folder: JobFolder, job: Job, host: str, tasks: Tasks, inherited: Mapping[str, str]
+    ) -> HostFleet:
+        """Return one host of a job, for its agent on its node; raise `DataError` or ``OSError``."""
+        return fleet.NodeFleet(folder, job, host, tasks, inherited)
+
+    def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:  # noqa: ARG002 - Slurm has it
+        """Cancel the job, which ends what is left on its nodes."""
+        with suppress(DataError):
+            if folder.read_state().ended:
+                # Its agent ended, and the allocation with it.
+                return
+        number = find_own_job(folder)
+        if number is not None:
+            commands.cancel(number)
+
+    @staticmethod
+    def _render(folder: JobFolder, job: Job) -> str:
+        settings = settings_from_json(job.engine)
+        agent = (sys.executable, "-m", AGENT_MODULE, "--foreground", str(folder.path))
+        partitions = {component.partition for component in batch_script.components(job.request.resources, settings)}
+        maximum, default = commands.find_time_limits(partitions)
+        return batch_script.render_batch_script(job, settings, str(folder.agent_log), agent, maximum, default)

@@ -1,0 +1,252 @@
+"""The hosts of a job on a cluster: `SlurmFleet` for the job's agent, `NodeFleet` for a host's agent on its node."""
+
+from __future__ import annotations
+
+import glob
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode._core.machine.programs import run_program
+from scriptmode._core.text.messages import Problem
+from scriptmode.errors import DataError
+from scriptmode_local._data import file_uris, mounts
+from scriptmode_local._data.staging import StagingArea
+from scriptmode_local._hosts.fleet import Fleet, StartedAgent
+from scriptmode_local._hosts.host_identity import write_hosts_file
+from scriptmode_local._hosts.process_fleet import ProcessFleet
+from scriptmode_local._opt_ml.opt_ml import Sandbox, checkpoints_path, cluster_of_machines
+from scriptmode_local._store.job_store import JobStore
+from scriptmode_runtime import contract
+from scriptmode_runtime.errors import ClusterError
+from scriptmode_runtime.files import scratch
+from scriptmode_slurm._engine import addresses, apptainer_images, commands, steps
+from scriptmode_slurm._engine.settings import settings_from_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scriptmode_local._hosts.fleet import Serve
+    from scriptmode_local._store.job_record import Job
+    from scriptmode_local._store.job_store import JobFolder
+    from scriptmode_local._system.forked_tasks import Tasks
+
+#: The program of a host's agent. It is named, not imported: agents import this package.
+_HOST_AGENT = "scriptmode_local._agent.host_agent"
+_ADDRESS_SECONDS = 60.0
+#: Seconds in which Slurm has to say whether a node is lost.
+_ANSWER_SECONDS = 2.0
+
+
+class SlurmFleet(Fleet):
+    """All hosts of a job, each of them a step on a node of its own."""
+
+    no_model_message = ProcessFleet.no_model_message
+
+    def __init__(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._job = job
+        self._tasks = tasks
+        self._inherited = inherited
+        self._store = JobStore(folder.path.parent.parent)
+        self._nodes: dict[str, steps.Node] = {}
+        self.sandboxes = {name: Sandbox(name, folder.host(name)) for name in job.request.resources.hosts}
+
+    def prepare(self) -> None:
+        """Assign a node to each host, and write the hosts' configuration files."""
+        ports = {}
+        places = (
+            (steps.Node(name, allocation.component), allocation)
+            for allocation in steps.parse_allocations(self._inherited)
+            for name in commands.expand_nodes(allocation.nodes)
+        )
+        for host, (node, allocation) in zip(self.sandboxes, places):
+            self._nodes[host] = node
+            ports[host] = addresses.port_block(allocation.job)
+        if missing := self.sandboxes.keys() - self._nodes.keys():
+            raise DataError(
+                f"Slurm gave the job {len(self._nodes)} nodes, so there is none for {min(missing)}",
+                advice="leave options out that change the number of nodes",
+            )
+        resolved = self._find_addresses()
+        write_hosts_file(self._folder.channels / "hosts", resolved)
+        content = cluster_of_machines(self.sandboxes, resolved, ports, secrets.token_hex(32))
+        for sandbox in self.sandboxes.values():
+            sandbox.prepare(self._job.request, content)
+
+    def _find_addresses(self) -> dict[str, str]:
+        """Return the address of each host: its node's in Slurm's configuration, or that of the interface to use."""
+        if interface := settings_from_json(self._job.engine).interface:
+            return {host: self._ask_address(host, interface) for host in self.sandboxes}
+        nodes = commands.find_nodes(",".join(node.name for node in self._nodes.values()))
+        resolved = {
+            host: addresses.resolve_address(node.name, nodes[node.name].address) for host, node in self._nodes.items()
+        }
+        # This node may know itself by a loopback address alone.
+        others = [address for address in resolved.values() if not addresses.is_loopback(address)]
+        own = self._inherited.get("SLURMD_NODENAME", "")
+        for host, node in self._nodes.items():
+            if node.name == own and addresses.is_loopback(resolved[host]):
+                resolved[host] = addresses.find_own_address(*others[:1]) or resolved[host]
+        return resolved
+
+    def _ask_address(self, host: str, interface: str) -> str:
+        node = self._nodes[host]
+        command = steps.step_command(node, host, (sys.executable, "-m", addresses.__name__, interface))
+        done = run_program(command, _ADDRESS_SECONDS, env=steps.step_environment(self._inherited))
+        if done.code or not done.output.strip():
+            raise DataError(
+                f"node {node.name} has no address in {interface!r}" + (f": {done.failure}" if done.code else ""),
+                argument="interface",
+                advice=f"see its interfaces: srun --nodelist={node.name} ip address",
+            )
+        return done.output.split()[0]
+
+    def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
+        """Start a step on each node, which runs the agent of the host there."""
+        return [self._start_agent(host, node) for host, node in self._nodes.items()]
+
+    def _start_agent(self, host: str, node: steps.Node) -> StartedAgent:
+        their_commands, command_pipe = os.pipe()
+        event_pipe, their_events = os.pipe()
+        try:
+            # With its parent it would end at once, and the step be killed: that ends at the end of its input instead.
+            process = subprocess.Popen(
+                steps.step_command(node, host, (sys.executable, "-m", _HOST_AGENT, str(self._folder.path), host)),
+                stdin=their_commands,
+                stdout=their_events,
+                env=steps.step_environment(self._inherited),
+                cwd="/",
+                start_new_session=True,
+            )
+        finally:
+            os.close(their_commands)
+            os.close(their_events)
+        self._tasks.keep_private(command_pipe, event_pipe)
+        return StartedAgent((host,), process, command_pipe, event_pipe)
+
+    def find_disconnected(self, code: int | None = None) -> Problem | None:  # noqa: ARG002 - whatever it is
+        """Return which host's node does not answer Slurm any more; the other hosts fail before Slurm ends the job."""
+        hosts = {node.name: host for host, node in self._nodes.items()}
+        # The hosts that are left run until the answer.
+        with suppress(OSError):
+            command = ("scontrol", "--oneliner", "show", "node", ",".join(hosts))
+            shown = run_program(command, _ANSWER_SECONDS, env=steps.step_environment(self._inherited))
+            for node in commands.parse_nodes(shown.output):
+                if node.state.startswith("DOWN") or "*" in node.state or "NOT_RESPONDING" in node.state:
+                    host = hosts[node.name]
+                    return Problem(f"{host} was lost with its node {node.name}, which is {node.state} for Slurm")
+        return None
+
+    def remove_hosts(self) -> list[str]:
+        """Ensure that this node sees what the hosts wrote; Slurm ends what is left of them with the job."""
+        for sandbox in self.sandboxes.values():
+            for path in (contract.MODEL_DIR, contract.OUTPUT_DIR, checkpoints_path(self._job.request.output)):
+                _revalidate(sandbox.base / path)
+        return []
+
+
+class NodeFleet(ProcessFleet):
+    """One host of a job, on the node of this process; implements `fleet.HostFleet`.
+
+    Channels, FIFOs and mounts are in a directory of the node's own disk, in TMPDIR, to which the sandbox has a link.
+    """
+
+    def __init__(self, folder: JobFolder, job: Job, host: str, tasks: Tasks, inherited: Mapping[str, str]) -> None:
+        """Prepare the node; raise `DataError` or ``OSError`` where it cannot have the host."""
+        # Nothing binds the processes of many sites' jobs to their CPUs, so the kernel shows those of the whole node.
+        cpus = {contract.CPUS_VARIABLE: inherited.get("SLURM_CPUS_ON_NODE", "")}
+        super().__init__(folder, job, tasks, {**cpus, **inherited})
+        _require_shared(job, host, os.uname().nodename)
+        sandbox = Sandbox(host, folder.host(host))
+        sandbox = replace(sandbox, network_interface=_find_interface(sandbox))
+        sandbox.write_resource_config(job.request)
+        self.sandboxes = {host: sandbox}
+        self._own_disk = ExitStack()
+        self._directory = self._create_directory(sandbox.base / contract.DATA_DIR, inherited.get("TMPDIR", ""))
+        self.staging = StagingArea(self._directory / "channels", links_files=True)
+
+    def _command(self) -> tuple[str, ...]:
+        """Return what the host runs: a program of the node, or of the job's image."""
+        algorithm = self._job.request.algorithm
+        if not algorithm.image_uri:
+            return super()._command()
+        wanted = settings_from_json(self._job.engine).container_runtime
+        program = wanted or next(filter(shutil.which, apptainer_images.PROGRAMS), apptainer_images.PROGRAMS[0])
+        channels = (getattr(channel.source, "s3_data", "") for channel in self._job.request.channels)
+        linked = [file_uris.file_path(uri) for uri in channels if file_uris.is_file(uri)]
+        command = (*algorithm.container_entry_point, *algorithm.container_arguments) or ("train",)
+        binds = (self._folder.path.parent.parent, self._directory, *linked)
+        (base,) = (sandbox.base for sandbox in self.sandboxes.values())
+        return apptainer_images.image_command(program, algorithm.image_uri, base, binds, command)
+
+    def _create_directory(self, data: Path, tmpdir: str) -> Path:
+        try:
+            directory = Path(self._own_disk.enter_context(scratch.directory(tmpdir)))
+        except ClusterError as error:
+            raise DataError(f"the node's own disk cannot be used: {error}") from error
+        (directory / "data").mkdir()
+        if not data.is_symlink():
+            data.rmdir()
+        else:
+            data.unlink()
+        data.symlink_to(directory / "data")
+        return directory
+
+    def release_machine(self) -> None:
+        """Remove what was staged on the node's own disk."""
+        with suppress(DataError):
+            # What a process of the host mounted there; what stays mounted is not removed.
+            mounts.detach(self._directory)
+        self._own_disk.close()
+
+
+def _revalidate(directory: Path) -> None:
+    """Change a directory and all below it, so that NFS reads their entries again; it caches them for up to a minute."""
+    left = [os.fspath(directory)]
+    while left:
+        path = left.pop()
+        with suppress(OSError):
+            # A directory, because a task that still copies checkpoints copies files.
+            changed = os.path.join(path, f".scriptmode-{secrets.token_hex(8)}")  # noqa: PTH118 - of thousands
+            os.mkdir(changed)  # noqa: PTH102
+            os.rmdir(changed)  # noqa: PTH106
+        with suppress(OSError), os.scandir(path) as entries:
+            left += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+
+
+def _require_shared(job: Job, host: str, node: str) -> None:
+    """Raise `DataError` for an interpreter or a channel that this node does not have, though the login node does."""
+    algorithm = job.request.algorithm
+    if not (algorithm.image_uri or algorithm.container_entry_point) and not shutil.which(job.python):
+        raise DataError(
+            f"{node} does not have the interpreter {job.python!r}",
+            advice="give Slurm(python=...) one on a file system that all nodes share; check: "
+            "scriptmode doctor --platform slurm",
+        )
+    for channel in job.request.channels:
+        uri = str(getattr(channel.source, "s3_data", ""))
+        if file_uris.is_file(uri) and host in job.request.channel_hosts(channel):
+            path = file_uris.file_path(uri)
+            # The URI may also be the beginning of names.
+            if not path.exists() and not list(path.parent.glob(f"{glob.escape(path.name)}*")):
+                raise DataError(
+                    f"{node} does not have {str(path)!r} of channel {channel.name!r}",
+                    advice="name a path on a file system that all nodes share, or an s3:// URI",
+                )
+
+
+def _find_interface(sandbox: Sandbox) -> str:
+    address = sandbox.read_addresses()[sandbox.host]
+    if interface := addresses.find_interface(address, addresses.list_interfaces()):
+        return interface
+    raise DataError(
+        f"{sandbox.host}: its node has no interface with the address {address}, which Slurm's configuration has for it",
+        advice="give Slurm(interface=...), the name or the network of the interface between the nodes",
+    )
