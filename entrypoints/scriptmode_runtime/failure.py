@@ -6,7 +6,7 @@ import re
 import signal
 from typing import NamedTuple
 
-from scriptmode_runtime.terminal_line import last_frame, plain_text
+from scriptmode_runtime.terminal_line import readable
 
 #: Exit code of a failure outside the user's program: before its start, a lost host, a service that ended early.
 LAUNCHER_FAILED = 1
@@ -186,14 +186,6 @@ def _whole_lines(end: str, needed: int) -> str:
     """Remove the first, incomplete line of a text's end, unless that would cut the last ``needed`` characters."""
     _, newline, whole = end.partition("\n")
     return whole if newline and len(whole) >= needed else end
-
-
-def readable(output: str) -> str:
-    """Remove overwritten frames of progress bars, colours, titles and other control characters from an output."""
-    # A shell names a command with the carriage return of a line that ends with two characters.
-    lines = re.sub(r"\r(?=: (?:not found|No such|command not))", "", output).split("\n")
-    # The first line may be indented, as that of an exception group.
-    return "\n".join(plain_text(last_frame(line)).rstrip() for line in lines).rstrip().lstrip("\n")
 
 
 class Failure(NamedTuple):

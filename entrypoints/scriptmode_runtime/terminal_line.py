@@ -86,3 +86,11 @@ def last_frame(line: str) -> str:
 def overwritten(line: bytes) -> int:
     """Return how many bytes precede the last frame of a line that may continue; 0 for a single frame."""
     return max(0, line.rstrip(_BLANK).rfind(b"\r"))
+
+
+def readable(output: str) -> str:
+    """Remove overwritten frames of progress bars, colours, titles and other control characters from an output."""
+    # A shell names a command with the carriage return of a line that ends with two characters.
+    lines = re.sub(r"\r(?=: (?:not found|No such|command not))", "", output).split("\n")
+    # The first line may be indented, as that of an exception group.
+    return "\n".join(plain_text(last_frame(line)).rstrip() for line in lines).rstrip().lstrip("\n")

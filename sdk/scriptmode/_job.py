@@ -119,7 +119,7 @@ class TrainingJob:
     @property
     def failure(self) -> Failure | None:
         """Why the job failed, as host, process, exit code, traceback; ``None`` for a job that did not fail."""
-        from scriptmode._core.handle.outcome import find_failure
+        from scriptmode._core.handle.failed_job import find_failure
 
         return find_failure(self._description(), self.platform, self._source_dir)
 
@@ -385,7 +385,6 @@ class TrainingJob:
         """
         from scriptmode import _display as display
         from scriptmode._core.handle.log_filter import LogFilter
-        from scriptmode._core.handle.outcome import describe_events
 
         is_told, log_filter = True, LogFilter.parse(hosts, tail)
         view = display.choose_view(live) if logs or live is not None else display.PLAIN
@@ -406,7 +405,7 @@ class TrainingJob:
             raise
         if not is_told:
             log_lines.ended(description)
-        log_lines.warn(f"warning: {event}" for event in describe_events(self.name, self.platform))
+        log_lines.warn(f"warning: {event}" for event in log_lines.describe_events(self.name, self.platform))
         return description.response
 
     def _print_how_to_follow_again(self) -> None:

@@ -255,7 +255,7 @@ class TrainingJobFailed(TrainingJobError):  # noqa: N818 - the past tense of the
             description: The description of the job.
             failure: Why it failed; by default what the FailureReason of ``description`` says.
         """
-        from scriptmode._core.spec.job_failure import parse_failure_reason
+        from scriptmode._core.spec.failure_text import parse_failure_reason
 
         super().__init__(message, description)
         self.failure = failure or parse_failure_reason(self.reason)

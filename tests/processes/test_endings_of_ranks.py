@@ -8,7 +8,7 @@ from fakes.host_folders import write_job
 from runtime.endings import programs
 from runtime.test_endings import EXPECTED
 
-from scriptmode._core.spec.job_failure import summarize_error
+from scriptmode._core.spec.failure_text import summarize_error
 from scriptmode_local._store.state import failure_from_json
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow]

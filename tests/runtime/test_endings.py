@@ -11,7 +11,7 @@ import references
 from fakes.host_folders import write_host
 from runtime.endings import programs
 
-from scriptmode._core.spec.job_failure import summarize_error
+from scriptmode._core.spec.failure_text import summarize_error
 from scriptmode_local._store.state import failure_from_json
 from scriptmode_runtime import environment, report
 from scriptmode_runtime.contract import FAILURE_LIMIT

@@ -12,11 +12,11 @@ from fakes.sagemaker_jobs import started
 from scriptmode import SpecError, TrainingJobFailed, TrainingJobStopped
 from scriptmode._core.spec.service_values import ChannelProgress
 from scriptmode._core.text import messages
-from scriptmode._core.text.terminal_text import last_frame, render_line
 from scriptmode._display import choose_view, formatting, html_card
 from scriptmode._display.downsampled_series import MAX_POINTS, DownsampledSeries, sparkline
 from scriptmode._display.snapshot import JobSnapshot, MetricSummary, Row
 from scriptmode.testing import Life
+from scriptmode_runtime.terminal_line import last_frame, render_line
 
 
 class Terminal(io.StringIO):

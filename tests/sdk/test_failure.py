@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from scriptmode import DataError, Failure, JobNotFoundError, TrainingJob, TrainingJobFailed
 from scriptmode._core.request.parse import parse_description
-from scriptmode._core.spec.foreign_failure import describe_foreign_failure, lacks_reason
-from scriptmode._core.spec.job_failure import (
+from scriptmode._core.spec.failure_text import (
     may_succeed_again,
     parse_failure_reason,
     summarize_error,
     traceback_below_error,
 )
+from scriptmode._core.spec.foreign_failure import describe_foreign_failure, lacks_reason
 from scriptmode.testing import Life
 from scriptmode_cli._program.error_reporting import exit_code, report_error
 from scriptmode_local._opt_ml.opt_ml import Sandbox

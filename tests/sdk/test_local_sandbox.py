@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scriptmode._core.request.parse import parse_request
-from scriptmode._core.text.terminal_text import last_frame
 from scriptmode_local._data.durable import sync_file
 from scriptmode_local._hosts import job_variables
 from scriptmode_local._hosts.container_fleet import container_environment
@@ -23,6 +22,7 @@ from scriptmode_local._store.host_logs import LogReader, append_line, unfinished
 from scriptmode_local._store.job_record import Job
 from scriptmode_local._system import ports as ports_module
 from scriptmode_local._system.ports import LOWEST, ROLES, Ports
+from scriptmode_runtime.terminal_line import last_frame
 
 GRACE = "SCRIPTMODE_STOP_GRACE_SECONDS"
 GROUPS = [

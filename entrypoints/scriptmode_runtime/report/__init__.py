@@ -23,12 +23,12 @@ from scriptmode_runtime.failure import (
     excerpt,
     last_error,
     last_traceback,
-    readable,
     signal_name,
     without_handled,
     without_ignored,
     without_native_frames,
 )
+from scriptmode_runtime.terminal_line import readable
 
 if TYPE_CHECKING:
     from scriptmode_runtime.environment import TrainingEnvironment

@@ -20,11 +20,11 @@ from scriptmode._core.spec.job_description import JobDescription
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode._core.spec.metric_definitions import Definition, MetricFinder
 from scriptmode._core.spec.service_values import ChannelProgress, HostActivity, LogEvent
-from scriptmode._core.text.terminal_text import last_frame, render_line
 from scriptmode._display.downsampled_series import DownsampledSeries
 from scriptmode._display.formatting import format_channel, format_usage, truncate
 from scriptmode._display.snapshot import JobSnapshot, MetricSummary, Row, create_snapshot
 from scriptmode.errors import DataError
+from scriptmode_runtime.terminal_line import last_frame, render_line
 
 #: Number of characters shown of a host's last line, and of those that are kept.
 LINE_CHARACTERS, KEPT_CHARACTERS = 500, 64 * 1024

@@ -21,8 +21,8 @@ from contextlib import AbstractContextManager, suppress
 from threading import Event, Lock, Thread
 from typing import Protocol
 
+from scriptmode._core.handle.failed_job import find_failure
 from scriptmode._core.handle.log_filter import ALL_LINES, LineSelector, LogFilter
-from scriptmode._core.handle.outcome import find_failure
 from scriptmode._core.platforms.base import Platform
 from scriptmode._core.spec.job_description import JobDescription
 from scriptmode._core.spec.job_request import JobRequest

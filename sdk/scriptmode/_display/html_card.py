@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from scriptmode._core.spec.job_failure import Failure, traceback_below_error
+from scriptmode._core.spec.failure_text import traceback_below_error
+from scriptmode._core.spec.job_failure import Failure
 from scriptmode._core.text import messages
 from scriptmode._display import formatting
 from scriptmode._display.downsampled_series import sparkline

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from scriptmode._core.handle.outcome import find_failure
+from scriptmode._core.handle.failed_job import find_failure
 from scriptmode._core.platforms.base import Platform
 from scriptmode._core.spec.job_description import JobDescription, JobStatus
 from scriptmode._core.text import messages

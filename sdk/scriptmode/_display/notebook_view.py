@@ -13,10 +13,10 @@ from typing import Any
 from scriptmode._core.platforms.base import Platform
 from scriptmode._core.spec.service_values import LogEvent
 from scriptmode._core.text import messages
-from scriptmode._core.text.terminal_text import render_line
 from scriptmode._display import formatting, html_card
 from scriptmode._display.snapshot import JobSnapshot
 from scriptmode.errors import ScriptmodeError
+from scriptmode_runtime.terminal_line import render_line
 
 #: Number of log lines that a notebook shows, and of characters of each.
 LAST_LINES, LINE_CHARACTERS = 20, 500

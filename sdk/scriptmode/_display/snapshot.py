@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
+from scriptmode._core.spec.failure_text import may_succeed_again
 from scriptmode._core.spec.job_description import JobDescription, Transition
-from scriptmode._core.spec.job_failure import Failure, may_succeed_again
+from scriptmode._core.spec.job_failure import Failure
 from scriptmode._core.spec.service_values import COMPLETED, ENDED
 from scriptmode._core.text.messages import format_duration
 

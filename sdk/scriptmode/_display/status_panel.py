@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from scriptmode._core.text import messages, terminal_text
+from scriptmode._core.text import messages
 from scriptmode._core.text.colours import RUNNING, STATUS_COLOURS
+from scriptmode._core.text.terminal_text import wrap_words
 from scriptmode._display import formatting
 from scriptmode._display.downsampled_series import sparkline
 from scriptmode._display.snapshot import JobSnapshot
+from scriptmode_runtime.terminal_line import render_line
 
 #: The most columns of a sparkline, and the share of a row (1/_PART) that a metric's name has.
 _SPARK, _PART = 40, 3
@@ -60,9 +62,7 @@ def _message(snapshot: JobSnapshot, width: int) -> list[Text]:
     if snapshot.ended or snapshot.secondary in ("", "Training") or not snapshot.message:
         return []
     # A scheduler's message has its position in the queue, its expected start and its reason.
-    return [
-        Text(f"  {line}", "dim") for line in terminal_text.wrap_words(snapshot.message, max(8, width - 1)).splitlines()
-    ]
+    return [Text(f"  {line}", "dim") for line in wrap_words(snapshot.message, max(8, width - 1)).splitlines()]
 
 
 def _channels(snapshot: JobSnapshot) -> list[Text]:
@@ -97,4 +97,4 @@ def _column(cells: Sequence[str]) -> list[str]:
 
 def _printable(row: Text) -> Text:
     """Return a row without control sequences: it contains names and messages of the platform."""
-    return row if row.plain.isprintable() else Text(terminal_text.render_line(row.plain))
+    return row if row.plain.isprintable() else Text(render_line(row.plain))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from scriptmode._core.handle import log_lines
-from scriptmode._core.spec.job_failure import parse_failure_reason, summarize_error
+from scriptmode._core.spec.failure_text import parse_failure_reason, summarize_error
 from scriptmode._core.spec.service_values import ENDED
 from scriptmode._core.spec.tuning_description import TunedJob, TuningDescription
 from scriptmode._core.text.messages import format_duration, pluralize

@@ -10,13 +10,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.spec.distribution import KINDS, MPI, NAMES, ParameterServer
-from scriptmode._core.spec.job_failure import describe_in_one_line
+from scriptmode._core.spec.failure_text import describe_in_one_line
 from scriptmode._core.spec.metric_definitions import LogPositions
 from scriptmode._core.spec.whole_numbers import set_whole, whole_number
 from scriptmode._core.text.messages import did_you_mean, pluralize
-from scriptmode._core.text.terminal_text import align_columns, last_frame
+from scriptmode._core.text.terminal_text import align_columns
 from scriptmode.errors import DataError, ScriptmodeError, invalid
 from scriptmode_runtime.host import machine
+from scriptmode_runtime.terminal_line import last_frame
 
 if TYPE_CHECKING:
     from scriptmode._core.spec.distribution import Distribution

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode._core.spec.job_failure import describe_in_one_line
+from scriptmode._core.spec.failure_text import describe_in_one_line
 from scriptmode._core.spec.service_values import COMPLETED
 from scriptmode._core.text.messages import pluralize
 from scriptmode.errors import JobNotFoundError

@@ -20,7 +20,8 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from scriptmode._core.spec.job_failure import Failure, describe_exit_code
+from scriptmode._core.spec.failure_text import describe_exit_code
+from scriptmode._core.spec.job_failure import Failure
 from scriptmode_local._agent import host_messages
 from scriptmode_local._opt_ml.opt_ml import checkpoints_path
 from scriptmode_local._remote.frames import Frame, FrameReader, StreamError, send_frame, wait_for

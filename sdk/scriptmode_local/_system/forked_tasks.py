@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from scriptmode._core.spec.job_failure import describe_exit_code
+from scriptmode._core.spec.failure_text import describe_exit_code
 from scriptmode.errors import ScriptmodeError
 from scriptmode_local._data.shared_counters import create_counters
 from scriptmode_runtime.processes import forks, process_tree, system

@@ -14,8 +14,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scriptmode._core.text.terminal_text import render_line
 from scriptmode.errors import JobNotFoundError
+from scriptmode_runtime.terminal_line import render_line
 from scriptmode_serve._operations.aws_json import not_found_error, validation_error
 from scriptmode_serve._operations.log_pages import MOST_LINES
 

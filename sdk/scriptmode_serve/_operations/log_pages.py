@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode._core.text.terminal_text import overwritten
 from scriptmode_local._data.regular_files import open_regular
+from scriptmode_runtime.terminal_line import overwritten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

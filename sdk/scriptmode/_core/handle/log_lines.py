@@ -5,17 +5,21 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
-from scriptmode._core.text import messages, terminal_text
+from scriptmode._core.text import messages
 from scriptmode._core.text.colours import colours_enabled
 from scriptmode._core.text.progress_line import ProgressLine
+from scriptmode.errors import ScriptmodeError
+from scriptmode_runtime import terminal_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from typing_extensions import Self
 
+    from scriptmode._core.platforms.base import Platform
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode._core.spec.service_values import LogEvent
 
@@ -68,6 +72,13 @@ def warn(warnings: Iterable[str], stream: TextIO | None = None) -> None:
         write_line(text, stream)
 
 
+def describe_events(name: str, platform: Platform) -> list[str]:
+    """Return the events of a job that ended as texts; none where they cannot be read, as the outcome counts more."""
+    with suppress(ScriptmodeError):
+        return list(map(str, platform.events(name)))
+    return []
+
+
 def ended(description: JobDescription, stream: TextIO | None = None) -> None:
     """Write the outcome of a job that was followed, and the location of its model."""
     seconds, billable, saved = description.training_seconds, description.billable_seconds, description.spot_savings
@@ -86,7 +97,9 @@ def left_running(name: str, queue_position: int = 0, stream: TextIO | None = Non
     out = sys.stderr if stream is None else stream
     text = how_to_follow_again(name, queue_position)
     if out.isatty():
-        text = terminal_text.wrap_words(text, shutil.get_terminal_size().columns)
+        from scriptmode._core.text.terminal_text import wrap_words
+
+        text = wrap_words(text, shutil.get_terminal_size().columns)
     _write(f"\n{text}\n", out)
 
 
@@ -120,7 +133,7 @@ class StatusLines:
 def write_line(text: str, stream: TextIO | None = None) -> None:
     """Write a message as one line."""
     out = sys.stdout if stream is None else stream
-    _write(f"{terminal_text.sanitize(text) if out.isatty() else text}\n", out)
+    _write(f"{terminal_line.sanitize(text) if out.isatty() else text}\n", out)
 
 
 def _write(text: str, out: TextIO) -> None:
@@ -146,8 +159,8 @@ def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
     try:
         for event in events:
             message = event.message
-            if is_terminal or terminal_text.is_redrawn(message.rstrip("\r")):
-                message = terminal_text.render_line(message, colours=has_colours)
+            if is_terminal or terminal_line.is_redrawn(message.rstrip("\r")):
+                message = terminal_line.render_line(message, colours=has_colours)
             if event.host != open_host:
                 message = ("" if open_host is None else "\n") + prefixed(event, turns, message)
             open_host = event.host if event.continues else None

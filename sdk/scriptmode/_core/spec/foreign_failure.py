@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from scriptmode._core.spec.job_failure import Failure, describe_exit_code
+from scriptmode._core.spec.failure_text import describe_exit_code
+from scriptmode._core.spec.job_failure import Failure
 from scriptmode_runtime import contract
 from scriptmode_runtime.failure import (
     SIGNALLED,
@@ -12,11 +13,11 @@ from scriptmode_runtime.failure import (
     excerpt,
     last_error,
     last_traceback,
-    readable,
     without_ignored,
 )
 from scriptmode_runtime.plan import ProcessSpec
 from scriptmode_runtime.report.hints import hint
+from scriptmode_runtime.terminal_line import readable
 
 #: The log's end that is searched for a traceback, and what is shown of it without one.
 LINES, CHARACTERS = 1000, 64 * 1024

@@ -1,4 +1,4 @@
-"""Text for a terminal: untrusted lines without control sequences, messages in lines of its width, columns. Pure."""
+"""Text for a terminal: messages in lines of its width, without unprintable characters, columns. Pure."""
 
 from __future__ import annotations
 
@@ -6,22 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime.terminal_line import is_redrawn, last_frame, overwritten, plain_text, render_line, sanitize
-
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
-
-__all__ = [
-    "align_columns",
-    "escape_unprintable",
-    "is_redrawn",
-    "last_frame",
-    "overwritten",
-    "plain_text",
-    "render_line",
-    "sanitize",
-    "wrap_words",
-]
 
 #: A command in a message: the text from a colon up to the next mark.
 _COMMAND = re.compile(r"(?<=: )scriptmode [^.;,:()]*[^.;,:() ]")

@@ -162,7 +162,7 @@ class SageMakerPlatform:
         Return None if FailureReason says why, or if no log does.
         """
         from scriptmode._core.spec import foreign_failure
-        from scriptmode._core.spec.job_failure import split_failure_reason
+        from scriptmode._core.spec.failure_text import split_failure_reason
 
         if recorded := self._details.failure(description.name):
             return recorded

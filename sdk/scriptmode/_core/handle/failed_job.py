@@ -1,0 +1,138 @@
+"""The failure of a described job, and the error of one that failed or was stopped, with the next step."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode._core.handle.log_lines import describe_events
+from scriptmode._core.spec.failure_text import (
+    NO_REASON,
+    may_succeed_again,
+    parse_failure_reason,
+    summarize_error,
+    traceback_below_error,
+)
+from scriptmode._core.spec.job_description import JobStatus
+from scriptmode.errors import CapacityError, ScriptmodeError, TrainingJobFailed, TrainingJobStopped
+from scriptmode_runtime.terminal_line import sanitize
+
+if TYPE_CHECKING:
+    from scriptmode._core.platforms.base import Platform
+    from scriptmode._core.spec.job_description import JobDescription
+    from scriptmode._core.spec.job_failure import Failure
+
+#: What the service's FailureReason says when there were no instances.
+_NO_CAPACITY = ("CapacityError", "InsufficientCapacity", "InternalServerError: InsufficientCapacity")
+#: A file of the source in a traceback, relative to the source.
+_SOURCE_FILE = re.compile(r'(?<=File ")[^"/<\n][^"\n]*(?=")')
+#: The line of a FailureReason before ordinary output.
+_LOG_HEADING = "its log ends with"
+
+
+def find_failure(description: JobDescription, platform: Platform, source_dir: str = "") -> Failure | None:
+    """Return why a described job failed: its platform's record, else its FailureReason; None if it did not fail.
+
+    The traceback names the files of the source in ``source_dir``, their directory as the caller named it.
+    """
+    if description.status is not JobStatus.FAILED:
+        return None
+    failure = None
+    # The outcome is reported without it.
+    with suppress(ScriptmodeError):
+        failure = platform.failure(description)
+    failure = failure or parse_failure_reason(description.failure_reason)
+    return replace(failure, traceback=_name_source_files(failure.traceback, source_dir)) if source_dir else failure
+
+
+def _name_source_files(text: str, source_dir: str) -> str:
+    def path(found: re.Match[str]) -> str:
+        file = Path(source_dir, found[0])
+        # The source may have files of other directories, its dependencies.
+        return str(file) if file.is_file() else found[0]
+
+    return _SOURCE_FILE.sub(path, text)
+
+
+def failed_error(
+    description: JobDescription, platform: Platform, source_dir: str, *, is_log_shown: bool
+) -> TrainingJobFailed:
+    """Return the error: the first failure, advice, where the whole log is, and what to do."""
+    name, reason = description.name, description.failure_reason or NO_REASON
+    if reason.startswith(_NO_CAPACITY):
+        text = f"training job {name} failed: {sanitize(reason)}"
+        text += f"; try another instance type, another Region, or later: scriptmode rerun {name}"
+        return CapacityError(text, description.response)
+    failure = find_failure(description, platform) or parse_failure_reason(reason)
+    summary = summarize_error(failure) if is_log_shown else ""
+    # A failure file that the script wrote is not in the log, and has no line of the runtime.
+    is_in_log = is_log_shown and failure.process not in ("", "launcher") and failure.cause in reason
+    body = summary if is_in_log else _whole_text(failure, reason)
+    lines = [f"training job {name} failed: {_cause(failure, reason)}", _name_source_files(body, source_dir)]
+    host = f" --host {failure.host}" if failure.host else ""
+    rows = [("hint", failure.hint), ("whole log", _whole_log(name, failure.host, platform))]
+    rows = [*(row for row in rows if row[1]), ("log", f"scriptmode logs {name}{host}")]
+    rows += [("warning", event) for event in describe_events(name, platform)]
+    if may_succeed_again(failure):
+        # Another run has the same source, without later corrections.
+        note = " (the same source)" if description.job.source_uri else ""
+        rows.append(("again", f"scriptmode rerun {name}{note}"))
+    lines += [f"  {head + ':':<10} {said}" for head, said in rows]
+    # Python prints it to a terminal as it is; `reason` keeps all of it.
+    message = sanitize("\n".join(filter(None, lines)))
+    failure = replace(failure, traceback=_name_source_files(failure.traceback, source_dir))
+    return TrainingJobFailed(message, description.response, failure)
+
+
+def _cause(failure: Failure, reason: str) -> str:
+    """Return what failed in one line, with the exit code, and the kind of failures outside the script."""
+    kind = reason.partition(":")[0]
+    text = f"{kind}: {failure.cause}" if kind in ("ClientError", "InternalServerError") else failure.cause
+    is_known = failure.signal or failure.process == "launcher" or "exit code" in text
+    return text if is_known or not failure.exit_code else f"{text} (exit code {failure.exit_code})"
+
+
+def _whole_text(failure: Failure, reason: str) -> str:
+    text = traceback_below_error(failure)
+    is_output = f"\n{_LOG_HEADING}\n" in reason and _LOG_HEADING not in text
+    return f"{_LOG_HEADING}\n{text}" if text and is_output else text
+
+
+def _whole_log(name: str, host: str, platform: Platform) -> str:
+    """Return the location of the failed host's log; of the first host's where no host is named; "" where unknown."""
+    # The outcome is reported without it.
+    with suppress(ScriptmodeError):
+        places = platform.log_locations(name)
+        return places.get(host) or next(iter(places.values()), "")
+    return ""
+
+
+def stopped_error(description: JobDescription) -> TrainingJobStopped:
+    """Return the error of a job that was stopped: by what, and how it goes on."""
+    name, secondary, limits = description.name, description.secondary, description.job.limits
+    run, wait = limits.max_run, limits.max_wait
+    texts = {
+        "MaxRuntimeExceeded": f"ran longer than max_run ({run} s) and was stopped; give it more time",
+        "MaxWaitTimeExceeded": f"waited and ran longer than max_wait ({wait} s) and was stopped; give it more time, or "
+        "use no spot instances",
+        "Interrupted": "lost its spot instances and was stopped; give it checkpoint_s3_uri to resume from and "
+        "start it again",
+    }
+    text = texts.get(secondary, f"was stopped ({secondary})")
+    if description.stop_message:
+        text = f"was stopped: {description.stop_message}"
+    checkpoints = description.job.output.checkpoint_uri
+    # Twice the limit; an unknown limit is not doubled, nor one of a scheduler.
+    more = {"MaxRuntimeExceeded": ("--max-run", run), "MaxWaitTimeExceeded": ("--max-wait", wait)}
+    option, limit = ("", None) if description.stop_message else more.get(secondary, ("", None))
+    again = f"scriptmode rerun {name}" + (f" {option} {2 * limit}" if limit else "")
+    begin = (
+        f"resumes from the checkpoints in {checkpoints}"
+        if checkpoints
+        else "starts from the beginning: it has no checkpoints"
+    )
+    message = sanitize(f"training job {name} {text}\n  {'again:':<10} {again} ({begin})")
+    return TrainingJobStopped(message, description.response)
