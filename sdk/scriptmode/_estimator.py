@@ -486,7 +486,7 @@ class Estimator:
         return self._monitoring_output("latest_job_tensorboard_artifacts_path()", "tensorboard")
 
     def _monitoring_output(self, requested: str, tool: str) -> str | None:
-        from scriptmode._core.request.parse import monitoring_output
+        from scriptmode._core.spec.monitoring import monitoring_output
 
         return monitoring_output(self._latest_job(requested).describe(), tool)
 
@@ -531,7 +531,7 @@ class Estimator:
     @classmethod
     def _of_job(cls, description: Mapping[str, Any], tags: Mapping[str, str], platform: Platform) -> Self:
         """Return an estimator with the arguments of a described job; see `attach`."""
-        from scriptmode._core.request.parse import estimator_arguments
+        from scriptmode._core.request.rerun import estimator_arguments
 
         estimator = cls.__new__(cls)
         # As that job was: defaults of this machine's config file do not apply.

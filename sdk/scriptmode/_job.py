@@ -277,7 +277,7 @@ class TrainingJob:
             ``RuleConfigurationName``, ``RuleEvaluationStatus``, ``StatusDetails`` and others; none for a job without
             rules.
         """
-        from scriptmode._core.request.parse import rule_statuses
+        from scriptmode._core.spec.monitoring import rule_statuses
 
         return rule_statuses(self.describe())
 

@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import JobNotFoundError, ScriptmodeError
-from scriptmode_local._agent import recovery
 from scriptmode_local._hosts.engine import find_engine
 from scriptmode_local._system.interrupts import deferred_interrupts
 from scriptmode_runtime.files import beneath
@@ -55,11 +54,11 @@ def remove_unstarted(store: JobStore, request: JobRequest, fields: Mapping[str, 
         if is_lost := not folder.read_state().ended and not folder.has_agent():
             # One with retries would start again.
             folder.request_stop()
+        from scriptmode_local._agent import recovery, removal
+
         reason = recovery.reconcile(folder).reason
         if not folder.never_had_processes or not (is_lost or reason.startswith("InternalServerError")):
             return False
-        from scriptmode_local._agent import removal
-
         return removal.delete_ended_job(folder)
     except JobNotFoundError:
         return True

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, NoReturn
 from scriptmode.errors import PlatformError
 from scriptmode_local._data import regular_files
 from scriptmode_local._hosts.agent_control import AgentControl, AgentLocation, Presence, StopReason, Termination
-from scriptmode_local._store import host_logs
-from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,6 +43,8 @@ class LocalAgent(AgentControl):
 
     def kill(self, folder: JobFolder) -> bool:
         """Send SIGKILL to the process; return whether it is known."""
+        from scriptmode_runtime.processes import process_tree
+
         agent = folder.read_processes().get("agent")
         if agent is not None:
             process_tree.send_signal(agent, signal.SIGKILL)
@@ -87,9 +87,11 @@ def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
         if done.returncode:
             raise ChildProcessError(f"it ended with exit code {done.returncode}")
     except (OSError, subprocess.TimeoutExpired) as error:
+        from scriptmode_local._store.host_logs import last_lines
+
         is_late = isinstance(error, subprocess.TimeoutExpired)
         why = f"it was not ready after {_START_SECONDS:.0f} s" if is_late else error
-        tail = host_logs.last_lines(log, 5, 1000)
+        tail = last_lines(log, 5, 1000)
         raise PlatformError(
             f"the job's agent did not start: {why}",
             advice="check this machine: scriptmode doctor" + (f". The agent's log ends with\n{tail}" if tail else ""),

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Any
 from scriptmode._core.machine.clock import SYSTEM
 from scriptmode._core.spec.service_values import ANY_JOB
 from scriptmode.errors import ScriptmodeError
-from scriptmode_local._agent import recovery
-from scriptmode_local._service import log_events
-from scriptmode_local._store.job_response import describe, render_summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -48,6 +45,9 @@ class StoredJobs:
             UnreadableJobError: A file of the job is damaged.
 
         """
+        from scriptmode_local._agent import recovery
+        from scriptmode_local._store.job_response import describe
+
         folder = self._store.find(name)
         return describe(folder.read_job().request, recovery.reconcile(folder))
 
@@ -89,6 +89,8 @@ class StoredJobs:
             UnreadableJobError: A file of the job, which has ended, is damaged.
 
         """
+        from scriptmode_local._agent import recovery
+
         recovery.request_stop(self._store.find(name))
 
     def delete(self, name: str) -> None:
@@ -116,7 +118,9 @@ class StoredJobs:
             TrainingJobError: The job's agent died and its folder cannot be written, so the job never ends.
 
         """
-        return log_events.read_log_events(
+        from scriptmode_local._service.log_events import read_log_events
+
+        return read_log_events(
             self._store.find(name), follow=follow, on_description=on_description, poll_seconds=self.poll_seconds
         )
 
@@ -150,6 +154,7 @@ class StoredJobs:
 
     def queue_position(self, name: str) -> int:
         """Return the position of a job that waits for others, from 1 on; 0 for a job that does not wait."""
+        from scriptmode_local._agent import recovery
         from scriptmode_local._store.job_queue import JobQueue
 
         position = JobQueue(self._store).positions().get(name, 0)
@@ -169,6 +174,7 @@ class StoredJobs:
 
     def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
         """Return TrainingJobSummary objects, newest first."""
+        from scriptmode_local._store.job_response import render_summary
 
         def select(jobs: Iterable[JobSummary]) -> dict[str, Any]:
             newest_first = map(render_summary, sorted(jobs, key=lambda job: job.created, reverse=True))

@@ -10,11 +10,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode._core.request import service_model
-from scriptmode._core.request.parse import as_job_request
 from scriptmode._core.request.render import as_fields
 from scriptmode._core.spec.hosts import instance_kind, local_instance_types
 from scriptmode._core.spec.inputs import FileSystemInput, OtherInput, TrainingInput
-from scriptmode._core.spec.job_request import ABSENT
+from scriptmode._core.spec.job_request import ABSENT, JobRequest
 from scriptmode._core.spec.training_job import SERVER_TAGS
 from scriptmode._core.text.messages import Problem, did_you_mean, did_you_mean_path
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode._core.spec.inputs import Channel
-    from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import InstanceGroup, Resources
 
 #: Fields that may hold a file:// URI here, which the service does not accept ...
@@ -57,7 +55,11 @@ def validate_request(request: JobRequest | Mapping[str, Any]) -> ValidatedReques
     problems = service_model.problems(_without_server_tags(fields), is_extension)
     service_model.raise_problems("the request is not valid", problems)
     # The rules rely on a request of the right shape.
-    job = as_job_request(request)
+    job = request
+    if not isinstance(job, JobRequest):
+        from scriptmode._core.request.parse import parse_request
+
+        job = parse_request(job)
     checks = (
         _algorithm(job),
         _instances(job.resources),

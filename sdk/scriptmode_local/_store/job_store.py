@@ -46,12 +46,11 @@ from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, RequestError, UnreadableJobError
 from scriptmode_local._data import regular_files
 from scriptmode_local._data.durable import ChangedDirectories, replace_file, sync_directory
-from scriptmode_local._store import heartbeat, host_logs, job_record, shapes
+from scriptmode_local._store import heartbeat, job_record, shapes
 from scriptmode_local._store import state as states
 from scriptmode_local._system import file_owner, full_disk
 from scriptmode_local._system.directory_lock import above_streams, new_lock
 from scriptmode_runtime.files import beneath
-from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -186,6 +185,8 @@ class JobFolder:
         try:
             (self.path / "stop").touch()
         except OSError as error:
+            from scriptmode_runtime.processes import process_tree
+
             agent = self.read_processes().get("agent")
             if agent and process_tree.send_signal(agent, signal.SIGUSR2):
                 return
@@ -308,7 +309,9 @@ class JobFolder:
 
     def agent_log_tail(self, lines: int = 5) -> str:
         """Return the last lines of the agent's log."""
-        return host_logs.last_lines(self.agent_log, lines, 1000)
+        from scriptmode_local._store.host_logs import last_lines
+
+        return last_lines(self.agent_log, lines, 1000)
 
     def unreadable(self, path: Path, cause: object) -> UnreadableJobError:
         """Return the error for a file of the job that cannot be read, with the cause."""

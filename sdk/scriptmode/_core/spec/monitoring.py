@@ -124,3 +124,28 @@ def _fields(argument: str, value: object) -> dict[str, Any]:
         said = value._to_request_dict()  # noqa: SLF001 - how the SageMaker SDK's classes say it
         return cast("dict[str, Any]", copy.deepcopy(said))
     raise invalid(argument, f"is {value!r}", "give a dict of the service's fields, or the SageMaker SDK's object")
+
+
+#: Where the service stores what the debugger, the profiler and TensorBoard write: the configuration with its
+#: S3OutputPath, and the directory below the job's name.
+_MONITORING_OUTPUTS = {
+    "debugger": ("DebugHookConfig", "debug-output"),
+    "profiler": ("ProfilerConfig", "profiler-output"),
+    "tensorboard": ("TensorBoardOutputConfig", "tensorboard-output"),
+}
+
+
+def monitoring_output(description: Mapping[str, Any], which: str) -> str | None:
+    """Return the URI below which a job's debugger, profiler or tensorboard stores; ``None`` where it is off."""
+    key, directory = _MONITORING_OUTPUTS[which]
+    config = description.get(key) or {}
+    path = config.get("S3OutputPath")
+    if not path or config.get("DisableProfiler"):
+        return None
+    return f"{path.rstrip('/')}/{description['TrainingJobName']}/{directory}"
+
+
+def rule_statuses(description: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the evaluation statuses of a described job's rules, those of the debugger first."""
+    names = ("DebugRuleEvaluationStatuses", "ProfilerRuleEvaluationStatuses")
+    return [dict(status) for name in names for status in description.get(name) or ()]
