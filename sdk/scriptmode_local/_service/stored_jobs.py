@@ -14,16 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+    from scriptmode._core.spec import service_values
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode._core.spec.job_failure import Failure
-    from scriptmode._core.spec.service_values import (
-        ChannelProgress,
-        HostActivity,
-        JobEvent,
-        JobFilter,
-        LogEvent,
-        Metric,
-    )
     from scriptmode_local._store.job_store import JobStore
     from scriptmode_local._store.state import JobSummary
 
@@ -58,7 +51,7 @@ class StoredJobs:
         """
         return self._store.find(description.name).read_state().failure
 
-    def events(self, name: str) -> tuple[JobEvent, ...]:
+    def events(self, name: str) -> tuple[service_values.JobEvent, ...]:
         """Return what a job lost and then what it did again so far; raise `JobNotFoundError`."""
         return tuple(sorted(self._store.find(name).read_state().events, key=lambda event: not event.is_loss))
 
@@ -107,7 +100,7 @@ class StoredJobs:
 
     def log_events(
         self, name: str, *, follow: bool, on_description: Callable[[JobDescription], None] | None = None
-    ) -> Iterator[LogEvent]:
+    ) -> Iterator[service_values.LogEvent]:
         """Yield the lines of every host's log; with ``follow`` until the job ended.
 
         ``on_description`` is called with the job's description whenever its state changed.
@@ -124,7 +117,7 @@ class StoredJobs:
             self._store.find(name), follow=follow, on_description=on_description, poll_seconds=self.poll_seconds
         )
 
-    def metrics(self, description: JobDescription) -> list[Metric]:
+    def metrics(self, description: JobDescription) -> list[service_values.Metric]:
         """Return the job's metrics, found in its log by their regular expressions; they have no timestamps."""
         from scriptmode_local._outputs.log_metrics import parse_metrics
 
@@ -136,11 +129,11 @@ class StoredJobs:
         folders = {host: folder.host(host) for host in folder.read_job().request.resources.hosts}
         return {host: path for host, path in folders.items() if path.is_dir()}
 
-    def progress(self, name: str) -> tuple[ChannelProgress, ...]:
+    def progress(self, name: str) -> tuple[service_values.ChannelProgress, ...]:
         """Return the progress that the job's agent recorded, at most half a second ago."""
         return self._store.find(name).read_progress()
 
-    def activity(self, name: str) -> dict[str, HostActivity]:
+    def activity(self, name: str) -> dict[str, service_values.HostActivity]:
         """Return what each host that has a log does now; its resources are at most some seconds old."""
         from scriptmode_local._store.host_activity import read_activity
 
@@ -172,7 +165,7 @@ class StoredJobs:
 
         return job_index.select_jobs(self._store, select)
 
-    def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
+    def list(self, which: service_values.JobFilter = ANY_JOB) -> list[dict[str, Any]]:
         """Return TrainingJobSummary objects, newest first."""
         from scriptmode_local._store.job_response import render_summary
 

@@ -9,13 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode._core.handle.log_lines import describe_events
-from scriptmode._core.spec.failure_text import (
-    NO_REASON,
-    may_succeed_again,
-    parse_failure_reason,
-    summarize_error,
-    traceback_below_error,
-)
+from scriptmode._core.spec import failure_text
 from scriptmode._core.spec.job_description import JobStatus
 from scriptmode.errors import CapacityError, ScriptmodeError, TrainingJobFailed, TrainingJobStopped
 from scriptmode_runtime.terminal_line import sanitize
@@ -44,7 +38,7 @@ def find_failure(description: JobDescription, platform: Platform, source_dir: st
     # The outcome is reported without it.
     with suppress(ScriptmodeError):
         failure = platform.failure(description)
-    failure = failure or parse_failure_reason(description.failure_reason)
+    failure = failure or failure_text.parse_failure_reason(description.failure_reason)
     return replace(failure, traceback=_name_source_files(failure.traceback, source_dir)) if source_dir else failure
 
 
@@ -61,13 +55,13 @@ def failed_error(
     description: JobDescription, platform: Platform, source_dir: str, *, is_log_shown: bool
 ) -> TrainingJobFailed:
     """Return the error: the first failure, advice, where the whole log is, and what to do."""
-    name, reason = description.name, description.failure_reason or NO_REASON
+    name, reason = description.name, description.failure_reason or failure_text.NO_REASON
     if reason.startswith(_NO_CAPACITY):
         text = f"training job {name} failed: {sanitize(reason)}"
         text += f"; try another instance type, another Region, or later: scriptmode rerun {name}"
         return CapacityError(text, description.response)
-    failure = find_failure(description, platform) or parse_failure_reason(reason)
-    summary = summarize_error(failure) if is_log_shown else ""
+    failure = find_failure(description, platform) or failure_text.parse_failure_reason(reason)
+    summary = failure_text.summarize_error(failure) if is_log_shown else ""
     # A failure file that the script wrote is not in the log, and has no line of the runtime.
     is_in_log = is_log_shown and failure.process not in ("", "launcher") and failure.cause in reason
     body = summary if is_in_log else _whole_text(failure, reason)
@@ -76,7 +70,7 @@ def failed_error(
     rows = [("hint", failure.hint), ("whole log", _whole_log(name, failure.host, platform))]
     rows = [*(row for row in rows if row[1]), ("log", f"scriptmode logs {name}{host}")]
     rows += [("warning", event) for event in describe_events(name, platform)]
-    if may_succeed_again(failure):
+    if failure_text.may_succeed_again(failure):
         # Another run has the same source, without later corrections.
         note = " (the same source)" if description.job.source_uri else ""
         rows.append(("again", f"scriptmode rerun {name}{note}"))
@@ -96,7 +90,7 @@ def _cause(failure: Failure, reason: str) -> str:
 
 
 def _whole_text(failure: Failure, reason: str) -> str:
-    text = traceback_below_error(failure)
+    text = failure_text.traceback_below_error(failure)
     is_output = f"\n{_LOG_HEADING}\n" in reason and _LOG_HEADING not in text
     return f"{_LOG_HEADING}\n{text}" if text and is_output else text
 

@@ -14,18 +14,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode._core.machine.clock import Clock
+    from scriptmode._core.spec import service_values
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode._core.spec.job_failure import Failure
     from scriptmode._core.spec.job_request import JobRequest
-    from scriptmode._core.spec.service_values import (
-        ChannelProgress,
-        HostActivity,
-        JobEvent,
-        JobFilter,
-        LogEvent,
-        Metric,
-        PlannedHost,
-    )
     from scriptmode._core.spec.training_job import TrainingJobSpec
 
 
@@ -53,7 +45,7 @@ class Platform(Protocol):
     def validate(self, request: JobRequest | Mapping[str, Any]) -> None:
         """Raise `RequestError` listing all reasons why the service would refuse a request, also one as JSON."""
 
-    def planned_hosts(self, request: JobRequest) -> dict[str, PlannedHost]:
+    def planned_hosts(self, request: JobRequest) -> dict[str, service_values.PlannedHost]:
         """Return the environment that each host of a request would have, in the order of the hosts; no side effect.
 
         A port, which is chosen when the job starts, is 0; a secret, which is made then, is ``******``.
@@ -79,16 +71,16 @@ class Platform(Protocol):
 
     def log_events(
         self, name: str, *, follow: bool, on_description: Callable[[JobDescription], None] | None = None
-    ) -> Iterator[LogEvent]:
+    ) -> Iterator[service_values.LogEvent]:
         """Yield the lines of the hosts' logs; with ``follow`` until the job ended, telling ``on_description``."""
 
-    def metrics(self, description: JobDescription) -> list[Metric]:
+    def metrics(self, description: JobDescription) -> list[service_values.Metric]:
         """Return all values of a described job's metrics up to now, those of each metric in order of time."""
 
     def host_folders(self, name: str) -> dict[str, Path]:
         """Return the directories that are ``/opt/ml`` of hosts, by host; those of this machine that (still) exist."""
 
-    def progress(self, name: str) -> tuple[ChannelProgress, ...]:
+    def progress(self, name: str) -> tuple[service_values.ChannelProgress, ...]:
         """Return the progress of the data of a job's channels, where it is known; raise `JobNotFoundError`."""
 
     def log_locations(self, name: str) -> dict[str, str]:
@@ -97,16 +89,16 @@ class Platform(Protocol):
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Copy the object ``uri``, or all objects below that prefix, into ``folder``; return the files written."""
 
-    def list(self, which: JobFilter) -> list[dict[str, Any]]:
+    def list(self, which: service_values.JobFilter) -> list[dict[str, Any]]:
         """Return TrainingJobSummary objects, newest first."""
 
     def failure(self, description: JobDescription) -> Failure | None:
         """Return the recorded failure of a described job; ``None`` where none was recorded."""
 
-    def activity(self, name: str) -> dict[str, HostActivity]:
+    def activity(self, name: str) -> dict[str, service_values.HostActivity]:
         """Return what each host does now, by host, as far as it is known; raise `JobNotFoundError`."""
 
-    def events(self, name: str) -> tuple[JobEvent, ...]:
+    def events(self, name: str) -> tuple[service_values.JobEvent, ...]:
         """Return what a job lost and did again so far, as far as it is known; raise `JobNotFoundError`."""
 
     def queue_position(self, name: str) -> int:

@@ -11,22 +11,10 @@ from dataclasses import dataclass, field, fields
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-from scriptmode._core.spec import arguments
+from scriptmode._core.spec import arguments, training_job
 from scriptmode._core.spec.distribution import parse_distribution
 from scriptmode._core.spec.inputs import absolute_file_uri
 from scriptmode._core.spec.pipeline_variables import refuse_pipeline_variables
-from scriptmode._core.spec.training_job import (
-    Algorithm,
-    Limits,
-    Monitoring,
-    Network,
-    Output,
-    PretrainedModel,
-    Resources,
-    Script,
-    TrainingJobSpec,
-    require_bool,
-)
 from scriptmode._core.spec.versions import version_numbers
 from scriptmode.errors import SpecError, invalid
 
@@ -76,7 +64,7 @@ class EstimatorArguments:
     metric_definitions: object = None
     container_entry_point: Optional[Iterable[str]] = None
     container_arguments: Optional[Iterable[str]] = None
-    container_log_level: int = Script.log_level
+    container_log_level: int = training_job.Script.log_level
     volume_size: Optional[int] = None
     volume_kms_key: Optional[str] = None
     max_run: Optional[int] = None
@@ -112,14 +100,14 @@ class EstimatorArguments:
 
     def to_spec(
         self, *, base_job_name: str, gives_model_dir: bool, stores_metrics: bool, ignore_config_defaults: bool
-    ) -> TrainingJobSpec:
+    ) -> training_job.TrainingJobSpec:
         """Return the job, without its inputs; raise `SpecError` for arguments that cannot make one.
 
         The first three say what holds where an argument was left out: the beginning of job names, whether the script
         gets ``--model_dir``, and whether metrics are stored for a framework version that reports them. The last says
         whether the defaults of the SageMaker config file are ignored.
         """
-        return TrainingJobSpec(
+        return training_job.TrainingJobSpec(
             base_job_name=arguments.base_name(self.base_job_name, self.image_uri) or base_job_name,
             role=self.role,
             resources=self._resources(),
@@ -130,13 +118,13 @@ class EstimatorArguments:
             hyperparameters=arguments.copied("hyperparameters", self.hyperparameters),
             environment=None if self.environment is None else arguments.copied("environment", self.environment),
             output=self._output(),
-            limits=Limits(
-                max_run=Limits.max_run if self.max_run is None else self.max_run,
+            limits=training_job.Limits(
+                max_run=training_job.Limits.max_run if self.max_run is None else self.max_run,
                 max_wait=self.max_wait,
                 use_spot_instances=self.use_spot_instances,
                 max_retry_attempts=self.max_retry_attempts,
             ),
-            network=Network(
+            network=training_job.Network(
                 subnets=arguments.texts("subnets", self.subnets),
                 security_group_ids=arguments.texts("security_group_ids", self.security_group_ids),
                 isolation=self.enable_network_isolation,
@@ -150,20 +138,20 @@ class EstimatorArguments:
             ignore_config_defaults=ignore_config_defaults,
         )
 
-    def _resources(self) -> Resources:
-        return Resources(
+    def _resources(self) -> training_job.Resources:
+        return training_job.Resources(
             instance_count=self.instance_count,
             instance_type=self.instance_type,
             instance_groups=arguments.instance_groups(self.instance_groups),
-            volume_size=Resources.volume_size if self.volume_size is None else self.volume_size,
+            volume_size=training_job.Resources.volume_size if self.volume_size is None else self.volume_size,
             volume_kms_key=self.volume_kms_key,
             keep_alive_period=self.keep_alive_period_in_seconds,
         )
 
-    def _algorithm(self) -> Algorithm:
-        return Algorithm(
+    def _algorithm(self) -> training_job.Algorithm:
+        return training_job.Algorithm(
             image_uri=self.image_uri,
-            input_mode=Algorithm.input_mode if self.input_mode is None else self.input_mode,
+            input_mode=training_job.Algorithm.input_mode if self.input_mode is None else self.input_mode,
             metric_definitions=arguments.metric_definitions(self.metric_definitions),
             container_entry_point=arguments.texts("container_entry_point", self.container_entry_point),
             container_arguments=arguments.texts("container_arguments", self.container_arguments),
@@ -171,7 +159,7 @@ class EstimatorArguments:
             py_version=self.py_version,
         )
 
-    def _script(self) -> Optional[Script]:
+    def _script(self) -> Optional[training_job.Script]:
         if self.entry_point is None:
             if self.source_dir is not None or self.dependencies or self.arguments or self.git_config is not None:
                 what = "source_dir, dependencies, arguments and git_config need entry_point"
@@ -186,7 +174,7 @@ class EstimatorArguments:
             from scriptmode._core.spec.git_source import parse_git_config
 
             git = parse_git_config(self.git_config)
-        return Script(
+        return training_job.Script(
             str(self.entry_point),
             None if self.source_dir is None else str(self.source_dir),
             arguments.texts("dependencies", self.dependencies),
@@ -195,21 +183,23 @@ class EstimatorArguments:
             arguments.texts("arguments", self.arguments),
         )
 
-    def _model(self) -> Optional[PretrainedModel]:
-        channel = PretrainedModel.channel_name if self.model_channel_name is None else self.model_channel_name
-        return None if self.model_uri is None else PretrainedModel(str(self.model_uri), channel)
+    def _model(self) -> Optional[training_job.PretrainedModel]:
+        channel = (
+            training_job.PretrainedModel.channel_name if self.model_channel_name is None else self.model_channel_name
+        )
+        return None if self.model_uri is None else training_job.PretrainedModel(str(self.model_uri), channel)
 
-    def _output(self) -> Output:
-        return Output(
+    def _output(self) -> training_job.Output:
+        return training_job.Output(
             path=_absolute(self.output_path),
             kms_key=self.output_kms_key,
-            compress=not require_bool("disable_output_compression", self.disable_output_compression),
+            compress=not training_job.require_bool("disable_output_compression", self.disable_output_compression),
             code_location=_absolute(self.code_location),
             checkpoint_uri=_absolute(self.checkpoint_s3_uri),
             checkpoint_local_path=self.checkpoint_local_path,
         )
 
-    def _monitoring(self) -> Monitoring:
+    def _monitoring(self) -> training_job.Monitoring:
         given: Mapping[str, Any] = {
             "debugger_hook_config": self.debugger_hook_config,
             "rules": self.rules,
@@ -218,7 +208,7 @@ class EstimatorArguments:
             "tensorboard_output_config": self.tensorboard_output_config,
         }
         if all(value is None for value in given.values()):
-            return Monitoring()
+            return training_job.Monitoring()
         from scriptmode._core.spec.monitoring import parse_monitoring
 
         return parse_monitoring(**given)

@@ -6,22 +6,13 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from scriptmode import errors
 from scriptmode._core.aws.s3_uris import SCHEME, parse_s3_uri
 from scriptmode._core.aws.session import Connection
 from scriptmode._core.platforms.sagemaker import job_defaults
 from scriptmode._core.platforms.sagemaker.host_secret import with_host_secret
 from scriptmode._core.request.render import as_fields, render_request
 from scriptmode._core.spec.names import account_of_role
-from scriptmode.errors import (
-    CredentialsError,
-    DataAccessError,
-    DataNotFoundError,
-    JobExistsError,
-    JobNotFoundError,
-    PlatformError,
-    RequestError,
-    TransientError,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -31,18 +22,10 @@ if TYPE_CHECKING:
     from scriptmode._core.platforms.sagemaker.cloudwatch_logs import LogTail
     from scriptmode._core.platforms.sagemaker.job_details import JobDetails
     from scriptmode._core.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
+    from scriptmode._core.spec import service_values
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode._core.spec.job_failure import Failure
     from scriptmode._core.spec.job_request import JobRequest
-    from scriptmode._core.spec.service_values import (
-        ChannelProgress,
-        HostActivity,
-        JobEvent,
-        JobFilter,
-        LogEvent,
-        Metric,
-        PlannedHost,
-    )
     from scriptmode._core.spec.training_job import TrainingJobSpec
 
 _T = TypeVar("_T")
@@ -103,7 +86,7 @@ class SageMakerPlatform:
         problems = service_model.problems(as_fields(request), lambda field, _: field in _OPEN_ENUMERATIONS)
         service_model.raise_problems("Amazon SageMaker would refuse this job", problems)
 
-    def planned_hosts(self, request: JobRequest | Mapping[str, Any]) -> dict[str, PlannedHost]:
+    def planned_hosts(self, request: JobRequest | Mapping[str, Any]) -> dict[str, service_values.PlannedHost]:
         """Return what each host would find, without what its image adds, which is unknown here."""
         from scriptmode._core.request.parse import as_job_request
         from scriptmode_local._opt_ml import planned_containers
@@ -123,7 +106,7 @@ class SageMakerPlatform:
         with _hint_at_owner(owner):
             try:
                 self.connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
-            except DataNotFoundError:
+            except errors.DataNotFoundError:
                 if not self._is_default(bucket, role):
                     raise
                 self._create_bucket(bucket, owner)
@@ -139,10 +122,10 @@ class SageMakerPlatform:
         self._prepare_output(str(job.output.path), str(job.role))
         try:
             answer = self._call(name, lambda client: client.create_training_job(**fields))
-        except JobNotFoundError as error:
+        except errors.JobNotFoundError as error:
             # A resource of the request was not found: data, a role, an experiment.
-            raise RequestError(str(error)) from error
-        except (TransientError, JobExistsError) as error:
+            raise errors.RequestError(str(error)) from error
+        except (errors.TransientError, errors.JobExistsError) as error:
             arn = self._find_started(fields, error)
             if arn is None:
                 raise
@@ -184,14 +167,14 @@ class SageMakerPlatform:
         if not self.describe(name).has_ended:
             try:
                 self._call(name, lambda client: client.stop_training_job(TrainingJobName=name))
-            except RequestError:
+            except errors.RequestError:
                 # The job may have ended between the two calls.
                 if not self.describe(name).has_ended:
                     raise
 
     def log_events(
         self, name: str, *, follow: bool, on_description: Callable[[JobDescription], None] | None = None
-    ) -> Iterator[LogEvent]:
+    ) -> Iterator[service_values.LogEvent]:
         """Read the job's CloudWatch log streams, one per host; with ``follow`` until the job has ended."""
         if not follow:
             return self._log_tail(name, _SHORT_RETRY_SECONDS).read_available()
@@ -202,7 +185,7 @@ class SageMakerPlatform:
 
         return LogTail(name, self.connection, self.poll_seconds, retry_seconds)
 
-    def metrics(self, description: JobDescription) -> list[Metric]:
+    def metrics(self, description: JobDescription) -> list[service_values.Metric]:
         """Return every value where `scriptmode serve` tells them; else read those of CloudWatch, by the minute."""
         from scriptmode._core.platforms.sagemaker.cloudwatch_metrics import read_metrics
 
@@ -212,15 +195,15 @@ class SageMakerPlatform:
         """Return nothing: the hosts' directories are the service's."""
         return {}
 
-    def progress(self, name: str) -> tuple[ChannelProgress, ...]:
+    def progress(self, name: str) -> tuple[service_values.ChannelProgress, ...]:
         """Return what `scriptmode serve` tells; nothing for Amazon SageMaker."""
         return self._details.channels(name)
 
-    def activity(self, name: str) -> dict[str, HostActivity]:
+    def activity(self, name: str) -> dict[str, service_values.HostActivity]:
         """Return what `scriptmode serve` tells; nothing for Amazon SageMaker."""
         return self._details.activity(name)
 
-    def events(self, name: str) -> tuple[JobEvent, ...]:
+    def events(self, name: str) -> tuple[service_values.JobEvent, ...]:
         """Return what `scriptmode serve` tells; nothing for Amazon SageMaker."""
         return self._details.events(name)
 
@@ -250,7 +233,7 @@ class SageMakerPlatform:
         """Download the object, or all objects below the prefix, ``uri``."""
         return self.connection.s3.fetch(uri, folder)
 
-    def list(self, which: JobFilter) -> list[dict[str, Any]]:
+    def list(self, which: service_values.JobFilter) -> list[dict[str, Any]]:
         """Call ListTrainingJobs, or `scriptmode serve`'s own, for every page; the service filters the jobs."""
         selection = {
             "NameContains": which.name_contains,
@@ -301,26 +284,26 @@ class SageMakerPlatform:
         if owner is not None:
             account = self.connection.caller_identity()["Account"]
             if account != owner:
-                raise CredentialsError(
+                raise errors.CredentialsError(
                     f"the role is one of account {owner}, but the credentials in use are of account {account}",
                     "a job is started by the account of its role: correct role, or the profile",
                 )
         self.connection.s3.create_bucket(bucket, region=self.region)
 
-    def _find_started(self, request: Mapping[str, Any], error: PlatformError) -> str | None:
+    def _find_started(self, request: Mapping[str, Any], error: errors.PlatformError) -> str | None:
         """Return the ARN of the job whose response was lost; ``None`` where it does not exist or is another job."""
-        if isinstance(error, JobExistsError):
+        if isinstance(error, errors.JobExistsError):
             # Errors of botocore's HTTP client have a response too, None if none arrived.
             response = getattr(error.__cause__, "response", None) or {}
             if not response.get("ResponseMetadata", {}).get("RetryAttempts"):
                 return None
         try:
             started = self.describe(str(request["TrainingJobName"])).response
-        except JobNotFoundError:
+        except errors.JobNotFoundError:
             return None
-        except PlatformError:
+        except errors.PlatformError:
             name = request["TrainingJobName"]
-            raise TransientError(f"{error}. It may have been started: scriptmode describe {name}") from error
+            raise errors.TransientError(f"{error}. It may have been started: scriptmode describe {name}") from error
         same = all((started.get(field) or {}) == (request.get(field) or {}) for field in ("RoleArn", "HyperParameters"))
         return str(started["TrainingJobArn"]) if same else None
 
@@ -330,10 +313,10 @@ def _hint_at_owner(owner: str | None) -> Iterator[None]:
     """Add a hint to the error of a bucket that is named for the account ``owner`` and cannot be used."""
     try:
         yield
-    except DataAccessError as error:
+    except errors.DataAccessError as error:
         if owner is None:
             raise
-        raise DataAccessError(
+        raise errors.DataAccessError(
             f"{error}. The bucket may belong to another account than {owner}, which is in its name: give output_path, "
             "or DefaultS3Bucket in the SageMaker config file"
         ) from error
