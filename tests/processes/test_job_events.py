@@ -10,9 +10,9 @@ from fakes.command_line import program
 from scriptmode import TrainingJob
 from scriptmode._core.spec.service_values import JobEvent
 from scriptmode.errors import TrainingJobFailed
+from scriptmode_local._data.durable import RESERVED_BYTES
 from scriptmode_local._store import host_logs
 from scriptmode_local._store.state import MOST_EVENTS, starting_state, state_from_json
-from scriptmode_local._system import full_disk
 
 #: Loses a deep directory, the data directory of the output, and a name of two hosts.
 LOSES = """
@@ -103,7 +103,7 @@ def test_events_fit_into_the_space_that_is_reserved_for_the_final_state(characte
     state = starting_state("job-1", "arn", 0.0)
     for number in range(100):
         state = state.with_event(JobEvent("OutputLeftOut", f"{number} {character * 1000}", "algo-1"))
-    assert len(json.dumps(state.to_json(), indent=1)) < full_disk.RESERVED_BYTES
+    assert len(json.dumps(state.to_json(), indent=1)) < RESERVED_BYTES
 
 
 def test_a_long_message_counts_with_its_equal_and_a_loss_stays_one_among_many_events():

@@ -13,7 +13,8 @@ from scriptmode._core.handle import log_lines
 from scriptmode._core.platforms.registry import find_tuning_platform, resolve_platform
 from scriptmode._core.request import tuning
 from scriptmode._core.request.render import render_request
-from scriptmode._core.spec import arguments, names
+from scriptmode._core.spec import arguments, tuning_job
+from scriptmode._core.spec.names import JobNames
 from scriptmode._core.spec.training_job import require_bool
 from scriptmode._core.spec.tuning_configurations import (
     WarmStartConfig,
@@ -21,7 +22,6 @@ from scriptmode._core.spec.tuning_configurations import (
     parse_configuration,
     parse_instance_configs,
 )
-from scriptmode._core.spec.tuning_job import TuningJobSpec
 from scriptmode._display import tuning_lines
 from scriptmode._estimator import Estimator
 from scriptmode._tuning.started_tuning_job import TuningJob
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from scriptmode._results.tuning_results import TuningResults
     from scriptmode._sagemaker_session import Session
 
-_NAMES = names.JobNames(timedelta(seconds=1), names.tuning_job_name)
+_NAMES = JobNames(timedelta(seconds=1), tuning_job.tuning_job_name)
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class _EstimatorSearch:
     """
 
     estimator: Estimator
-    spec: TuningJobSpec
+    spec: tuning_job.TuningJobSpec
     metrics: tuple[tuple[str, str], ...] = ()
     tags: tuple[tuple[str, str], ...] = ()
     instances: tuple[dict[str, Any], ...] | None = None
@@ -161,7 +161,7 @@ class Tuner:
     ) -> None:
         self._base_name = base_tuning_job_name
         self._latest: TuningJob | None = None
-        spec = TuningJobSpec(
+        spec = tuning_job.TuningJobSpec(
             objective=objective_metric_name,
             ranges=dict(hyperparameter_ranges) if isinstance(hyperparameter_ranges, Mapping) else hyperparameter_ranges,
             objective_type=objective_type,
@@ -276,7 +276,7 @@ class Tuner:
                     instances=tuning.instance_configs_of(part),
                 )
                 vars(self).update(
-                    _base_name=names.base_of_tuning_job(job.name), _searches={**self._searches, name: search}
+                    _base_name=tuning_job.base_of_tuning_job(job.name), _searches={**self._searches, name: search}
                 )
         return self._searches
 
@@ -520,7 +520,7 @@ class Tuner:
         """Return the validated request, and each estimator with what it is to store for it."""
         searches = self._restored()
         first = next(iter(searches.values())).estimator
-        name = names.check_tuning_job_name(job_name) if job_name is not None else ""
+        name = tuning_job.check_tuning_job_name(job_name) if job_name is not None else ""
         name = name or _NAMES.fresh(self._base_name or first.spec.base_job_name)
         channels = _by_name("inputs", {"": inputs} if "" in searches else inputs or {}, searches)
         prepared = {key: search.prepare(channels.get(key), name) for key, search in searches.items()}

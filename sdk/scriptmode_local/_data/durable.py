@@ -1,4 +1,4 @@
-"""Writing of files that survive a power cut.
+"""Writing of files that survive a power cut, or are written on a full disk.
 
 A file system may keep a new file's content, its name and a removal in memory for some seconds, and lose any of them at
 a power cut. A file is certain to be there after three steps in this order: sync its content, give it its name, and sync
@@ -15,6 +15,8 @@ from scriptmode._core.machine import drafts
 
 #: Errors of file systems that cannot sync a directory, such as some network file systems and those in user space.
 _NO_DIRECTORY_SYNC = (errno.EINVAL, errno.ENOTSUP)
+#: Several times what a state with the longest reason needs.
+RESERVED_BYTES = 64 * 1024
 
 
 def sync_file(path: Path) -> None:
@@ -97,3 +99,40 @@ class ChangedDirectories:
         while self._changed:
             sync_directory(next(iter(self._changed)))
             self._changed.pop(next(iter(self._changed)))
+
+
+class Reserve:
+    """A file that reserves space for another file of at most `RESERVED_BYTES` in the same directory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def allocate(self) -> None:
+        """Allocate the space; raise ``OSError``."""
+        # Random bytes, because a file system that compresses would reserve nothing for zeros.
+        self._path.write_bytes(os.urandom(RESERVED_BYTES))
+
+    def write(self, target: Path, content: bytes) -> None:
+        """Write ``content`` durably into the reserved space, which no other file can take, and rename it to ``target``.
+
+        Raises ``OSError``, `FileNotFoundError` if nothing was reserved.
+        """
+        try:
+            with self._path.open("r+b") as file:
+                file.write(content)
+                file.truncate()
+                file.flush()
+                os.fsync(file.fileno())
+        except FileNotFoundError:
+            raise
+        except OSError:
+            # For file systems that never write in place. Another file could take the freed space, but rarely does.
+            self.release()
+            replace_file(target, content)
+        else:
+            self._path.replace(target)
+        sync_directory(target.parent)
+
+    def release(self) -> None:
+        """Free the space."""
+        self._path.unlink(missing_ok=True)

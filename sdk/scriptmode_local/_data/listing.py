@@ -9,9 +9,9 @@ from urllib.parse import unquote
 
 from scriptmode._core.aws.s3_uris import parse_s3_uri
 from scriptmode._core.text.messages import Problem
-from scriptmode.errors import DataError, DataNotFoundError
+from scriptmode.errors import DataError
 from scriptmode_local._data import file_uris
-from scriptmode_local._data.object_store import StoredObject
+from scriptmode_local._data.object_store import StoredObject, require_any, require_objects
 from scriptmode_local._data.sharding import Shard, shard_records
 
 if TYPE_CHECKING:
@@ -85,22 +85,8 @@ def channel_name(prefix: str, key: str) -> str:
 
 
 def _of_prefix(source: ChannelSource, store_of: Callable[[str], ObjectStore], shard: Shard) -> Iterator[StoredObject]:
-    objects = _require_any(store_of(source.uri).objects(source.uri), source, _no_object(source.uri))
+    objects = require_objects(source, store_of(source.uri))
     return map(StoredObject._make, shard_records(objects, shard))
-
-
-def _no_object(uri: str) -> Problem:
-    if file_uris.is_file(uri):
-        return Problem("there is nothing in it", "put files into it, or name another directory")
-    return Problem("no object's key begins with it", "upload the data, or correct the URI")
-
-
-def require_data(source: ChannelSource, store: ObjectStore) -> None:
-    """Raise `DataError` unless a prefix has an object, or the manifest exists; reads no content."""
-    if source.data_type == "S3Prefix":
-        next(_require_any(store.objects(source.uri), source, _no_object(source.uri)))
-    else:
-        store.find(source.uri)
 
 
 def _of_manifest(source: ChannelSource, store_of: Callable[[str], ObjectStore], shard: Shard) -> Iterator[Entry]:
@@ -119,9 +105,7 @@ def _manifest_names(
     from scriptmode_local._data import manifests
 
     prefix, names = manifests.names(source.uri, store_of(source.uri))
-    return prefix, shard_records(
-        _require_any(names, source, Problem("the manifest names no object", "name one")), shard
-    )
+    return prefix, shard_records(require_any(names, source, Problem("the manifest names no object", "name one")), shard)
 
 
 def _of_augmented_manifest(
@@ -134,7 +118,7 @@ def _of_augmented_manifest(
         raise DataError(
             f"{source.uri}: the channel has no AttributeNames, which an augmented manifest needs", advice="add them"
         )
-    numbered = _require_any(
+    numbered = require_any(
         manifests.lines(source.uri, store_of(source.uri)),
         source,
         Problem("the augmented manifest has no line", "write a line for each record"),
@@ -164,17 +148,6 @@ def _look_up(look: Callable[[_Given], _Found], given: Iterable[_Given], *, is_sl
     from scriptmode_local._data.prefetch import ordered_prefetch
 
     return ordered_prefetch(iter(given), look, budget=LOOKUP_WINDOW)
-
-
-def _require_any(found: Iterable[_Found], source: ChannelSource, why: Problem) -> Iterator[_Found]:
-    """Yield the records; raise `DataNotFoundError` if there are none."""
-    rest = iter(found)
-    for first in rest:
-        yield first
-        break
-    else:
-        raise DataNotFoundError(f"{source.uri}: {why.text}", advice=why.advice)
-    yield from rest
 
 
 def _key_prefix(prefix: str, stored: StoredObject) -> str:

@@ -1,11 +1,19 @@
-"""The `ObjectStore` protocol, and the values of the data path: stored objects, pieces of a stream, chunks. Pure."""
+"""The `ObjectStore` protocol, that a channel has data, and values: stored objects, pieces of a stream, chunks. Pure."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Union
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, Union
+
+from scriptmode._core.text.messages import Problem
+from scriptmode.errors import DataNotFoundError
+from scriptmode_local._data import file_uris
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from scriptmode_local._data.channel_source import ChannelSource
+
+_Found = TypeVar("_Found")
 
 #: A larger object is read in chunks of this size, several at a time.
 CHUNK_BYTES = 8 * 1024 * 1024
@@ -57,3 +65,30 @@ class ObjectStore(Protocol):
 
     def read(self, item: StoredObject, start: int, end: int) -> Sequence[Buffer]:
         """Return all bytes from ``start`` up to ``end``, in buffers; raise `DataError` where the object was changed."""
+
+
+def require_data(source: ChannelSource, store: ObjectStore) -> None:
+    """Raise `DataError` unless a prefix has an object, or the manifest exists; reads no content."""
+    if source.data_type == "S3Prefix":
+        next(require_objects(source, store))
+    else:
+        store.find(source.uri)
+
+
+def require_objects(source: ChannelSource, store: ObjectStore) -> Iterator[StoredObject]:
+    """Yield the objects of a prefix; raise `DataNotFoundError` if there are none."""
+    why = Problem("no object's key begins with it", "upload the data, or correct the URI")
+    if file_uris.is_file(source.uri):
+        why = Problem("there is nothing in it", "put files into it, or name another directory")
+    return require_any(store.objects(source.uri), source, why)
+
+
+def require_any(found: Iterable[_Found], source: ChannelSource, why: Problem) -> Iterator[_Found]:
+    """Yield the records; raise `DataNotFoundError` if there are none."""
+    rest = iter(found)
+    for first in rest:
+        yield first
+        break
+    else:
+        raise DataNotFoundError(f"{source.uri}: {why.text}", advice=why.advice)
+    yield from rest

@@ -80,7 +80,7 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
     if not (sources or buckets or archive):
         return
     from scriptmode._core.aws.s3 import S3, require_credentials
-    from scriptmode_local._data.listing import require_data
+    from scriptmode_local._data.object_store import require_data
     from scriptmode_local._data.s3_store import S3Store
 
     used = [("inputs", f"channel {source.name!r}", source.uri) for source in sources]

@@ -10,7 +10,6 @@ from scriptmode._core.machine.data_dir import mark_used, path_within, unwritable
 from scriptmode.errors import DataError
 from scriptmode_local._data import file_uris
 from scriptmode_local._data.durable import ChangedDirectories, replace_file
-from scriptmode_local._system import full_disk
 from scriptmode_local._system.directory_lock import locked_directory
 
 if TYPE_CHECKING:
@@ -37,6 +36,8 @@ def store_source(store: JobStore, archive: bytes, uri: str, kms_key: str | None)
             replace_file(path, archive, directory=True, drafts_in=location)
             entries.sync()
     except (OSError, ValueError) as error:
+        from scriptmode_local._system import full_disk
+
         if full_disk.is_full(error):
             raise full_disk.full_disk_error(error, path) from error
         if uri.startswith(f"{file_uris.SCHEME}{store.sources}"):

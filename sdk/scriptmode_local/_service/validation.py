@@ -114,7 +114,7 @@ def _check_input(channel: Channel, folders: Mapping[str, str]) -> None:
     elif isinstance(source, TrainingInput) and file_uris.is_file(source.s3_data):
         from scriptmode_local._data.channel_source import ChannelSource
         from scriptmode_local._data.file_store import FileStore
-        from scriptmode_local._data.listing import require_data
+        from scriptmode_local._data.object_store import require_data
 
         path = file_uris.file_path(source.s3_data)
         if not file_uris.exists(path):

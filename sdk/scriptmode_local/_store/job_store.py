@@ -45,10 +45,10 @@ from scriptmode._core.spec.service_values import ChannelProgress
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, RequestError, UnreadableJobError
 from scriptmode_local._data import regular_files
-from scriptmode_local._data.durable import ChangedDirectories, replace_file, sync_directory
+from scriptmode_local._data.durable import ChangedDirectories, Reserve, replace_file, sync_directory
 from scriptmode_local._store import heartbeat, job_record, shapes
 from scriptmode_local._store import state as states
-from scriptmode_local._system import file_owner, full_disk
+from scriptmode_local._system import file_owner
 from scriptmode_local._system.directory_lock import above_streams, new_lock
 from scriptmode_runtime.files import beneath
 
@@ -105,9 +105,9 @@ class JobFolder:
         return self.path / "usage" / f"{host}.json"
 
     @property
-    def reserve(self) -> full_disk.Reserve:
+    def reserve(self) -> Reserve:
         """Reserved space for the job's final state."""
-        return full_disk.Reserve(self.path / "reserve")
+        return Reserve(self.path / "reserve")
 
     @property
     def channels(self) -> Path:
@@ -160,7 +160,9 @@ class JobFolder:
         try:
             replace_file(file, content, directory=state.ended)
         except OSError as error:
-            if not (state.ended and full_disk.is_full(error)):
+            from scriptmode_local._system.full_disk import is_full
+
+            if not (state.ended and is_full(error)):
                 raise
             try:
                 self.reserve.write(file, content)
@@ -476,6 +478,8 @@ def translated_errors(data_dir: Path, name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        from scriptmode_local._system import full_disk
+
         if full_disk.is_full(error):
             raise full_disk.full_disk_error(error, data_dir) from error
         raise unwritable_error(data_dir, error) from error

@@ -1,6 +1,6 @@
 """The operating system as the local platform uses it. It knows nothing of jobs, and imports no other local package.
 
-- `full_disk`: recognition of full disks, reserved space, and what a directory uses
+- `full_disk`: recognition of full disks, and what a directory uses
 - `forked_tasks`: slow work of the agent in forked children
 - `detached`: a module that runs in the background
 - `ports`: reservation of ports

@@ -1,4 +1,4 @@
-"""Full disks: recognition, error messages, space reserved for a job's final state, and what a directory uses."""
+"""Full disks: recognition, error messages, and what a directory uses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE
 from scriptmode._core.text.messages import format_bytes
 from scriptmode.errors import DataError, ScriptmodeError
 from scriptmode_local._data import file_uris
-from scriptmode_local._data.durable import replace_file, sync_directory
+from scriptmode_local._data.durable import RESERVED_BYTES
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 #: Errors for missing space or inodes, and for a used-up quota.
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-#: Several times what a state with the longest reason needs.
-RESERVED_BYTES = 64 * 1024
 #: Space of a job's files before it runs: the reserve, the request, the state, directories.
 JOB_BYTES = 2 * RESERVED_BYTES
 #: Inodes of the same.
@@ -102,40 +100,3 @@ def full_disk_error(error: Exception, path: Path, advice: str = "") -> FullDiskE
     # Errors of this library name a next step already.
     step = "" if isinstance(error, ScriptmodeError) else f"; delete some files, or {advice}"
     return FullDiskError(f"{describe_full_disk(path, error)}: {error}{step}")
-
-
-class Reserve:
-    """A file that reserves space for another file of at most `RESERVED_BYTES` in the same directory."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def allocate(self) -> None:
-        """Allocate the space; raise ``OSError``."""
-        # Random bytes, because a file system that compresses would reserve nothing for zeros.
-        self._path.write_bytes(os.urandom(RESERVED_BYTES))
-
-    def write(self, target: Path, content: bytes) -> None:
-        """Write ``content`` durably into the reserved space, which no other file can take, and rename it to ``target``.
-
-        Raises ``OSError``, `FileNotFoundError` if nothing was reserved.
-        """
-        try:
-            with self._path.open("r+b") as file:
-                file.write(content)
-                file.truncate()
-                file.flush()
-                os.fsync(file.fileno())
-        except FileNotFoundError:
-            raise
-        except OSError:
-            # For file systems that never write in place. Another file could take the freed space, but rarely does.
-            self.release()
-            replace_file(target, content)
-        else:
-            self._path.replace(target)
-        sync_directory(target.parent)
-
-    def release(self) -> None:
-        """Free the space."""
-        self._path.unlink(missing_ok=True)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 #: The service's limit and pattern (CreateTrainingJob, TrainingJobName).
 NAME_LIMIT = 63
-#: The same for CreateHyperParameterTuningJob: the names of its training jobs continue it.
-TUNING_NAME_LIMIT = 32
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/.+")
 _NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 
@@ -47,30 +45,9 @@ def job_name(base: str, moment: datetime) -> str:
     return f"{head or 'training'}-{stamp}"
 
 
-def tuning_job_name(base: str, moment: datetime) -> str:
-    """Return a tuning job's name: ``base`` and the UTC time in seconds, at most 32 characters, the service's limit."""
-    stamp = moment.strftime("%y%m%d-%H%M%S")
-    head = re.sub(r"[^a-zA-Z0-9]+", "-", base).strip("-")[: TUNING_NAME_LIMIT - len(stamp) - 1].rstrip("-")
-    return f"{head or 'tuning'}-{stamp}"
-
-
-def check_tuning_job_name(name: str) -> str:
-    """Return a tuning job's name that the service accepts; raise `SpecError` for another."""
-    if check_job_name(name) and len(name) > TUNING_NAME_LIMIT:
-        what = f"{name!r} has {len(name)} characters"
-        step = f"names of tuning jobs have at most {TUNING_NAME_LIMIT}: write {_mended(name[:TUNING_NAME_LIMIT])!r}"
-        raise invalid("job_name", what, step)
-    return name
-
-
 def base_of_job(name: str) -> str:
     """Return the base of a job's name; a name of another form is its own base."""
     return re.sub(r"-\d{4}(-\d{2}){5}-\d{3}$", "", name)
-
-
-def base_of_tuning_job(name: str) -> str:
-    """Return the base of a tuning job's name; a name of another form is its own base."""
-    return re.sub(r"-\d{6}-\d{4,6}(-\d+)?$", "", name)
 
 
 def check_job_name(name: str) -> str:
@@ -80,12 +57,13 @@ def check_job_name(name: str) -> str:
             "job_name",
             f"{name!r} is not 1 to {NAME_LIMIT} letters, digits and single inner hyphens, "
             "starting and ending with a letter or digit",
-            f"write {_mended(name)!r}",
+            f"write {mended(name)!r}",
         )
     return name
 
 
-def _mended(name: object) -> str:
+def mended(name: object) -> str:
+    """Return a similar name that the service accepts."""
     return re.sub(r"[^a-zA-Z0-9]+", "-", str(name))[:NAME_LIMIT].strip("-") or "training-1"
 
 

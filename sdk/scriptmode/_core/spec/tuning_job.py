@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from scriptmode._core.spec.names import check_job_name, mended
 from scriptmode._core.spec.parameter_ranges import check_ranges, grid_size
 from scriptmode._core.spec.training_job import require_bool
 from scriptmode._core.spec.whole_numbers import set_whole, whole_number
@@ -13,8 +15,12 @@ from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import invalid
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from scriptmode._core.spec.parameter_ranges import ParameterRange
 
+#: The limit of CreateHyperParameterTuningJob: the names of its training jobs continue it.
+TUNING_NAME_LIMIT = 32
 #: The values of arguments that have a few.
 _CHOICES = {
     "strategy": ("Bayesian", "Random", "Grid", "Hyperband"),
@@ -105,3 +111,24 @@ def _check_strategy_config(strategy: str, given: dict[str, Any]) -> dict[str, An
     if checked.get("MinResource", 0) >= checked.get("MaxResource", math.inf):
         raise invalid(argument, f"is {given!r}", "give a MinResource that is less than MaxResource")
     return {**given, "HyperbandStrategyConfig": checked} if given else {}
+
+
+def tuning_job_name(base: str, moment: datetime) -> str:
+    """Return a tuning job's name: ``base`` and the UTC time in seconds, at most 32 characters, the service's limit."""
+    stamp = moment.strftime("%y%m%d-%H%M%S")
+    head = re.sub(r"[^a-zA-Z0-9]+", "-", base).strip("-")[: TUNING_NAME_LIMIT - len(stamp) - 1].rstrip("-")
+    return f"{head or 'tuning'}-{stamp}"
+
+
+def check_tuning_job_name(name: str) -> str:
+    """Return a tuning job's name that the service accepts; raise `SpecError` for another."""
+    if check_job_name(name) and len(name) > TUNING_NAME_LIMIT:
+        what = f"{name!r} has {len(name)} characters"
+        step = f"names of tuning jobs have at most {TUNING_NAME_LIMIT}: write {mended(name[:TUNING_NAME_LIMIT])!r}"
+        raise invalid("job_name", what, step)
+    return name
+
+
+def base_of_tuning_job(name: str) -> str:
+    """Return the base of a tuning job's name; a name of another form is its own base."""
+    return re.sub(r"-\d{6}-\d{4,6}(-\d+)?$", "", name)
