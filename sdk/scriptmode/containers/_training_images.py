@@ -7,23 +7,15 @@ import re
 from typing import TYPE_CHECKING
 
 from scriptmode.containers import _docker_client as docker_client
+from scriptmode.containers import _image_recipe
 from scriptmode.containers import _package_indexes as package_indexes
-from scriptmode.containers._image_recipe import (
-    DEFAULT_BASE,
-    LOCAL_BASE,
-    REPOSITORY,
-    STAGE_LABEL,
-    Recipe,
-    recipe_directory,
-    resolve_recipe,
-)
 from scriptmode.errors import ContainerError
 
 if TYPE_CHECKING:
     from scriptmode.containers._docker_client import OnLine
 
 #: Names of `image_recipe.Recipe.name`.
-_PROJECT_IMAGE = re.compile(REPOSITORY + r":(?P<tensorflow>[0-9.]+)(?P<gpu>-gpu)?-[0-9a-f]+")
+_PROJECT_IMAGE = re.compile(_image_recipe.REPOSITORY + r":(?P<tensorflow>[0-9.]+)(?P<gpu>-gpu)?-[0-9a-f]+")
 
 
 def default_image(tensorflow: str | None = None, *, gpu: bool = False, base: str | None = None) -> str:
@@ -43,7 +35,7 @@ def default_image(tensorflow: str | None = None, *, gpu: bool = False, base: str
         SpecError: There is no image for the version, or ``gpu`` is set without ``base``.
 
     """
-    return resolve_recipe(tensorflow, gpu=gpu, base=base).name
+    return _image_recipe.resolve_recipe(tensorflow, gpu=gpu, base=base).name
 
 
 def built_image(tensorflow: str | None = None) -> str:
@@ -60,7 +52,7 @@ def built_image(tensorflow: str | None = None) -> str:
         ContainerError: No daemon answers, or the image was not built; the message has the command that builds it.
 
     """
-    wanted = resolve_recipe(tensorflow)
+    wanted = _image_recipe.resolve_recipe(tensorflow)
     require_built(wanted.name)
     return wanted.name
 
@@ -116,13 +108,13 @@ def build_image(
         ContainerError: The build failed.
 
     """
-    wanted = resolve_recipe(tensorflow, gpu=gpu, base=base)
+    wanted = _image_recipe.resolve_recipe(tensorflow, gpu=gpu, base=base)
     if refresh or not docker_client.has_image(wanted.name):
         _build(wanted, refresh=refresh, on_line=on_line)
     return wanted.name
 
 
-def _build(wanted: Recipe, *, refresh: bool, on_line: OnLine) -> None:
+def _build(wanted: _image_recipe.Recipe, *, refresh: bool, on_line: OnLine) -> None:
     names = (wanted.base, wanted.development_base)
     # Each is pulled once: the name may stand for another image later.
     images = {name: _find_or_pull_base(name, refresh=refresh, on_line=on_line) for name in dict.fromkeys(names)}
@@ -139,25 +131,27 @@ def _build(wanted: Recipe, *, refresh: bool, on_line: OnLine) -> None:
         arguments={**wanted.arguments, **bases, **package_indexes.proxy_variables(os.environ)},
         labels=labels,
         uses_cache=not refresh,
-        discarded=STAGE_LABEL if package_indexes.have_credentials(settings) else "",
+        discarded=_image_recipe.STAGE_LABEL if package_indexes.have_credentials(settings) else "",
     )
     docker_client.build(whole, wanted.name, on_line=on_line)
 
 
 def _find_or_pull_base(base: str, *, refresh: bool, on_line: OnLine) -> docker_client.Image:
     """Return the base image, pulled if it is missing or with ``refresh``; `LOCAL_BASE` may replace Debian's."""
-    local = docker_client.find_image(LOCAL_BASE) if base == DEFAULT_BASE else None
+    local = docker_client.find_image(_image_recipe.LOCAL_BASE) if base == _image_recipe.DEFAULT_BASE else None
     if not refresh and (image := local or docker_client.find_image(base)):
         return image
     on_line(f"pulling {base}")
     try:
         docker_client.pull(base)
     except ContainerError as error:
-        script = recipe_directory() / "base_image.sh"
+        script = _image_recipe.recipe_directory() / "base_image.sh"
         if local:
-            on_line(f"{error}; {LOCAL_BASE} is used, which root on Debian builds again: {script} --refresh")
+            on_line(
+                f"{error}; {_image_recipe.LOCAL_BASE} is used, which root on Debian builds again: {script} --refresh"
+            )
             return local
-        made = f"; without a registry, root on Debian builds it: {script}" if base == DEFAULT_BASE else ""
+        made = f"; without a registry, root on Debian builds it: {script}" if base == _image_recipe.DEFAULT_BASE else ""
         raise ContainerError(f"{error}{made}", advice="or name another base") from error
     image = docker_client.find_image(base)
     if not image:

@@ -18,14 +18,7 @@ from scriptmode_local._hosts.local_agent import start_agent
 from scriptmode_local._service import validation
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_local._system.interrupts import deferred_interrupts
-from scriptmode_local._tuning import search, tuning_response
-from scriptmode_local._tuning.tuning_store import (
-    TuningFolder,
-    TuningRecord,
-    TuningStore,
-    starting_state,
-    tuning_job_exists_error,
-)
+from scriptmode_local._tuning import search, tuning_response, tuning_store
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
@@ -54,7 +47,7 @@ class LocalTuning:
 
     def __init__(self, platform: LocalPlatform) -> None:
         self._platform = platform
-        self._store = TuningStore(Path(str(platform.arguments["data_dir"])))
+        self._store = tuning_store.TuningStore(Path(str(platform.arguments["data_dir"])))
 
     def validate(self, request: Mapping[str, Any]) -> None:
         """Raise `RequestError` with all reasons why a CreateHyperParameterTuningJob request would be refused.
@@ -87,16 +80,19 @@ class LocalTuning:
         # The name is not case sensitive (CreateHyperParameterTuningJob, API reference).
         for existing in self._store.names():
             if existing.lower() == name.lower():
-                raise tuning_job_exists_error(existing)
+                raise tuning_store.tuning_job_exists_error(existing)
         with _named():
             # Without the names of the training jobs in their checkpoints, where directories would be made.
             self._platform.require_runnable(tuning.estimator_request(request))
         if tags:
             request = {**request, tuning.DEFINITION: {**request[tuning.DEFINITION], "Tags": [*tags]}}
         arn = f"arn:aws:sagemaker:{self._platform.region}:{LOCAL_ACCOUNT}:hyper-parameter-tuning-job/{name}"
-        record = TuningRecord(dict(request), self._platform.arguments, arn)
+        record = tuning_store.TuningRecord(dict(request), self._platform.arguments, arn)
         # A directory without an agent would be continued by the next call that reads it.
-        with deferred_interrupts(), self._store.create(record, starting_state(time.time())) as (folder, lock):
+        with (
+            deferred_interrupts(),
+            self._store.create(record, tuning_store.starting_state(time.time())) as (folder, lock),
+        ):
             try:
                 start_agent(_AGENT, folder.path, lock, folder.agent_log)
             except PlatformError:
@@ -157,7 +153,7 @@ class LocalTuning:
                 summaries.append(tuning_response.render_summary(folder.read_record(), folder.read_state()))
         return sorted(summaries, key=lambda summary: summary["CreationTime"], reverse=True)
 
-    def _find(self, name: str) -> tuple[TuningFolder, dict[str, Any]]:
+    def _find(self, name: str) -> tuple[tuning_store.TuningFolder, dict[str, Any]]:
         """Return a tuning job and its state; its agent is started again if it was killed."""
         folder = self._store.find(name)
         if not _has_ended(folder.read_state()):
