@@ -3,7 +3,7 @@
 import pytest
 
 from scriptmode import DataError, Estimator, RequestError, SpecError, TrainingJob
-from scriptmode._core.spec.unused_settings import LAUNCHER_VARIABLES
+from scriptmode._core.handle.early_checks import LAUNCHER_VARIABLES
 from scriptmode._results.metrics import Metrics
 from scriptmode_local import LocalPlatform
 

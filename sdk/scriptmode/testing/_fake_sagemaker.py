@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from scriptmode.testing._fake_account import FakeAccount
 from scriptmode.testing._fake_client import FakeClients
 from scriptmode.testing._fake_clock import FakeClock
-from scriptmode.testing._fake_cloudwatch import FakeMetrics
 from scriptmode.testing._fake_cloudwatch_logs import FakeLogs
-from scriptmode.testing._fake_iam import get_caller_identity, get_role
 from scriptmode.testing._fake_s3 import FakeObjects
 from scriptmode.testing._fake_training_jobs import FakeTrainingJobs
 from scriptmode.testing._job_life import Life
 from scriptmode.testing._service_calls import Fault, Operation, ServiceError
+from scriptmode_serve._http.other_services import describe_role
+from scriptmode_serve._operations.metric_operations import Metrics, MetricValue
 
 
 class FakeSageMaker(FakeAccount):
@@ -47,13 +47,13 @@ class FakeSageMaker(FakeAccount):
     ) -> None:
         super().__init__(region_name, account, FakeClock() if clock is None else clock)
         self._operations: dict[str, Mapping[str, Operation]] = {
-            "cloudwatch": _by_method(FakeMetrics(self).operations),
-            "iam": {"get_role": partial(get_role, self)},
+            "cloudwatch": _by_method(_FakeMetrics(self).operations),
+            "iam": {"get_role": partial(_get_role, self)},
             "logs": _by_method(FakeLogs(self).operations),
             "s3": FakeObjects(self).operations,
             "sagemaker": FakeTrainingJobs(self).operations,
             "sagemaker-runtime": {},
-            "sts": {"get_caller_identity": partial(get_caller_identity, self)},
+            "sts": {"get_caller_identity": partial(_get_caller_identity, self)},
         }
         self._clients = FakeClients(self._operations, self)
 
@@ -156,3 +156,29 @@ def _by_method(operations: Mapping[str, Operation]) -> dict[str, Operation]:
     from botocore import xform_name
 
     return {xform_name(name): operation for name, operation in operations.items()}
+
+
+class _FakeMetrics:
+    """The operations of `scriptmode serve` on the metrics of the training jobs."""
+
+    def __init__(self, account: FakeAccount) -> None:
+        self._account = account
+        self.operations = Metrics(self, lambda: account.clock.wall_time().timestamp(), expires=True).operations
+
+    def values(self, name: str) -> Mapping[str, Sequence[MetricValue]]:
+        """Return the values of a job's metrics so far."""
+        job = self._account.jobs.get(name)
+        return {} if job is None else job.metrics(self._account.clock.now())
+
+
+def _get_role(account: FakeAccount, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a role of the account."""
+    name = arguments["RoleName"]
+    if name not in account.roles:
+        raise ServiceError("NoSuchEntity", f"The role with name {name} cannot be found.", 404)
+    return {"Role": {**describe_role(account.roles[name]), "CreateDate": account.clock.start}}
+
+
+def _get_caller_identity(account: FakeAccount, _arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the caller of the account."""
+    return {"UserId": "AIDAFAKEFAKEFAKEFAKE", "Account": account.account, "Arn": account.caller_arn}
