@@ -14,7 +14,7 @@ from fakes.installed import require_mounts
 from fakes.local_jobs import SLEEPS, channel
 from fakes.processes import recorded, until
 
-from scriptmode_local._agent import recovery
+from scriptmode_local._agent import lost_agent
 from scriptmode_local._store import heartbeat
 from scriptmode_runtime.processes import process_tree, system
 
@@ -127,7 +127,7 @@ def test_a_stop_continues_an_agent_that_was_stopped(jobs):
 @pytest.fixture
 def hangs(monkeypatch):
     """Agents are stopped again whenever they are continued, as one that hangs is: nothing wakes them."""
-    monkeypatch.setattr(recovery, "_WAKING_SECONDS", 0.2)
+    monkeypatch.setattr(lost_agent, "WAKING_SECONDS", 0.2)
     monkeypatch.setattr(
         process_tree, "send_signal", lambda who, number: number == signal.SIGKILL and os.kill(who.pid, number)
     )

@@ -9,7 +9,7 @@
 - `progress`: recording how much of the inputs has arrived
 - `usage`: sampling and recording the resources that the hosts use
 - `cleanup`: removal of files after the end of a job
-- `recovery`: reconciling the state of a job whose agent died or does not answer
+- `recovery`: reconciling the state of a job with where its agent is; `lost_agent`: one that died or does not answer
 - `removal`: deleting a job
 - `log_stream`: the agent's log
 

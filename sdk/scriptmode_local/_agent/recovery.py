@@ -4,56 +4,38 @@ An agent of this machine holds the job's lock while it lives; a cluster's schedu
 
 - The agent is gone and the state is not final. The process that gets the job's lock ends the job's remaining processes,
   mounts and containers. A job that may run again (`interruption.why_not_again`) is Interrupted, and gets another agent,
-  which inherits the lock (`_start_again`). Of any other job the process records how it ended: as the engine says, else
-  as Failed. It holds the lock meanwhile, so only one process does so (`_record_end`).
+  which inherits the lock (`lost_agent`). Of any other job the process records how it ended: as the engine says, else
+  as Failed. It holds the lock meanwhile, so only one process does so.
 - The agent is gone and the folder cannot be written: nothing is changed; the state gets a note.
 - The agent waits in the engine's queue: the state gets the engine's message, and is Interrupted if the job trained
   before. A job that would wait for ever is withdrawn and recorded as Failed.
 - The engine does not answer: the state gets a note.
 - The agent is alive and the heartbeat is older than `heartbeat.SILENT_SECONDS`: it is stopped or hangs. It is
   ended only if it should have ended the job by now: after a request to stop or MaxRuntimeInSeconds. It gets SIGCONT and
-  `_WAKING_SECONDS` to work again, then SIGKILL; after that the first case applies. Otherwise the state gets a note.
+  some seconds to work again, then SIGKILL; after that the first case applies. Otherwise the state gets a note.
 """
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.job_failure import Failure
-from scriptmode._core.text.messages import Problem, format_duration
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
-from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, Presence, StopReason, Termination
-from scriptmode_local._hosts.engine import absent_engine, find_control, find_engine, find_kind
-from scriptmode_local._store import heartbeat, host_logs
+from scriptmode_local._hosts.agent_control import Presence
+from scriptmode_local._hosts.engine import absent_engine, find_control
 from scriptmode_local._store.state import MESSAGES, Outcome
-from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from scriptmode_local._hosts.agent_control import AgentControl, AgentLocation
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._store.state import JobState
-    from scriptmode_runtime.processes.process_tree import ProcessIdentity
-
 
 #: Interval of checking whether the agent of a followed job lives.
 _AGENT_SECONDS = 0.5
-#: Seconds in which an agent that got SIGCONT has to work again.
-_WAKING_SECONDS = 10.0
-#: Seconds after its time limit and the grace period in which a working agent has ended a job for certain.
-_OVERDUE_SECONDS = 15.0
-_UNRECORDED = (
-    "its agent died in {secondary}; this folder cannot be written, so nothing was stopped or recorded: describe the "
-    "job on a machine that can write it"
-)
-_STOPPED = "is stopped, and goes on by: kill -CONT {pid}"
 
 
 def reconcile(folder: JobFolder) -> JobState:
@@ -77,8 +59,10 @@ def _reconcile(folder: JobFolder) -> JobState:
     control = find_control(folder)
     location = control.locate(folder, state)
     if location.presence is Presence.GONE:
-        return _record_end(folder, lambda state: _end_rest(folder, state, location.termination), is_gone=True)
-    state = with_stop_request(folder, folder.read_state())
+        from scriptmode_local._agent.lost_agent import end_rest, record_end
+
+        return record_end(folder, lambda state: end_rest(folder, state, location.termination), is_gone=True)
+    state = folder.with_stop_request(folder.read_state())
     return state if state.ended else _with_location(folder, state, control, location)
 
 
@@ -104,15 +88,21 @@ def _with_location(folder: JobFolder, state: JobState, control: AgentControl, lo
         # The agent of this run has not begun: there is no heartbeat of it.
         return _with_message(state, location.message)
     since = folder.silent_since()
-    return _with_stopped_host(folder, state) if since is None else _handle_silent_agent(folder, state, since)
+    if since is None:
+        return _with_stopped_host(folder, state)
+    from scriptmode_local._agent.lost_agent import handle_silent_agent
+
+    return handle_silent_agent(folder, state, since)
 
 
 def _with_stopped_host(folder: JobFolder, state: JobState) -> JobState:
     """Return the state with a note where the agent or the launcher of a host on this machine is stopped."""
     for name, identity in folder.read_processes().items():
         if process_tree.is_stopped(identity):
+            from scriptmode_local._agent.lost_agent import STOPPED
+
             what = f"the {name}" if name.startswith("agent") else f"the launcher of {name}"
-            return replace(state, note=f"{what} (process {identity.pid}) {_STOPPED.format(pid=identity.pid)}")
+            return replace(state, note=f"{what} (process {identity.pid}) {STOPPED.format(pid=identity.pid)}")
     return state
 
 
@@ -147,7 +137,9 @@ def _with_waiting_agent(folder: JobFolder, state: JobState, control: AgentContro
     """Return the state of a job whose agent waits in the engine's queue; end a job that would wait for ever."""
     if location.never_starts:
         control.withdraw(folder)
-        return _record_end(folder, lambda _: Outcome.failed("ClientError", Failure(location.message)))
+        from scriptmode_local._agent.lost_agent import record_end
+
+        return record_end(folder, lambda _: Outcome.failed("ClientError", Failure(location.message)))
     if state.status != "InProgress":
         return state
     if not folder.never_had_processes:
@@ -163,76 +155,6 @@ def _with_message(state: JobState, message: str) -> JobState:
     if state.secondary == "Interrupted" and why != MESSAGES["Interrupted"]:
         message = f"{why}. {message}"
     return state.with_message(message, state.modified)
-
-
-def is_agent_lost(state: JobState) -> bool:
-    """Return whether a job's agent died and the folder cannot be written, so that the job never ends."""
-    return not state.ended and state.note == _UNRECORDED.format(secondary=state.secondary)
-
-
-def _handle_silent_agent(folder: JobFolder, state: JobState, since: float) -> JobState:
-    """Return the state of a job whose agent does not answer; end an agent that should have ended the job by now."""
-    agent = folder.read_processes().get("agent")
-    process = f" (process {agent.pid})" if agent else ""
-    age = format_duration(time.time() - since)
-    clock = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since))
-    silence = f"the job's agent{process} has not answered since {clock}, for {age}"
-    overdue = _find_overdue(folder, state)
-    if agent and overdue:
-        if _answers_when_woken(folder, agent):
-            return with_stop_request(folder, folder.read_state())
-        if _kill_agent(folder):
-            killed = Termination(text=f"{silence} and was killed, as {overdue}")
-            return _record_end(folder, lambda state: _end_rest(folder, state, killed))
-        return replace(state, note=f"{silence}; it cannot be ended: kill process {agent.pid} as its user or as root")
-    what = "is stopped or hangs"
-    if agent and process_tree.is_stopped(agent):
-        what = _STOPPED.format(pid=agent.pid)
-    elif problem := _find_lock_problem(folder):
-        what = f"can record nothing: {folder.lock_file}: {problem}"
-    return replace(state, note=f"{silence}: it {what}; end the job: scriptmode stop {folder.name}")
-
-
-def _find_lock_problem(folder: JobFolder) -> str:
-    """Return why the file of an agent's heartbeat cannot be opened to write it, such as a read-only file system."""
-    try:
-        os.close(os.open(folder.lock_file, os.O_RDWR | os.O_CLOEXEC))
-    except PermissionError:
-        return ""  # of another user
-    except OSError as error:
-        return error.strerror or str(error)
-    return ""
-
-
-def _find_overdue(folder: JobFolder, state: JobState) -> Problem | None:
-    """Return why a job should have ended by now; ``None`` while it may continue."""
-    if folder.stop_requested() is not None:
-        return Problem("the job was asked to stop")
-    now = time.time()
-    trained = state.seconds_in("Training", now)
-    if not trained:
-        return None
-    job = folder.read_job()
-    limit = job.request.limits.max_run
-    # A working agent ends the job after the limit and the grace period.
-    overdue = trained + state.seconds_in("Stopping", now) - (limit + job.stop_grace)
-    return Problem(f"MaxRuntimeInSeconds, {limit} s, had passed") if overdue > _OVERDUE_SECONDS else None
-
-
-def _answers_when_woken(folder: JobFolder, agent: ProcessIdentity) -> bool:
-    """Send SIGCONT to an agent; return whether it works again. It then ends the job by itself."""
-    process_tree.send_signal(agent, signal.SIGCONT)
-    process_tree.wait_until(
-        lambda: folder.silent_since() is None or not process_tree.is_running(agent), _WAKING_SECONDS
-    )
-    return folder.silent_since() is None and process_tree.is_running(agent)
-
-
-def _kill_agent(folder: JobFolder) -> bool:
-    """Kill an agent; return whether no process holds the job's lock any more."""
-    with suppress(PlatformError):
-        find_control(folder).kill(folder)
-    return process_tree.wait_until(lambda: not folder.has_agent(), process_tree.KILL_SECONDS)
 
 
 class ReconciledJob:
@@ -253,184 +175,3 @@ class ReconciledJob:
             self._version = version
             self._next = time.monotonic() + _AGENT_SECONDS
         return self._state
-
-
-def with_stop_request(folder: JobFolder, state: JobState) -> JobState:
-    """Return a state that is Stopping since the request; the agent records the same a moment later."""
-    asked = folder.stop_requested() if state.stoppable else None
-    return state if asked is None else state.with_status("Stopping", asked)
-
-
-def _record_end(folder: JobFolder, find_outcome: Callable[[JobState], Outcome], *, is_gone: bool = False) -> JobState:
-    """Record the end of a job that has no agent, under the job's lock, and return its state.
-
-    With ``is_gone`` it ended with the last heartbeat of its agent, which may be long ago.
-    """
-    with folder.try_lock_for_agent() as (is_locked, lock):
-        state = folder.read_state()
-        if not is_locked or state.ended:
-            state = with_stop_request(folder, state)
-            if is_locked is None and not state.ended:
-                state = replace(state, note=_UNRECORDED.format(secondary=state.secondary))
-            return state
-        outcome = find_outcome(state)
-        if outcome.secondary == "Interrupted":
-            if who := _find_other_starter(folder):
-                return replace(state, note=f"{outcome.message}; {who} starts it again")
-            try:
-                return _start_again(folder, state, outcome.message, lock)
-            except (OSError, PlatformError) as error:
-                cause = f"{outcome.message}; the job cannot be started again: {error}"
-                outcome = Outcome.failed("InternalServerError", Failure(cause))
-        if outcome.secondary == "Stopped":
-            state = with_stop_request(folder, state)
-        message, reason, failure = outcome.message, outcome.reason, outcome.failure
-        when = folder.last_heartbeat(state) if is_gone else time.time()
-        ended = state.with_status(outcome.secondary, when, message=message, reason=reason, failure=failure)
-        # A job whose record cannot be read has no known hosts.
-        with suppress(PlatformError):
-            hosts = folder.read_job().request.resources.hosts
-            ended = host_logs.with_losses(ended, {host: folder.log(host) for host in hosts})
-        # On a full disk the caller still gets the state; the next call tries to write it again.
-        with suppress(OSError):
-            folder.write_state(ended)
-        if folder.is_deleted(lock):
-            raise folder.gone()
-        return ended
-
-
-def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> Outcome:
-    """Stop the processes of a job whose agent is gone; return the job's outcome."""
-    problem = end_orphans(folder)
-    if secondary := ENDED_ON_PURPOSE.get(termination.reason):
-        return Outcome(secondary, message="" if folder.stop_requested() else termination.text)
-    cause = termination.text or _cause_of_death(folder, state)
-    # One that did not answer was killed because it should have ended the job.
-    is_killed = termination.reason is StopReason.KILLED
-    if problem is None and (is_killed or termination == Termination()):
-        not_again = _why_not_again(folder, state, is_killed=is_killed)
-        if not_again == "" and folder.stop_requested() is None:
-            return Outcome("Interrupted", message=cause)
-        if not_again == "":
-            _remove_unneeded_files(folder)
-            return Outcome("Stopped")
-        cause += f"; {not_again}" if not_again else ""
-    if _never_started(folder, state):
-        cause += f", start it again: scriptmode rerun {folder.name}"
-    _remove_unneeded_files(folder)
-    cause += (
-        f"; its processes that were found were ended{f', but {problem}' if problem else ''}; "
-        f"its files are in {folder.path}"
-    )
-    log = folder.agent_log_tail()
-    kind = "ClientError" if termination.reason is StopReason.OUT_OF_MEMORY else "InternalServerError"
-    return Outcome.failed(kind, Failure(cause + ("; agent.log ends with" if log else ""), traceback=log))
-
-
-def _remove_unneeded_files(folder: JobFolder) -> None:
-    from scriptmode_local._agent import cleanup
-
-    with suppress(OSError):
-        cleanup.remove_unneeded_files(folder, failed=True)
-
-
-def _never_started(folder: JobFolder, state: JobState) -> bool:
-    return state.secondary in ("Pending", "Starting") and folder.never_had_processes
-
-
-def _why_not_again(folder: JobFolder, state: JobState, *, is_killed: bool) -> str | None:
-    """Return why a job whose agent is gone does not run again, "" for one that does; None for one that never would."""
-    from scriptmode_local._agent import interruption
-
-    with suppress(PlatformError):
-        limits = folder.read_job().request.limits
-        # A scheduler queues again what it lost, but not what was killed.
-        if (find_control(folder).pending_message and not is_killed) or state.secondary == "Stopping":
-            return None
-        if state.secondary == "Pending" and folder.read_processes():
-            # Nothing of the script has run.
-            return ""
-        if folder.read_processes():
-            # The retry is there of which its agent knew when it ended itself.
-            state = interruption.before_interruption(state)
-        if limits.use_spot_instances or limits.max_retry_attempts:
-            return interruption.why_not_again(limits, state, time.time())
-    return None
-
-
-def _start_again(folder: JobFolder, state: JobState, why: str, lock: int) -> JobState:
-    """Start another agent of a job whose agent is gone, which inherits ``lock``; return the state until it works.
-
-    Raises ``OSError`` or `PlatformError`.
-    """
-    from scriptmode_local._agent import interruption
-
-    job = folder.read_job()
-    if state.secondary == "Interrupted" and not folder.read_processes():
-        # The agent that was started last ended before it began, which counts as a run.
-        state = state.with_status("Starting", folder.last_heartbeat(state))
-    if state.secondary != "Pending" or folder.never_had_processes:
-        state = state.with_status("Interrupted", folder.last_heartbeat(state), message=why)
-        folder.write_state(state)
-    # No agent of the next run has recorded itself yet; meanwhile it is not silent.
-    folder.write_processes({})
-    if not (job.request.resources.host_kind.is_scheduled or heartbeat.is_of_this_boot(folder.lock_file)):
-        # After a power cut a file has its name, and perhaps not its content. Slurm's nodes have boots of their own.
-        interruption.keep_delivered_checkpoints(folder)
-    heartbeat.write_heartbeat(lock)
-    find_engine(job.request.resources.host_kind).launch(folder, job, lock)
-    return state
-
-
-def _find_other_starter(folder: JobFolder) -> str:
-    """Return who else starts a job again, because this process has another user or another S3; "" for this process."""
-    from scriptmode_local._inputs import s3_locations
-    from scriptmode_local._system import file_owner
-
-    if owner := file_owner.find_other_owner(folder.path):
-        return owner
-    try:
-        s3_locations.require_server(folder.read_job().request, folder.path.parent.parent)
-    except DataError:
-        return "scriptmode serve, or a command in a shell with the variables that it prints,"
-    return ""
-
-
-def _cause_of_death(folder: JobFolder, state: JobState) -> str:
-    """Return the cause of an agent's end: it never started, or it was killed or crashed."""
-    if state.secondary == "Interrupted" and not folder.read_processes():
-        return "the agent that was to start the job again was killed or crashed before it began"
-    if _never_started(folder, state):
-        why = ", because the process that created the job was killed, or the machine went down, in that moment"
-        return f"the job's agent never started{'' if folder.agent_log_tail() else why}; nothing of the script has run"
-    agent = folder.read_processes().get("agent")
-    process = f" (process {agent.pid})" if agent else ""
-    return f"the job's agent{process} was killed or crashed in {state.secondary}"
-
-
-def end_orphans(folder: JobFolder) -> Problem | None:
-    """Stop the processes, mounts and containers of a job whose agent is dead; return what failed."""
-    from scriptmode_local._data import mounts
-    from scriptmode_local._outputs import packed_artifacts
-
-    processes = folder.read_processes()
-
-    def orphaned_processes() -> list[int]:
-        launchers = [identity.pid for identity in processes.values() if process_tree.is_running(identity)]
-        below = [pid for launcher in launchers for pid in process_tree.descendants(launcher)]
-        # The base directory is in the environment of a host's processes; those whose parents died are found only by it.
-        return list({*launchers, *below, *process_tree.find_by_variable(f"{BASE_DIR_VARIABLE}={folder.hosts}/")})
-
-    with suppress(DataError):
-        # First of all: access below a mount whose server is dead fails or hangs.
-        mounts.detach(folder.hosts)
-    problems = [] if process_tree.kill_until_gone(orphaned_processes) else ["some of them could not be killed"]
-    try:
-        # What is found by the request alone stays where its record is damaged.
-        with suppress(UnreadableJobError):
-            find_engine(find_kind(folder)).remove_outside_folder(folder, os.environ)
-    except PlatformError as error:
-        problems.append(str(error))
-    with suppress(OSError, PlatformError):
-        packed_artifacts.remove_drafts(folder.read_job().request, folder.output)
-    return Problem(", and ".join(problems)) if problems else None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DISK_ERRORS, FAILED_DISK, DataError, ScriptmodeError, UnreadableJobError
-from scriptmode_local._agent import recovery
+from scriptmode_local._agent import lost_agent
 from scriptmode_local._data import mounts
 from scriptmode_local._hosts.engine import absent_engine, find_control
 from scriptmode_local._store.engine_record import has_engine_record
@@ -55,7 +55,7 @@ def delete_job(folder: JobFolder) -> None:
             with suppress(ScriptmodeError):
                 held.enter_context(folder.try_lock())
             with suppress(DataError):
-                problem = recovery.end_orphans(folder)
+                problem = lost_agent.end_orphans(folder)
                 left = None if absent_engine(folder) else problem
         with _jobs_locked(folder):
             moved = _rename(folder)

@@ -31,7 +31,7 @@ def read_log_events(
         while True:
             # Before the logs are read, so that all lines written before the end are read in the same turn.
             state = watched.reconcile()
-            ended, is_lost = state.ended, recovery.is_agent_lost(state)
+            ended, is_lost = state.ended, state.is_unrecorded
             # The hosts have ended: their last lines come before.
             is_after = ended or state.secondary == "Uploading"
             if on_description is not None and state != shown and not is_after:

@@ -21,7 +21,7 @@
 
 Writers: the client that creates the job writes everything once, before the folder gets its name by a rename. From then
 on the agent, which inherits the lock, is the only writer, but for ``stop``. When the agent is dead, the process that
-gets the lock next writes the final state (`agent.recovery`).
+gets the lock next writes the final state (`agent.lost_agent`).
 
 Files are replaced by rename after fsync, so a reader sees the old or the new one, also after a power cut. The creation
 of a job and its final state are durable before the call returns.
@@ -203,6 +203,11 @@ class JobFolder:
             return min(max(0.0, (self.path / "stop").stat().st_mtime), shapes.LAST_SECOND)
         except OSError:
             return None
+
+    def with_stop_request(self, state: JobState) -> JobState:
+        """Return a state that is Stopping since the request; the agent records the same a moment later."""
+        asked = self.stop_requested() if state.stoppable else None
+        return state if asked is None else state.with_status("Stopping", asked)
 
     def write_processes(self, processes: Mapping[str, ProcessIdentity]) -> None:
         """Record the agent and the launchers for the process that later finds the agent dead."""

@@ -60,6 +60,10 @@ MESSAGES = {
     "Failed": "Training job failed",
 }
 
+_UNRECORDED = (
+    "its agent died in {secondary}; this folder cannot be written, so nothing was stopped or recorded: describe the "
+    "job on a machine that can write it"
+)
 _TEXTS = frozenset({"name", "arn", "reason", "artifacts", "status", "message"})
 _TIMES = frozenset({"created", "modified", "started"})
 _MAYBE_TIMES = frozenset({"ended", "training_started", "training_ended"})
@@ -144,6 +148,15 @@ class JobState:
     def stoppable(self) -> bool:
         """Whether a request to stop changes how the job ends."""
         return self.secondary in STOPPABLE
+
+    def unrecorded(self) -> JobState:
+        """Return the state of a job whose agent died, which is recorded nowhere: the folder cannot be written."""
+        return replace(self, note=_UNRECORDED.format(secondary=self.secondary))
+
+    @property
+    def is_unrecorded(self) -> bool:
+        """Whether the job's agent died and the folder cannot be written, so that the job never ends."""
+        return not self.ended and self == self.unrecorded()
 
     def seconds_in(self, secondary: str, now: float | None = None) -> float:
         """Return how long the job has been in a secondary status; a period that has not ended counts until ``now``."""
