@@ -6,7 +6,7 @@ from tests.house.offenders import expect_none
 
 #: Modules, and packages (with a slash at the end), without effects, by their folder.
 PURE = {
-    "entrypoints/scriptmode_runtime": "cluster.py contract.py plan.py settings.py strategies/ variables.py",
+    "entrypoints/scriptmode_runtime": "cluster.py contract.py plan.py secret_names.py settings.py strategies/ variables.py",
     "entrypoints/scriptmode_runtime/environment": "roles.py",
     "entrypoints/scriptmode_runtime/mpi": "daemon_command.py mpirun_output.py",
     "entrypoints/scriptmode_runtime/report": "hints.py redaction.py",

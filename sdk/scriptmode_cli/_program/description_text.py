@@ -16,7 +16,7 @@ from scriptmode._core.text.terminal_text import escape_unprintable
 from scriptmode._display.formatting import format_usage
 from scriptmode_cli._program.output import format_time
 from scriptmode_local._data.file_uris import file_path, is_file
-from scriptmode_runtime import contract
+from scriptmode_runtime import contract, secret_names
 
 #: The hyperparameter that enables each distribution, and the name that is printed.
 _DISTRIBUTIONS = {
@@ -51,7 +51,8 @@ def render_description(
             rows += [(label, first), *(("", line) for line in others)]
     width = max(len(label) for label, _ in rows)
     lines = [
-        escape_unprintable(contract.without_userinfo(f"{label:<{width}}  {value}".rstrip())) for label, value in rows
+        escape_unprintable(secret_names.without_userinfo(f"{label:<{width}}  {value}".rstrip()))
+        for label, value in rows
     ]
     status = str(description.status)
     return "\n".join(
@@ -179,8 +180,8 @@ def _value(name: str, encoded: str) -> str:
 
 def _without_secrets(name: str, value: object) -> object:
     """Mask a value whose name marks it as a secret, and such values nested in it."""
-    if value not in ("", None) and contract.is_secret(name, value):
-        return contract.MASK
+    if value not in ("", None) and secret_names.is_secret(name, value):
+        return secret_names.MASK
     if isinstance(value, dict):
         return {key: _without_secrets(key, member) for key, member in value.items()}
     if isinstance(value, list):
