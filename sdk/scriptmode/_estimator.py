@@ -18,7 +18,7 @@ from scriptmode._core.platforms.registry import (
 from scriptmode._core.request import job_inputs, render
 from scriptmode._core.spec import arguments, names
 from scriptmode._core.spec.estimator_arguments import EstimatorArguments, parse_call, with_signature_of
-from scriptmode._core.spec.training_job import require_bool
+from scriptmode._core.spec.whole_numbers import require_bool
 from scriptmode._core.text import messages
 from scriptmode.errors import SpecError, invalid
 

@@ -166,7 +166,7 @@ class TrainingJob:
 
     def inputs(self) -> dict[str, Input]:
         """Return the job's inputs by channel, in the form that ``fit`` takes."""
-        from scriptmode._core.request.job_inputs import job_inputs
+        from scriptmode._core.request.rerun import job_inputs
 
         return job_inputs(self.describe())
 

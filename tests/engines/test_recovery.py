@@ -20,7 +20,7 @@ from fakes.promptness import GENEROUS
 
 from scriptmode import JobNotFoundError, TrainingJob
 from scriptmode._core.machine.data_dir import SERVER_FILE
-from scriptmode._core.spec.training_job import SERVER_TAGS
+from scriptmode._core.spec.names import SERVER_TAGS
 from scriptmode_local._data.file_uris import file_path
 from scriptmode_runtime.contract import MULTI_WORKER_MIRRORED_ENABLED
 

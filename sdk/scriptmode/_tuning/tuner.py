@@ -15,13 +15,13 @@ from scriptmode._core.request import tuning
 from scriptmode._core.request.render import render_request
 from scriptmode._core.spec import arguments, tuning_job
 from scriptmode._core.spec.names import JobNames
-from scriptmode._core.spec.training_job import require_bool
 from scriptmode._core.spec.tuning_configurations import (
     WarmStartConfig,
     WarmStartTypes,
     parse_configuration,
     parse_instance_configs,
 )
+from scriptmode._core.spec.whole_numbers import require_bool
 from scriptmode._display import tuning_lines
 from scriptmode._estimator import Estimator
 from scriptmode._tuning.started_tuning_job import TuningJob

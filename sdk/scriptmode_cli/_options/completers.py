@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
 
 def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Return the names of this machine's jobs that begin with ``incomplete``, newest first."""
+    import logging
+
     # A message would appear in the middle of the typed line.
     before = logging.root.manager.disable
     logging.disable()

@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.spec.service_values import ENDED, UNREADABLE
 from scriptmode.errors import DataError, JobNotFoundError
-from scriptmode_local._agent import recovery
 from scriptmode_local._data import regular_files
 from scriptmode_local._data.durable import replace_file
-from scriptmode_local._store import host_activity, host_logs
-from scriptmode_local._store.job_queue import JobQueue
 from scriptmode_local._store.shapes import LAST_SECOND
 from scriptmode_local._store.state import STATUS_OF, JobSummary
 
@@ -69,6 +66,8 @@ def _summarize(store: JobStore, *, trusts_cache: bool) -> tuple[list[JobSummary]
             else:
                 others.append(job)
     if any(job.secondary == "Pending" for job in others):
+        from scriptmode_local._store.job_queue import JobQueue
+
         positions = JobQueue(store).positions()
         others = [job._replace(position=positions.get(job.name, job.position)) for job in others]
     if is_new or len(kept) != len(known):
@@ -76,10 +75,12 @@ def _summarize(store: JobStore, *, trusts_cache: bool) -> tuple[list[JobSummary]
         # Without the cache the next call is only slower.
         with suppress(OSError):
             replace_file(store.ended_jobs, _render(rows), durable=False)
-    return [*others, *(JobSummary(name, *row[_VERSION:]) for name, row in kept.items())], trusted
+    return [*others, *(JobSummary._make((name, *row[_VERSION:], 0)) for name, row in kept.items())], trusted
 
 
 def _job_summary(store: JobStore, name: str) -> JobSummary | None:
+    from scriptmode_local._agent import recovery
+
     folder = store.folder(name)
     try:
         # A damaged request would be met by every verb of the job alone.
@@ -98,16 +99,19 @@ def _job_summary(store: JobStore, name: str) -> JobSummary | None:
 
 def _silence(folder: JobFolder) -> str:
     """Return for how long the first host of a job has printed nothing; "" where another one has."""
-    silences = [activity.silence for activity in host_activity.read_activity(folder).values()]
+    from scriptmode_local._store.host_activity import read_activity
+
+    silences = [activity.silence for activity in read_activity(folder).values()]
     return silences[0] if silences and all(silences) else ""
 
 
 def _last_metric(folder: JobFolder, facts: JobFacts) -> Metric | None:
     """Return the value that one of the metrics had last in the end of a host's log; None without any."""
     from scriptmode_local._outputs.log_metrics import last_value
+    from scriptmode_local._store.host_logs import last_lines
 
     for host in facts.host_names[:_MOST_LOGS]:
-        end = host_logs.last_lines(folder.log(host), _LOG_LINES, _LOG_CHARACTERS)
+        end = last_lines(folder.log(host), _LOG_LINES, _LOG_CHARACTERS)
         if metric := last_value(end, facts.metrics):
             return metric
     return None

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.machine.data_dir import default_data_dir
 from scriptmode._core.spec.hosts import CLIENT_REGION, LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
-from scriptmode._core.spec.training_job import SERVER_TAGS, require_bool
+from scriptmode._core.spec.names import SERVER_TAGS
+from scriptmode._core.spec.whole_numbers import require_bool
 from scriptmode.errors import ScriptmodeError, invalid
 from scriptmode_local._data import file_uris
 from scriptmode_local._hosts import HostSettings, interpreter
 from scriptmode_local._hosts.engine import find_engine
-from scriptmode_local._inputs import s3_locations
-from scriptmode_local._service import job_sources
 from scriptmode_local._service.stored_jobs import StoredJobs
 from scriptmode_local._store.job_record import FITTING, Job
 from scriptmode_local._store.job_store import JobStore, job_exists_error
@@ -181,6 +180,8 @@ class LocalPlatform(StoredJobs):
             PlatformError: ``python`` cannot run the hosts.
 
         """
+        from scriptmode_local._inputs import s3_locations
+
         spec = find_engine(spec.resources.host_kind).complete(spec, self._settings)
         spec = s3_locations.resolve_local_bucket(spec)
         role = spec.role
@@ -260,6 +261,8 @@ class LocalPlatform(StoredJobs):
             DataError: The archive cannot be stored.
 
         """
+        from scriptmode_local._service import job_sources
+
         job_sources.store_source(self._store, archive, uri, kms_key)
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
@@ -269,6 +272,9 @@ class LocalPlatform(StoredJobs):
             DataError: ``uri`` cannot be read, or ``folder`` cannot be written.
 
         """
+        from scriptmode_local._inputs import s3_locations
+        from scriptmode_local._service import job_sources
+
         with s3_locations.advise_server(self._store.data_dir):
             return job_sources.fetch(uri, folder)
 
@@ -288,6 +294,7 @@ class LocalPlatform(StoredJobs):
 
         """
         from scriptmode_local._agent import start
+        from scriptmode_local._inputs import s3_locations
         from scriptmode_local._service import validation
 
         checked = self._checked

@@ -14,7 +14,7 @@ from scriptmode._core.request.render import as_fields
 from scriptmode._core.spec.hosts import instance_kind, local_instance_types
 from scriptmode._core.spec.inputs import FileSystemInput, OtherInput, TrainingInput
 from scriptmode._core.spec.job_request import ABSENT, JobRequest
-from scriptmode._core.spec.training_job import SERVER_TAGS
+from scriptmode._core.spec.names import SERVER_TAGS
 from scriptmode._core.text.messages import Problem, did_you_mean, did_you_mean_path
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
 from scriptmode_local._data import file_uris

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scriptmode._core.request import tuning
 from scriptmode._core.request.service_model import shapes
 from scriptmode._core.spec.hosts import LOCAL_PROCESS, HostKind, instance_kind, local_instance_types
-from scriptmode._core.spec.training_job import RESERVED_TAGS, SERVER_TAGS
+from scriptmode._core.spec.names import RESERVED_TAGS, SERVER_TAGS
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import invalid
 from scriptmode_local._data import file_uris

@@ -1,4 +1,4 @@
-"""The inputs of a job: the argument of ``fit``, which may hold fields of a request, and those of a described job."""
+"""The inputs of a job: the argument of ``fit``, which may hold fields of a request."""
 
 from __future__ import annotations
 
@@ -114,16 +114,3 @@ def parse_source(where: str, channel: Mapping[str, Any]) -> Input:
         what = f"{where} has the data source {', '.join(channel['DataSource'])}"
         raise SpecError(what, "give S3 or file system data", argument="inputs")
     return kind(**given)
-
-
-def job_inputs(description: Mapping[str, Any]) -> dict[str, Input]:
-    """Return a described job's inputs by channel name, without the channels of the source archive and ``model_uri``."""
-    from scriptmode._core.request.parse import parse_request
-
-    job = parse_request(description)
-    carried = {*job.model_uris, job.source_channel and job.source_channel.name}
-    return {
-        channel["ChannelName"]: parse_source(f"channel {channel['ChannelName']!r}", channel)
-        for channel in description.get("InputDataConfig", ())
-        if channel["ChannelName"] not in carried
-    }

@@ -1,4 +1,4 @@
-"""The request that starts a described job again, and the arguments of an estimator that does. Pure."""
+"""The request that starts a described job again, and the arguments and inputs of an estimator that does. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.request.fields import FIELDS, changed, field_at
+from scriptmode._core.request.job_inputs import parse_source
 from scriptmode._core.request.parse import parse_request
 from scriptmode._core.request.render import derived_model_dir, render_request
 from scriptmode._core.request.service_model import DESCRIBED_DEFAULTS, REQUEST_SHAPE, SELECTED_HOSTS, shapes
@@ -13,7 +14,6 @@ from scriptmode._core.spec import arguments, hyperparameters, names
 from scriptmode._core.spec.distribution import KINDS, parse_distribution
 from scriptmode._core.spec.job_request import ABSENT, JobRequest
 from scriptmode._core.spec.monitoring import rule_for_job, rules_of_next_job
-from scriptmode._core.spec.training_job import RESERVED_TAGS
 from scriptmode._core.spec.whole_numbers import whole_number
 from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scriptmode._core.spec.distribution import Distribution
+    from scriptmode._core.spec.inputs import Input
     from scriptmode._core.spec.training_job import Limits, Resources
 
 
@@ -72,7 +73,7 @@ def rerun_request(description: Mapping[str, Any], tags: Mapping[str, str], chang
             hyperparameters=_parameters(job, changes, new),
             monitoring=changed(job.monitoring, debug_rules=tuple(rule_for_job(rule, new) for rule in rules)),
             environment={name: value for name, value in job.environment.items() if name != contract.SECRET_VARIABLE},
-            tags=tuple((key, value) for key, value in tags.items() if not key.lower().startswith(RESERVED_TAGS)),
+            tags=tuple((key, value) for key, value in tags.items() if not key.lower().startswith(names.RESERVED_TAGS)),
             resources=_resources(job, changes.instance_count),
             limits=_limits(job, changes),
         )
@@ -161,7 +162,7 @@ def estimator_arguments(description: Mapping[str, Any], tags: Mapping[str, str])
         name: value for name, value in job.environment.items() if name != contract.SECRET_VARIABLE
     } or None
     arguments["base_job_name"] = names.base_of_job(job.name)
-    arguments["tags"] = {key: value for key, value in tags.items() if not key.startswith(RESERVED_TAGS)} or None
+    arguments["tags"] = {key: value for key, value in tags.items() if not key.startswith(names.RESERVED_TAGS)} or None
     if job.monitoring.debug_rules:
         arguments["rules"] = rules_of_next_job(job.monitoring.debug_rules, job.name)
     if job.resources.instance_groups:
@@ -231,3 +232,14 @@ def _distribution(parameters: Mapping[str, Any]) -> Distribution | dict[str, Any
         return parse_distribution(distribution or None)
     except SpecError:
         return distribution
+
+
+def job_inputs(description: Mapping[str, Any]) -> dict[str, Input]:
+    """Return a described job's inputs by channel name, without the channels of the source archive and ``model_uri``."""
+    job = parse_request(description)
+    carried = {*job.model_uris, job.source_channel and job.source_channel.name}
+    return {
+        channel["ChannelName"]: parse_source(f"channel {channel['ChannelName']!r}", channel)
+        for channel in description.get("InputDataConfig", ())
+        if channel["ChannelName"] not in carried
+    }

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
-from scriptmode._core.spec.names import base_of_image
-from scriptmode._core.spec.training_job import RESERVED_TAGS, InstanceGroup
+from scriptmode._core.spec.names import RESERVED_TAGS, base_of_image
+from scriptmode._core.spec.training_job import InstanceGroup
 from scriptmode._core.text.messages import did_you_mean, validate_keys
 from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract

@@ -16,6 +16,7 @@ from scriptmode._core.spec.distribution import parse_distribution
 from scriptmode._core.spec.inputs import absolute_file_uri
 from scriptmode._core.spec.pipeline_variables import refuse_pipeline_variables
 from scriptmode._core.spec.versions import version_numbers
+from scriptmode._core.spec.whole_numbers import require_bool
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ class EstimatorArguments:
         return training_job.Output(
             path=_absolute(self.output_path),
             kms_key=self.output_kms_key,
-            compress=not training_job.require_bool("disable_output_compression", self.disable_output_compression),
+            compress=not require_bool("disable_output_compression", self.disable_output_compression),
             code_location=_absolute(self.code_location),
             checkpoint_uri=_absolute(self.checkpoint_s3_uri),
             checkpoint_local_path=self.checkpoint_local_path,

@@ -1,4 +1,4 @@
-"""Names of training jobs, and what names of other things tell."""
+"""Names of training jobs, what names of other things tell, and names that clients do not choose."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 #: The service's limit and pattern (CreateTrainingJob, TrainingJobName).
 NAME_LIMIT = 63
+#: Tags with this prefix are reserved for AWS.
+RESERVED_TAGS = "aws:"
+#: Tags with this prefix belong to a server of the training API: clients neither see nor set them.
+SERVER_TAGS = "scriptmode:"
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/.+")
 _NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 

@@ -11,7 +11,7 @@ from scriptmode._core.spec.hosts import HostGroup, HostKind, host_kind
 from scriptmode._core.spec.hyperparameters import encode_hyperparameters
 from scriptmode._core.spec.inputs import INPUT_MODES, Channel, check_mode
 from scriptmode._core.spec.versions import check_framework_version, check_py_version
-from scriptmode._core.spec.whole_numbers import set_whole, whole_number
+from scriptmode._core.spec.whole_numbers import require_bool, set_whole, whole_number
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 
 #: The channel that carries the source archive where the hosts have no network (SageMaker SDK).
 CODE_CHANNEL = "code"
-#: Tags with this prefix are reserved for AWS.
-RESERVED_TAGS = "aws:"
-#: Tags with this prefix belong to a server of the training API: clients neither see nor set them.
-SERVER_TAGS = "scriptmode:"
 
 
 def _text(name: str, value: object) -> None:
@@ -38,13 +34,6 @@ def _text(name: str, value: object) -> None:
         raise invalid(name, f"is {value!r}", "give a string that is not empty")
     if problem := contract.text_problem(value, encoding_errors="surrogateescape"):
         raise invalid(name, f"is {value!r}, which {problem}", "correct it")
-
-
-def require_bool(name: str, value: object) -> bool:
-    """Validate a bool and return it; raise `SpecError` for other types, whatever their truth value."""
-    if not isinstance(value, bool):
-        raise invalid(name, f"is {value!r}", "give True or False")
-    return value
 
 
 def _switch(name: str, value: object) -> None:

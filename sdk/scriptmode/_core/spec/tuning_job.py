@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.spec.names import check_job_name, mended
 from scriptmode._core.spec.parameter_ranges import check_ranges, grid_size
-from scriptmode._core.spec.training_job import require_bool
-from scriptmode._core.spec.whole_numbers import set_whole, whole_number
+from scriptmode._core.spec.whole_numbers import require_bool, set_whole, whole_number
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import invalid
 

@@ -1,4 +1,4 @@
-"""Counts and times as callers give them: ints, NumPy's integers, and floats without a fraction. Pure."""
+"""Counts, times and switches as callers give them: ints, NumPy's, and floats without a fraction; bools alone. Pure."""
 
 from __future__ import annotations
 
@@ -26,6 +26,13 @@ def set_whole(settings: object, field: str, name: str, least: int, *, hint: str 
     value = getattr(settings, field)
     if value is not None or not optional:
         object.__setattr__(settings, field, whole_number(name, value, least, hint=hint))
+
+
+def require_bool(name: str, value: object) -> bool:
+    """Validate a bool and return it; raise `SpecError` for other types, whatever their truth value."""
+    if not isinstance(value, bool):
+        raise invalid(name, f"is {value!r}", "give True or False")
+    return value
 
 
 def _as_int(value: object) -> int | None:
