@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Names of `image_recipe.Recipe.name`.
 _PROJECT_IMAGE = re.compile(_image_recipe.REPOSITORY + r":(?P<tensorflow>[0-9.]+)(?P<gpu>-gpu)?-[0-9a-f]+")
+#: A private registry: account, Region (Amazon ECR User Guide, "Private registry").
+_ECR_HOST = re.compile(r"(?P<account>\d{12})\.dkr\.ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
 
 
 def default_image(tensorflow: str | None = None, *, gpu: bool = False, base: str | None = None) -> str:
@@ -70,8 +73,6 @@ def require_built(image: str) -> None:
 
 def pull_image(image: str) -> None:
     """Pull an image from its registry, from Amazon ECR with the caller's credentials; raises `PlatformError`."""
-    from scriptmode._core.aws.ecr import registry_login
-
     try:
         docker_client.pull(image, registry_login(image))
     except ContainerError as error:
@@ -157,3 +158,21 @@ def _find_or_pull_base(base: str, *, refresh: bool, on_line: OnLine) -> docker_c
     if not image:
         raise ContainerError(f"image {base} was pulled and removed again at once", advice="build again")
     return image
+
+
+def registry_login(image: str, session: object = None) -> dict[str, str] | None:
+    """Return ``username`` and ``password`` for the registry of an image, or None where it is not one of Amazon ECR's.
+
+    Raises `PlatformError`.
+    """
+    from scriptmode._core.aws.error_translation import translate_errors
+    from scriptmode._core.aws.session import Connection
+
+    match = _ECR_HOST.fullmatch(image.partition("/")[0])
+    if not match:
+        return None
+    client = Connection(session, region=match["region"]).client("ecr")
+    with translate_errors(f"image {image}"):
+        token = client.get_authorization_token()["authorizationData"][0]["authorizationToken"]
+    username, _, password = base64.b64decode(token).decode().partition(":")
+    return {"username": username, "password": password}

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import re
+from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.errors import DataError
-from scriptmode_local._outputs import missing_model, packed_artifacts
+from scriptmode_local._data import file_uris
+from scriptmode_local._outputs import packed_artifacts
 from scriptmode_local._system import full_disk
+from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from scriptmode._core.spec.job_request import JobRequest
@@ -19,6 +25,13 @@ if TYPE_CHECKING:
 
 #: The reason and the text of an event for each loss.
 Losses = list[tuple[str, str]]
+#: How programs name the place of their model.
+_PLACE = re.compile(rb"SM_MODEL_DIR|model[_-]dir|/opt/ml/model")
+_PROGRAMS = (".py", ".sh", ".ipynb")
+#: Files in which TensorFlow and Keras save models and checkpoints, and those of converted models.
+_MODELS = (".keras", ".h5", ".hdf5", ".index", ".pb", ".tflite", ".onnx")
+#: Entries of the working directory that are looked at, bytes of a program, and names that are shown.
+_MOST_ENTRIES, _MOST_BYTES, _MOST_NAMES = 10_000, 1024 * 1024, 3
 
 
 class Delivery(NamedTuple):
@@ -45,7 +58,7 @@ class Delivery(NamedTuple):
         ``OSError``.
         """
         if no_model_message and not self.has_model:
-            text = missing_model.describe_missing_model(self.request, self.sandboxes[0], no_model_message)
+            text = _describe_missing_model(self.request, self.sandboxes[0], no_model_message)
             if text:
                 self.log(text)
         losses = Losses()
@@ -81,3 +94,38 @@ class Delivery(NamedTuple):
             self.log(text)
 
         return note
+
+
+def _describe_missing_model(job: JobRequest, sandbox: Sandbox, message: str) -> str:
+    """Return a line for the log of a completed job; "" where nothing suggests that the script meant to save a model.
+
+    ``sandbox`` is the first host's. ``message`` is the beginning of the line, and all of it for a source that names a
+    place for its model, and for an image with a program of its own.
+    """
+    paths = list(islice(_working_files(sandbox), _MOST_ENTRIES))
+    models = sorted((path for path in paths if path.endswith(_MODELS)), key=lambda path: (path.count("/"), path))
+    if not models and paths and not any(_names_place(sandbox, path) for path in paths if path.endswith(_PROGRAMS)):
+        return ""
+    parts = [message]
+    if models:
+        names = ", ".join(map(repr, models[:_MOST_NAMES])) + (", ..." if len(models) > _MOST_NAMES else "")
+        parts.append(f"its working directory, which is not kept, has {names}")
+    uri = job.model_dir
+    if file_uris.is_file(uri) and any(names for _, _, names in os.walk(file_uris.file_path(uri))):
+        parts.append(f"model_dir, {job.model_dir}, has files")
+    return "; ".join(parts)
+
+
+def _working_files(sandbox: Sandbox) -> Iterator[str]:
+    with suppress(OSError), sandbox.tree(contract.CODE_DIR) as directory:
+        for entry in directory.walk(failed=lambda *_: None):
+            if not entry.is_directory:
+                yield entry.path
+
+
+def _names_place(sandbox: Sandbox, path: str) -> bool:
+    try:
+        with sandbox.open_file(f"{contract.CODE_DIR}/{path}") as file:
+            return bool(_PLACE.search(file.read(_MOST_BYTES)))
+    except OSError:
+        return False

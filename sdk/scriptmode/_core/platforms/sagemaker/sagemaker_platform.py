@@ -10,7 +10,6 @@ from scriptmode import errors
 from scriptmode._core.aws.s3_uris import SCHEME, parse_s3_uri
 from scriptmode._core.aws.session import Connection
 from scriptmode._core.platforms.sagemaker import job_defaults
-from scriptmode._core.platforms.sagemaker.host_secret import with_host_secret
 from scriptmode._core.request.render import as_fields, render_request
 from scriptmode._core.spec.names import account_of_role
 
@@ -88,6 +87,7 @@ class SageMakerPlatform:
 
     def planned_hosts(self, request: JobRequest | Mapping[str, Any]) -> dict[str, service_values.PlannedHost]:
         """Return what each host would find, without what its image adds, which is unknown here."""
+        from scriptmode._core.platforms.sagemaker.host_secret import with_host_secret
         from scriptmode._core.request.parse import as_job_request
         from scriptmode_local._opt_ml import planned_containers
 
@@ -115,6 +115,7 @@ class SageMakerPlatform:
 
     def create(self, request: JobRequest | Mapping[str, Any]) -> str:
         """Call CreateTrainingJob; if its response was lost, find out whether the job was started."""
+        from scriptmode._core.platforms.sagemaker.host_secret import with_host_secret
         from scriptmode._core.request.parse import as_job_request
 
         job = with_host_secret(as_job_request(request))
