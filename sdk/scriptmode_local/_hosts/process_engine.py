@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from scriptmode._core.spec.service_values import PlannedHost
 from scriptmode._core.text.messages import Problem
 from scriptmode.errors import SpecError, invalid
-from scriptmode_local._hosts import interpreter
 from scriptmode_local._hosts.engine import Engine
 from scriptmode_local._hosts.local_agent import LocalAgent
 from scriptmode_local._store.job_store import JobFolder
@@ -42,7 +41,10 @@ class ProcessEngine(LocalAgent, Engine):
                 argument="container_limits",
                 advice="leave it out of LocalPlatform(...), or use instance_type='local'",
             )
-        interpreter.compare_versions(spec.algorithm, settings)
+        if spec.algorithm.framework_version or spec.algorithm.py_version:
+            from scriptmode_local._hosts.interpreter import compare_versions
+
+            compare_versions(spec.algorithm, settings)
         return spec
 
     def problems(self, job: JobRequest) -> Iterator[Problem]:

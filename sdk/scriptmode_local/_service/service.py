@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from contextlib import suppress
 from copy import copy
@@ -17,7 +18,7 @@ from scriptmode._core.spec.names import SERVER_TAGS
 from scriptmode._core.spec.whole_numbers import require_bool
 from scriptmode.errors import ScriptmodeError, invalid
 from scriptmode_local._data import file_uris
-from scriptmode_local._hosts import HostSettings, interpreter
+from scriptmode_local._hosts import HostSettings
 from scriptmode_local._hosts.engine import find_engine
 from scriptmode_local._service.stored_jobs import StoredJobs
 from scriptmode_local._store.job_record import FITTING, Job
@@ -117,7 +118,11 @@ class LocalPlatform(StoredJobs):
     @property
     def python(self) -> str:
         """The interpreter of hosts that run without an image; raises `PlatformError` if it cannot run them."""
-        return interpreter.find_interpreter(self._settings.python)
+        if self._settings.python is None:
+            return sys.executable
+        from scriptmode_local._hosts.interpreter import find_interpreter
+
+        return find_interpreter(self._settings.python)
 
     @property
     def tuning(self) -> TuningService:
@@ -359,7 +364,7 @@ class LocalPlatform(StoredJobs):
             request,
             f"arn:aws:sagemaker:{self.region}:{LOCAL_ACCOUNT}:training-job/{request.name}",
             self.region,
-            interpreter.find_interpreter(self._settings.python),
+            self.python,
             self.stop_grace,
             self._file_systems,
             find_engine(request.resources.host_kind).settings(replace(self._settings, region=self.region)),
