@@ -12,18 +12,7 @@ from typing import Any
 
 import click
 
-from scriptmode import (
-    JobExistsError,
-    JobNotFoundError,
-    PlatformError,
-    RequestError,
-    ScriptmodeError,
-    SpecError,
-    TrainingJobError,
-    TrainingJobFailed,
-    TrainingJobStopped,
-)
-from scriptmode.errors import shorten_values, with_suffix
+from scriptmode import errors
 from scriptmode_cli._program import output
 from scriptmode_cli._program.output import to_json_value
 
@@ -48,15 +37,15 @@ def translate_errors_to_options(options: Mapping[str, str]) -> Iterator[None]:
     """Append to an error the option that stands for its argument; ``options`` is by argument."""
     try:
         yield
-    except ScriptmodeError as error:
+    except errors.ScriptmodeError as error:
         option = options.get(error.argument or "")
         # `_error_text` appends the option of the others.
         if option is None or error.argument in _COMMON_OPTIONS:
             raise
-        raise with_suffix(error, f"({option})") from error
+        raise errors.with_suffix(error, f"({option})") from error
 
 
-def _error_text(error: ScriptmodeError) -> str:
+def _error_text(error: errors.ScriptmodeError) -> str:
     """Return the text of an error, with the option that stands for its argument if each command has it."""
     option = _COMMON_OPTIONS.get(error.argument or "")
     return f"{error} ({option})" if option else str(error)
@@ -65,19 +54,21 @@ def _error_text(error: ScriptmodeError) -> str:
 def exit_code(error: BaseException) -> int:
     """Return the exit code of the command for an error."""
     # Whether a job exists is an answer, which does not depend on where it was looked for.
-    is_other_error = isinstance(error, PlatformError) and not isinstance(error, JobNotFoundError)
+    is_other_error = isinstance(error, errors.PlatformError) and not isinstance(error, errors.JobNotFoundError)
     is_about_argument = is_other_error and getattr(error, "argument", None) is not None
-    if is_about_argument or isinstance(error, (click.UsageError, SpecError, RequestError, JobExistsError)):
+    if is_about_argument or isinstance(
+        error, (click.UsageError, errors.SpecError, errors.RequestError, errors.JobExistsError)
+    ):
         return USAGE
-    if isinstance(error, TrainingJobStopped):
+    if isinstance(error, errors.TrainingJobStopped):
         return TIMED_OUT if error.secondary_status in _OUT_OF_TIME else STOPPED
-    return (error.failure.exit_code if isinstance(error, TrainingJobFailed) else None) or FAILED
+    return (error.failure.exit_code if isinstance(error, errors.TrainingJobFailed) else None) or FAILED
 
 
 def report_error(error: click.ClickException | Exception, *, as_json: bool) -> int:
     """Write an error to stderr, as text or as one JSON object; return the exit code."""
     code = exit_code(error)
-    text = shorten_values(_message(error))
+    text = errors.shorten_values(_message(error))
     if as_json:
         output.echo(json.dumps(_to_object(error, text, code)), err=True)
         return code
@@ -101,7 +92,7 @@ def discard_output() -> None:
 def _message(error: click.ClickException | Exception) -> str:
     if isinstance(error, click.ClickException):
         return error.format_message()
-    if isinstance(error, ScriptmodeError):
+    if isinstance(error, errors.ScriptmodeError):
         return _error_text(error)
     return _os_error_message(error) if isinstance(error, OSError) else str(error)
 
@@ -118,11 +109,11 @@ def _os_error_message(error: OSError) -> str:
 
 def _to_object(error: Exception, text: str, code: int) -> dict[str, Any]:
     fields: dict[str, Any] = {"error": type(error).__name__, "message": text, "exit_code": code}
-    if isinstance(error, TrainingJobError):
+    if isinstance(error, errors.TrainingJobError):
         fields.update(
             job=error.job_name, status=error.status, secondary_status=error.secondary_status,
             reason=to_json_value(error.description.get("FailureReason")),
         )  # fmt: skip
-    if isinstance(error, TrainingJobFailed):
+    if isinstance(error, errors.TrainingJobFailed):
         fields["failure"] = to_json_value(asdict(error.failure))
     return fields
