@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode._core.text.messages import pluralize
 from scriptmode.errors import QuotaError
-from scriptmode_local._system import memory
-from scriptmode_runtime.host import machine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +31,9 @@ class _Level(NamedTuple):
 
     def limits(self) -> dict[str, int]:
         """Return how many processes this machine has cores and memory for, by the text of each of the two."""
+        from scriptmode_local._system import memory
+        from scriptmode_runtime.host import machine
+
         has, cores = memory.read_memory(), machine.inspect().cpus
         limits = {f"on {pluralize(cores, 'core')}": max(_FEWEST, self.of_core * cores)}
         if has:
@@ -48,6 +49,8 @@ _REFUSED = _Level(64, 256 * 1024**2, "too many for this machine, where at most {
 
 def fits_beside(running: Sequence[int], processes: int) -> bool:
     """Return whether a job's processes need not wait for those of ``running`` jobs; alone, every job may start."""
+    from scriptmode_local._system import memory
+
     has = memory.read_memory()
     is_free = has is None or processes * _QUEUE.of_memory <= has.free
     return not running or (is_free and sum(running) + processes <= min(_QUEUE.limits().values()))
@@ -68,8 +71,10 @@ def describe_crowding(request: JobRequest, jobs: int = 1, *, is_refused: bool = 
 
 def _excess(request: JobRequest, jobs: int, level: _Level) -> str:
     hosts, of_host = len(request.resources.hosts), request.processes_of_host
-    if not request.resources.host_kind.is_here or jobs * hosts * of_host <= min((limits := level.limits()).values()):
+    count = jobs * hosts * of_host
+    # One process fits everywhere.
+    if not request.resources.host_kind.is_here or count <= 1 or count <= min((limits := level.limits()).values()):
         return ""
     parts = f"{f'{jobs:,} jobs of ' if jobs > 1 else ''}{pluralize(hosts, 'host')} with {of_host:,} each"
-    text, by_part = level.text.format(min(limits.values())), [f"{count:,} {part}" for part, count in limits.items()]
-    return f"{jobs * hosts * of_host:,} processes at once ({parts}) are {text}: {', '.join(by_part)}"
+    text, by_part = level.text.format(min(limits.values())), [f"{most:,} {part}" for part, most in limits.items()]
+    return f"{count:,} processes at once ({parts}) are {text}: {', '.join(by_part)}"

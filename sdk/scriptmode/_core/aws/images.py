@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.aws import image_table
@@ -15,7 +16,9 @@ from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from scriptmode._core.spec.training_job import TrainingJobSpec
 
 #: The family of an instance type, ``ml.<family>.<size>`` or ``ml_<family>``, as the SageMaker SDK reads it.
 _FAMILY = re.compile(r"ml[._]([a-z\d-]+)\.?\w*")
@@ -34,6 +37,8 @@ _P4D_ENDINGS = {
     "2.3.1-gpu-py37": "cu110-ubuntu18.04",
     "2.3.2-gpu-py37": "cu110-ubuntu18.04",
 }
+#: The rule with AWS's image whose host the caller chooses (SageMaker SDK).
+_CALLER_HOST_RULE = "DetailedProfilerProcessingJobConfig"
 #: The Python of an estimator of the SDK v1 without ``py_version``; v2 has no default.
 _DEFAULT_OF_V1 = "py2"
 #: The last TensorFlow whose image has no script mode: its program is not the script, but calls functions in it.
@@ -72,6 +77,22 @@ def look_up_image(*, framework_version: str, py_version: str | None, region: str
         what = f"is {framework_version!r}, whose image runs scripts in SageMaker's legacy mode alone"
         raise invalid("framework_version", what, f"give a newer one; or image_uri={uri!r} and model_dir=False")
     return uri
+
+
+def with_rule_images(spec: TrainingJobSpec, region: str) -> TrainingJobSpec:
+    """Replace the default image of the SageMaker SDK's rules by the Region's."""
+
+    def named(rule: Mapping[str, Any]) -> Mapping[str, Any]:
+        image = rule.get("RuleEvaluatorImage")
+        if image is None or isinstance(image, str):
+            return rule
+        fields = {**rule, "RuleEvaluatorImage": debugger_rule_image(image, region)}
+        if not str(rule["RuleConfigurationName"]).startswith(_CALLER_HOST_RULE):
+            # AWS's own rules bring their host along (SageMaker SDK).
+            fields = {key: value for key, value in fields.items() if key not in ("InstanceType", "VolumeSizeInGB")}
+        return fields
+
+    return replace(spec, monitoring=spec.monitoring.with_rules(named))
 
 
 def debugger_rule_image(rule: Any, region: str) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode._core.request.fields import FIELDS, changed, render_fields, unchecked, without_empty
 from scriptmode._core.spec import hyperparameters
-from scriptmode._core.spec.distribution import KINDS, MPI
 from scriptmode._core.spec.inputs import MODEL_CONTENT_TYPE, Channel, TrainingInput
 from scriptmode._core.spec.job_request import ABSENT, JobRequest
 from scriptmode._core.spec.training_job import CODE_CHANNEL, Monitoring
@@ -189,8 +188,7 @@ def _hyperparameters(spec: TrainingJobSpec, context: RenderContext, output_path:
         }
         model_dir = spec.model_dir
         if model_dir and not isinstance(model_dir, str):
-            with_mpi = isinstance(spec.distribution, MPI)
-            model_dir = derived_model_dir(output_path, context.job_name, with_mpi=with_mpi)
+            model_dir = derived_model_dir(output_path, context.job_name, with_mpi=contract.MPI_ENABLED in own)
         if isinstance(model_dir, str) and contract.MODEL_DIR_PARAMETER not in encoded:
             own[contract.MODEL_DIR_PARAMETER] = model_dir
         encoded.update({key: contract.encode(value) for key, value in own.items()})
@@ -213,6 +211,8 @@ def _distribution(distribution: Distribution | None) -> dict[str, Any]:
     """Return the hyperparameters of a distribution; images without roles read the groups that train together."""
     if distribution is None:
         return {}
+    from scriptmode._core.spec.distribution import KINDS
+
     _, switch, options = next(kind for kind in KINDS.values() if isinstance(distribution, kind.make))
     given = {key: getattr(distribution, option) for option, key in options.items()}
     fields = {switch: True, **{key: value for key, value in given.items() if value not in (None, False, {})}}

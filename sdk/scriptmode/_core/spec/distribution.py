@@ -12,9 +12,6 @@ from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
 from scriptmode_runtime.contract import ROLES
 
-#: Roles that exactly one host of a cluster has.
-SINGLE_HOST_ROLES = ("master", "chief", "evaluator")
-
 
 def _error(what: str, advice: str = "") -> SpecError:
     return SpecError(what, advice, argument="distribution")

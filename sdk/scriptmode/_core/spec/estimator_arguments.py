@@ -12,7 +12,6 @@ from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from scriptmode._core.spec import arguments, training_job
-from scriptmode._core.spec.distribution import parse_distribution
 from scriptmode._core.spec.inputs import absolute_file_uri
 from scriptmode._core.spec.pipeline_variables import refuse_pipeline_variables
 from scriptmode._core.spec.versions import version_numbers
@@ -21,6 +20,8 @@ from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
     from typing import Callable, Concatenate, ParamSpec
+
+    from scriptmode._core.spec.distribution import Distribution
 
     P = ParamSpec("P")
 
@@ -115,7 +116,7 @@ class EstimatorArguments:
             algorithm=self._algorithm(),
             script=self._script(),
             model=self._model(),
-            distribution=parse_distribution(self.distribution),
+            distribution=self._distribution(),
             hyperparameters=arguments.copied("hyperparameters", self.hyperparameters),
             environment=None if self.environment is None else arguments.copied("environment", self.environment),
             output=self._output(),
@@ -183,6 +184,13 @@ class EstimatorArguments:
             git,
             arguments.texts("arguments", self.arguments),
         )
+
+    def _distribution(self) -> Optional["Distribution"]:
+        if self.distribution is None:
+            return None
+        from scriptmode._core.spec.distribution import parse_distribution
+
+        return parse_distribution(self.distribution)
 
     def _model(self) -> Optional[training_job.PretrainedModel]:
         channel = (

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from scriptmode._core.spec.distribution import MPI, SINGLE_HOST_ROLES
 from scriptmode._core.spec.hosts import HostGroup, HostKind, host_kind
 from scriptmode._core.spec.hyperparameters import encode_hyperparameters
 from scriptmode._core.spec.inputs import INPUT_MODES, Channel, check_mode
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.git_source import GitSource
 
 
+#: Roles that exactly one host of a cluster has.
+_SINGLE_HOST_ROLES = ("master", "chief", "evaluator")
 #: The channel that carries the source archive where the hosts have no network (SageMaker SDK).
 CODE_CHANNEL = "code"
 
@@ -403,7 +404,7 @@ class TrainingJobSpec:
         self._check_tf_config(sum(counts[name] for name in dict.fromkeys(groups_together)) or self.resources.count)
         for role, groups in self._roles.items():
             count = sum(counts[group] for group in groups)
-            if role in SINGLE_HOST_ROLES and count != 1:
+            if role in _SINGLE_HOST_ROLES and count != 1:
                 raise SpecError(
                     f"distribution's roles give {role!r} the group {' and '.join(map(repr, groups))} of {count} hosts",
                     "there is one, give it a group with instance_count 1",
@@ -412,7 +413,11 @@ class TrainingJobSpec:
 
     def _check_tf_config(self, together: int) -> None:
         given = (self.environment or {}).get("TF_CONFIG", "").strip()
-        if not given or self.distribution is None or isinstance(self.distribution, MPI):
+        if not given or self.distribution is None:
+            return
+        from scriptmode._core.spec.distribution import MPI
+
+        if isinstance(self.distribution, MPI):
             return
         if self._roles or getattr(self.distribution, "evaluator", False):
             what = "environment['TF_CONFIG'] and the distribution's roles or evaluator both name tasks"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from scriptmode._core.aws import image_support
 from scriptmode._core.aws.s3_uris import is_in_local_bucket, is_on_this_machine
@@ -16,8 +16,6 @@ from scriptmode._core.spec.names import account_of_role
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode._core.aws.session import Connection
     from scriptmode._core.spec.training_job import Monitoring, Network, TrainingJobSpec
 
@@ -26,8 +24,6 @@ SOURCE_PREFIX = "scriptmode/source"
 #: Families with local storage, to which the service attaches no volume to encrypt (SageMaker SDK), beside those with
 #: a "d" in their name.
 _LOCAL_STORAGE = ("g5", "g6", "p5", "trn1")
-#: The rule with AWS's image whose host the caller chooses (SageMaker SDK).
-_CALLER_HOST_RULE = "DetailedProfilerProcessingJobConfig"
 _T = TypeVar("_T")
 
 
@@ -97,7 +93,12 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
         kms_key=spec.output.kms_key or config.output_kms_key,
         code_location=spec.output.code_location or f"{path.rstrip('/')}/{SOURCE_PREFIX}",
     )
-    return _with_rule_images(replace(completed, output=output), connection)
+    completed = replace(completed, output=output)
+    if not (spec.monitoring.debug_rules or spec.monitoring.profiler_rules):
+        return completed
+    from scriptmode._core.aws import images
+
+    return images.with_rule_images(completed, connection.region)
 
 
 def _network(spec: TrainingJobSpec, config: SageMakerConfig) -> Network:
@@ -164,21 +165,3 @@ def _image(spec: TrainingJobSpec, connection: Connection) -> str | None:
         region=connection.region,
         instance_types=spec.resources.types,
     )
-
-
-def _with_rule_images(spec: TrainingJobSpec, connection: Connection) -> TrainingJobSpec:
-    """Replace the default image of the SageMaker SDK's rules by the Region's."""
-
-    def named(rule: Mapping[str, Any]) -> Mapping[str, Any]:
-        image = rule.get("RuleEvaluatorImage")
-        if image is None or isinstance(image, str):
-            return rule
-        from scriptmode._core.aws import images
-
-        fields = {**rule, "RuleEvaluatorImage": images.debugger_rule_image(image, connection.region)}
-        if not str(rule["RuleConfigurationName"]).startswith(_CALLER_HOST_RULE):
-            # AWS's own rules bring their host along (SageMaker SDK).
-            fields = {key: value for key, value in fields.items() if key not in ("InstanceType", "VolumeSizeInGB")}
-        return fields
-
-    return replace(spec, monitoring=spec.monitoring.with_rules(named))
