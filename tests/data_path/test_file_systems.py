@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from fakes import plain_user
 
+from scriptmode._core.machine.data_dir import FILE_SYSTEMS_VARIABLE
 from scriptmode._core.request.parse import parse_request
 from scriptmode._core.spec.inputs import FileSystemInput
 from scriptmode.errors import DataError, SpecError
 from scriptmode_local._data import mounts
 from scriptmode_local._system import file_systems
-from scriptmode_local._system.file_systems import FILE_SYSTEMS_VARIABLE
 
 ID = "fs-0123456789abcdef0"
 

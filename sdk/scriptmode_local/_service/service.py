@@ -12,7 +12,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from scriptmode._core.machine.data_dir import default_data_dir
+from scriptmode._core.machine.data_dir import FILE_SYSTEMS_VARIABLE, default_data_dir
 from scriptmode._core.spec.hosts import CLIENT_REGION, LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
 from scriptmode._core.spec.names import SERVER_TAGS
 from scriptmode._core.spec.whole_numbers import require_bool
@@ -25,7 +25,6 @@ from scriptmode_local._store.job_record import FITTING, Job
 from scriptmode_local._store.job_store import JobStore, job_exists_error
 from scriptmode_local._store.shapes import is_number
 from scriptmode_local._store.state import starting_state
-from scriptmode_local._system.file_systems import parse_file_systems
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 
 if TYPE_CHECKING:
@@ -101,7 +100,11 @@ class LocalPlatform(StoredJobs):
             from scriptmode_local._hosts.container_limits import parse_limits
 
             parse_limits(container_limits, {})
-        self._file_systems = parse_file_systems(file_systems, os.environ)
+        self._file_systems: dict[str, str] = {}
+        if file_systems is not None or FILE_SYSTEMS_VARIABLE in os.environ:
+            from scriptmode_local._system.file_systems import parse_file_systems
+
+            self._file_systems = parse_file_systems(file_systems, os.environ)
         super().__init__(JobStore(default_data_dir() if data_dir is None else Path(data_dir).expanduser().absolute()))
         self._region = os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or LOCAL_REGION
         python = None if python is None else os.fspath(python)

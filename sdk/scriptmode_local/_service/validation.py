@@ -20,7 +20,6 @@ from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
 from scriptmode_local._data import file_uris
 from scriptmode_local._hosts.engine import find_engine
 from scriptmode_local._inputs import s3_locations
-from scriptmode_local._system import file_systems
 from scriptmode_runtime import contract
 from scriptmode_runtime.contract import CHECKPOINTS_DIR, DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
@@ -107,6 +106,8 @@ def check_inputs(job: JobRequest, folders: Mapping[str, str]) -> None:
 def _check_input(channel: Channel, folders: Mapping[str, str]) -> None:
     name, source = f"channel {channel.name!r}", channel.source
     if isinstance(source, FileSystemInput):
+        from scriptmode_local._system import file_systems
+
         try:
             file_systems.find_folder(source, folders)
         except DataError as error:

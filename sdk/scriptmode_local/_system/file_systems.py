@@ -12,13 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scriptmode._core.machine.data_dir import FILE_SYSTEMS_VARIABLE
 from scriptmode.errors import DataError, SpecError
 
 if TYPE_CHECKING:
     from scriptmode._core.spec.inputs import FileSystemInput
 
-#: ``fs-0123=/mnt/data,fs-9=/x``.
-FILE_SYSTEMS_VARIABLE = "SCRIPTMODE_FILE_SYSTEMS"
 #: A comma that separates entries; any other comma is part of a directory's name.
 _BETWEEN = re.compile(r",(?=fs-[A-Za-z0-9-]+=)")
 

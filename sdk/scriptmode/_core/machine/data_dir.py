@@ -9,6 +9,8 @@ from pathlib import Path
 from scriptmode.errors import DataError
 
 DATA_DIR_VARIABLE = "SCRIPTMODE_DATA_DIR"
+#: Names directories in place of file systems: ``fs-0123=/mnt/data,fs-9=/x``.
+FILE_SYSTEMS_VARIABLE = "SCRIPTMODE_FILE_SYSTEMS"
 #: The file that marks a directory as a data directory, which is never part of a program.
 MARK = ".scriptmode-data"
 #: The directory of cached artifacts in the data directory.
