@@ -13,10 +13,15 @@ from containers.conftest import ROOT
 from moto import mock_aws
 
 from scriptmode import ContainerError, SpecError
-from scriptmode.containers import TENSORFLOW_VERSIONS, build_image, built_image, default_image
-from scriptmode.containers import _docker_client as docker_client
-from scriptmode.containers import _image_recipe as image_recipe
-from scriptmode.containers import _package_indexes as package_indexes
+from scriptmode.containers import (
+    TENSORFLOW_VERSIONS,
+    _docker_client as docker_client,
+    _image_recipe as image_recipe,
+    _package_indexes as package_indexes,
+    build_image,
+    built_image,
+    default_image,
+)
 from scriptmode.containers._training_images import registry_login
 
 SCRIPTMODE = str(Path(sys.executable).with_name("scriptmode"))

@@ -16,7 +16,7 @@ from scriptmode._display import choose_view, formatting, html_card
 from scriptmode._display.downsampled_series import MAX_POINTS, DownsampledSeries, sparkline
 from scriptmode._display.snapshot import JobSnapshot, MetricSummary, Row
 from scriptmode.testing import Life
-from scriptmode_runtime.terminal_line import last_frame, render_line
+from scriptmode_runtime._terminal_line import last_frame, render_line
 
 
 class Terminal(io.StringIO):

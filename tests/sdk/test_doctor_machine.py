@@ -10,8 +10,7 @@ import pytest
 from fakes.doctor_stubs import MISSING, write_stubs
 from processes.small_disk import _namespace
 
-from scriptmode.doctor import _machine_checks as machine_checks
-from scriptmode.doctor import _program_checks as program_checks
+from scriptmode.doctor import _machine_checks as machine_checks, _program_checks as program_checks
 from scriptmode.errors import PlatformError
 
 ROOT = Path(__file__).parents[2]

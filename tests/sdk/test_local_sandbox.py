@@ -9,8 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from fakes.local_jobs import channel, request_for
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from scriptmode._core.request.parse import parse_request
 from scriptmode_local._data.durable import sync_file
@@ -22,7 +21,7 @@ from scriptmode_local._store.host_logs import LogReader, append_line, unfinished
 from scriptmode_local._store.job_record import Job
 from scriptmode_local._system import ports as ports_module
 from scriptmode_local._system.ports import LOWEST, ROLES, Ports
-from scriptmode_runtime.terminal_line import last_frame
+from scriptmode_runtime._terminal_line import last_frame
 
 GRACE = "SCRIPTMODE_STOP_GRACE_SECONDS"
 GROUPS = [

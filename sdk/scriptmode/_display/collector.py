@@ -24,7 +24,7 @@ from scriptmode._display.downsampled_series import DownsampledSeries
 from scriptmode._display.formatting import format_channel, format_usage, truncate
 from scriptmode._display.snapshot import JobSnapshot, MetricSummary, Row, create_snapshot
 from scriptmode.errors import DataError
-from scriptmode_runtime.terminal_line import last_frame, render_line
+from scriptmode_runtime._terminal_line import last_frame, render_line
 
 #: Number of characters shown of a host's last line, and of those that are kept.
 LINE_CHARACTERS, KEPT_CHARACTERS = 500, 64 * 1024

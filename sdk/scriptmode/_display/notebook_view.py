@@ -16,7 +16,7 @@ from scriptmode._core.text import messages
 from scriptmode._display import formatting, html_card
 from scriptmode._display.snapshot import JobSnapshot
 from scriptmode.errors import ScriptmodeError
-from scriptmode_runtime.terminal_line import render_line
+from scriptmode_runtime._terminal_line import render_line
 
 #: Number of log lines that a notebook shows, and of characters of each.
 LAST_LINES, LINE_CHARACTERS = 20, 500

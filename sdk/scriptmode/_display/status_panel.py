@@ -12,7 +12,7 @@ from scriptmode._core.text.terminal_text import wrap_words
 from scriptmode._display import formatting
 from scriptmode._display.downsampled_series import sparkline
 from scriptmode._display.snapshot import JobSnapshot
-from scriptmode_runtime.terminal_line import render_line
+from scriptmode_runtime._terminal_line import render_line
 
 #: The most columns of a sparkline, and the share of a row (1/_PART) that a metric's name has.
 _SPARK, _PART = 40, 3

@@ -23,7 +23,7 @@ from scriptmode._core.spec.service_values import LogEvent
 from scriptmode._core.text.colours import colours_enabled
 from scriptmode._display.snapshot import JobSnapshot
 from scriptmode._display.status_panel import panel_rows, summary_rows
-from scriptmode_runtime.terminal_line import render_line, sanitize
+from scriptmode_runtime._terminal_line import render_line, sanitize
 
 #: Columns left free: a terminal prints Ctrl-C as ``^C`` at the cursor, which must not start a new row.
 _MARGIN = 2

@@ -16,8 +16,8 @@ from scriptmode._core.spec.whole_numbers import set_whole, whole_number
 from scriptmode._core.text.messages import did_you_mean, pluralize
 from scriptmode._core.text.terminal_text import align_columns
 from scriptmode.errors import DataError, ScriptmodeError, invalid
-from scriptmode_runtime.host import machine
-from scriptmode_runtime.terminal_line import last_frame
+from scriptmode_runtime._host import machine
+from scriptmode_runtime._terminal_line import last_frame
 
 if TYPE_CHECKING:
     from scriptmode._core.spec.distribution import Distribution

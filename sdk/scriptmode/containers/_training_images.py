@@ -7,9 +7,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from scriptmode.containers import _docker_client as docker_client
-from scriptmode.containers import _image_recipe
-from scriptmode.containers import _package_indexes as package_indexes
+from scriptmode.containers import _docker_client as docker_client, _image_recipe, _package_indexes as package_indexes
 from scriptmode.errors import ContainerError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import click
 from scriptmode import LogEvent
 from scriptmode._core.text.colours import RUNNING, STATUS_COLOURS, colours_enabled
 from scriptmode._core.text.terminal_text import wrap_words
-from scriptmode_runtime.terminal_line import sanitize
+from scriptmode_runtime._terminal_line import sanitize
 
 _PAGE = 118
 

@@ -19,15 +19,15 @@ from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, StopReason, 
 from scriptmode_local._hosts.engine import find_control, find_engine, find_kind
 from scriptmode_local._store import heartbeat, host_logs
 from scriptmode_local._store.state import Outcome
+from scriptmode_runtime._processes import process_tree
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
-from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._store.state import JobState
-    from scriptmode_runtime.processes.process_tree import ProcessIdentity
+    from scriptmode_runtime._processes.process_tree import ProcessIdentity
 
 #: Seconds in which an agent that got SIGCONT has to work again.
 WAKING_SECONDS = 10.0

@@ -27,7 +27,7 @@ from scriptmode.errors import DataError, PlatformError, UnreadableJobError
 from scriptmode_local._hosts.agent_control import Presence
 from scriptmode_local._hosts.engine import absent_engine, find_control
 from scriptmode_local._store.state import MESSAGES, Outcome
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 if TYPE_CHECKING:
     from scriptmode_local._hosts.agent_control import AgentControl, AgentLocation

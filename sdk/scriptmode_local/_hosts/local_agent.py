@@ -43,7 +43,7 @@ class LocalAgent(AgentControl):
 
     def kill(self, folder: JobFolder) -> bool:
         """Send SIGKILL to the process; return whether it is known."""
-        from scriptmode_runtime.processes import process_tree
+        from scriptmode_runtime._processes import process_tree
 
         agent = folder.read_processes().get("agent")
         if agent is not None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from scriptmode._core.spec.service_values import JobEvent
 from scriptmode._core.text.messages import format_bytes
 from scriptmode_local._data.regular_files import open_regular, open_to_append
-from scriptmode_runtime.terminal_line import last_frame, overwritten
+from scriptmode_runtime._terminal_line import last_frame, overwritten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping

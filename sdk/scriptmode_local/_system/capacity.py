@@ -32,7 +32,7 @@ class _Level(NamedTuple):
     def limits(self) -> dict[str, int]:
         """Return how many processes this machine has cores and memory for, by the text of each of the two."""
         from scriptmode_local._system import memory
-        from scriptmode_runtime.host import machine
+        from scriptmode_runtime._host import machine
 
         has, cores = memory.read_memory(), machine.inspect().cpus
         limits = {f"on {pluralize(cores, 'core')}": max(_FEWEST, self.of_core * cores)}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode.errors import JobNotFoundError
-from scriptmode_runtime.terminal_line import render_line
+from scriptmode_runtime._terminal_line import render_line
 from scriptmode_serve._operations.aws_json import not_found_error, validation_error
 from scriptmode_serve._operations.log_pages import MOST_LINES
 

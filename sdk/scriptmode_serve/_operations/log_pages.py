@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode_local._data.regular_files import open_regular
-from scriptmode_runtime.terminal_line import overwritten
+from scriptmode_runtime._terminal_line import overwritten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

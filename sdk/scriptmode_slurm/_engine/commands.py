@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Callable, NamedTuple, TypeVar
 from scriptmode._core.machine.clock import SYSTEM
 from scriptmode._core.machine.programs import ProgramResult, run_program
 from scriptmode.errors import PlatformError, TransientError
-from scriptmode_runtime.terminal_line import sanitize
+from scriptmode_runtime._terminal_line import sanitize
 from scriptmode_slurm._engine import batch_script, problems
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from scriptmode._core.handle.log_lines import describe_events
 from scriptmode._core.spec import failure_text
 from scriptmode._core.spec.job_description import JobStatus
 from scriptmode.errors import CapacityError, ScriptmodeError, TrainingJobFailed, TrainingJobStopped
-from scriptmode_runtime.terminal_line import sanitize
+from scriptmode_runtime._terminal_line import sanitize
 
 if TYPE_CHECKING:
     from scriptmode._core.platforms.base import Platform

@@ -12,7 +12,7 @@ from scriptmode._core.text import messages
 from scriptmode._core.text.colours import colours_enabled
 from scriptmode._core.text.progress_line import ProgressLine
 from scriptmode.errors import ScriptmodeError
-from scriptmode_runtime import terminal_line
+from scriptmode_runtime import _terminal_line as terminal_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

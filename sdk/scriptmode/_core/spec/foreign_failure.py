@@ -7,7 +7,9 @@ import re
 from scriptmode._core.spec.failure_text import describe_exit_code
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode_runtime import contract
-from scriptmode_runtime.failure import (
+from scriptmode_runtime._report.hints import hint
+from scriptmode_runtime._terminal_line import readable
+from scriptmode_runtime._values.failure import (
     SIGNALLED,
     exception_type,
     excerpt,
@@ -16,8 +18,6 @@ from scriptmode_runtime.failure import (
     without_ignored,
 )
 from scriptmode_runtime.plan import ProcessSpec
-from scriptmode_runtime.report.hints import hint
-from scriptmode_runtime.terminal_line import readable
 
 #: The log's end that is searched for a traceback, and what is shown of it without one.
 LINES, CHARACTERS = 1000, 64 * 1024

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.text.messages import Problem, problem_of
 from scriptmode.errors import DataError
-from scriptmode_runtime.terminal_line import last_frame, plain_text
+from scriptmode_runtime._terminal_line import last_frame, plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

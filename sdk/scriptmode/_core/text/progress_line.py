@@ -7,7 +7,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime.terminal_line import sanitize
+from scriptmode_runtime._terminal_line import sanitize
 
 if TYPE_CHECKING:
     from typing import TextIO
