@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scriptmode_runtime.files import scratch
+from scriptmode_runtime._files import scratch
 
 PREFIX = "sm-"
 #: What programs of others leave there: TensorBoard; TensorFlow's AutoGraph and pip in a process that was killed; uv, which

@@ -8,28 +8,29 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime import contract, environment, report, user_code
-from scriptmode_runtime.environment import keras
-from scriptmode_runtime.errors import ConfigurationError, RuntimeFailure
-from scriptmode_runtime.failure import LAUNCHER_FAILED, Failure
-from scriptmode_runtime.host_variables import host_variables
-from scriptmode_runtime.peers.agreement import Agreement
+from scriptmode_runtime import _environment as environment, _report as report, contract
+from scriptmode_runtime._environment import keras
+from scriptmode_runtime._launch import user_code
+from scriptmode_runtime._launch.host_variables import host_variables
+from scriptmode_runtime._launch.supervisor import Supervisor
+from scriptmode_runtime._peers.agreement import Agreement
+from scriptmode_runtime._processes import forks
+from scriptmode_runtime._processes.host_processes import HostProcesses
+from scriptmode_runtime._processes.launcher_output import LauncherOutput
+from scriptmode_runtime._processes.loop import STOPPING, Loop
+from scriptmode_runtime._strategies import plan_for
+from scriptmode_runtime._values.errors import ConfigurationError, RuntimeFailure
+from scriptmode_runtime._values.failure import LAUNCHER_FAILED, Failure
 from scriptmode_runtime.plan import LaunchPlan, as_document
-from scriptmode_runtime.processes import forks
-from scriptmode_runtime.processes.host_processes import HostProcesses
-from scriptmode_runtime.processes.launcher_output import LauncherOutput
-from scriptmode_runtime.processes.loop import STOPPING, Loop
-from scriptmode_runtime.strategies import plan_for
-from scriptmode_runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scriptmode_runtime.mpi.daemons import Daemons
-    from scriptmode_runtime.peers.lead import Lead
-    from scriptmode_runtime.peers.member import Member
+    from scriptmode_runtime._mpi.daemons import Daemons
+    from scriptmode_runtime._peers.lead import Lead
+    from scriptmode_runtime._peers.member import Member
+    from scriptmode_runtime._processes.hang import HangDetector
     from scriptmode_runtime.plan import ProcessSpec
-    from scriptmode_runtime.processes.hang import HangDetector
 
 #: The directory for the stacks that processes write, in `TrainingEnvironment.scratch`.
 STACKS_FOLDER = "stacks"
@@ -174,8 +175,8 @@ def _join(here: environment.TrainingEnvironment, processes: HostProcesses) -> Le
     """Start the protocol with the other hosts, if this host trains with any. Raises `ClusterError`."""
     if here.strategy == contract.SINGLE or len(here.cluster.hosts) == 1:
         return None
-    from scriptmode_runtime.peers import lead, member
-    from scriptmode_runtime.peers.base import Times
+    from scriptmode_runtime._peers import lead, member
+    from scriptmode_runtime._peers.base import Times
 
     secret = here.cluster.secret or here.settings.secret
     if not secret:
@@ -200,7 +201,7 @@ def _create_daemons(
     """Create the server for ``mpirun``, its ranks and its daemons, where the job needs it."""
     if here.strategy != contract.MPI:
         return None
-    from scriptmode_runtime.mpi.daemons import Daemons
+    from scriptmode_runtime._mpi.daemons import Daemons
 
     daemons = Daemons(here.cluster, peers, agreement, processes)
     processes.loop.tickers.append(daemons)
@@ -213,7 +214,7 @@ def _create_hang_detector(
     """Create the detector of hangs, where the job asks for it; it logs stacks, and may fail the job."""
     if not here.settings.hang_seconds:
         return None
-    from scriptmode_runtime.processes.hang import HangDetector, HangHooks
+    from scriptmode_runtime._processes.hang import HangDetector, HangHooks
 
     folder = os.path.join(here.scratch, STACKS_FOLDER)
     loop, output, redact = processes.loop, processes.output, report.create_redaction(here)
@@ -231,7 +232,7 @@ def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.Trai
     if here.strategy != contract.MPI and not here.settings.hang_seconds:
         yield here
         return
-    from scriptmode_runtime.files import scratch
+    from scriptmode_runtime._files import scratch
 
     with scratch.directory(os.environ.get("TMPDIR", "")) as folder:
         here = here._replace(scratch=folder)
@@ -239,7 +240,7 @@ def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.Trai
             for name in _SESSIONS:
                 os.environ.setdefault(name, folder)
         if here.settings.hang_seconds:
-            from scriptmode_runtime.processes import stacks
+            from scriptmode_runtime._processes import stacks
 
             # Every descendant that runs Python can write its stacks.
             stacks_folder = os.path.join(folder, STACKS_FOLDER)
@@ -286,7 +287,7 @@ def _log_keras(here: environment.TrainingEnvironment, plan: LaunchPlan, processe
 @contextlib.contextmanager
 def _servers_on_loopback(plan: LaunchPlan, processes: HostProcesses) -> Iterator[None]:
     """Refuse connections to TensorFlow servers of this plan at all addresses of this machine except loopback ones."""
-    from scriptmode_runtime.processes import loopback
+    from scriptmode_runtime._processes import loopback
 
     ports = loopback.loopback_ports(plan)
     # The task itself reports a port that another program has bound. A job that sets the variable handles its own ports.

@@ -25,16 +25,17 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime import contract, environment, report, user_code
-from scriptmode_runtime.errors import RuntimeFailure
-from scriptmode_runtime.processes import children, forks, namespace, process_tree, system
-from scriptmode_runtime.processes.process_tree import POLL_SECONDS, ProcessTree
-from scriptmode_runtime.strategies.mpi import processes_per_host
+from scriptmode_runtime import _environment as environment, _report as report, contract
+from scriptmode_runtime._launch import user_code
+from scriptmode_runtime._processes import children, forks, namespace, process_tree, system
+from scriptmode_runtime._processes.process_tree import POLL_SECONDS, ProcessTree
+from scriptmode_runtime._strategies.mpi import processes_per_host
+from scriptmode_runtime._values.errors import RuntimeFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from scriptmode_runtime.cluster import Cluster
+    from scriptmode_runtime._values.cluster import Cluster
 
 _VISIBLE_GPUS, _JAX_DEVICES = "CUDA_VISIBLE_DEVICES", "JAX_LOCAL_DEVICE_IDS"
 _JAX_COORDINATOR, _JAX_BINDS = "JAX_COORDINATOR_ADDRESS", "JAX_COORDINATOR_BIND_ADDRESS"

@@ -16,7 +16,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime.processes.loop import STOPPING
+from scriptmode_runtime._processes.loop import STOPPING
 
 if TYPE_CHECKING:
     from typing import NoReturn

@@ -31,7 +31,7 @@ from scriptmode_local._remote.relay import Relay, RemoteHooks
 from scriptmode_local._store.job_record import Job
 from scriptmode_local._store.job_store import JobFolder, JobStore
 from scriptmode_local._system.forked_tasks import ForkedProcess, Tasks
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 __all__ = [
     "CREDENTIALS", "REMOTE_HOST_MODULE", "Engine", "FileSystemInput", "Fleet", "ForkedProcess", "Host", "HostFleet",

@@ -18,9 +18,12 @@ from containers.estimator_jobs import PROGRAMS, ContainerJob
 from fakes.archives import packed
 
 from scriptmode import MPI
-from scriptmode.containers import TENSORFLOW_VERSIONS, build_image
-from scriptmode.containers import _docker_client as docker_client
-from scriptmode.containers import _package_indexes as package_indexes
+from scriptmode.containers import (
+    TENSORFLOW_VERSIONS,
+    _docker_client as docker_client,
+    _package_indexes as package_indexes,
+    build_image,
+)
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent

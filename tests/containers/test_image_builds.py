@@ -11,10 +11,12 @@ import pytest
 from containers.conftest import ROOT, docker, pushed
 from fakes.archives import packed
 
-from scriptmode.containers import _docker_client as docker_client
-from scriptmode.containers import _image_recipe as image_recipe
-from scriptmode.containers import _package_indexes as package_indexes
-from scriptmode.containers import build_image
+from scriptmode.containers import (
+    _docker_client as docker_client,
+    _image_recipe as image_recipe,
+    _package_indexes as package_indexes,
+    build_image,
+)
 from scriptmode.errors import ContainerError
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(2400)]

@@ -14,10 +14,15 @@ from moto import mock_aws
 
 from scriptmode import ContainerError, SpecError
 from scriptmode._core.aws.ecr import registry_login
-from scriptmode.containers import TENSORFLOW_VERSIONS, build_image, built_image, default_image
-from scriptmode.containers import _docker_client as docker_client
-from scriptmode.containers import _image_recipe as image_recipe
-from scriptmode.containers import _package_indexes as package_indexes
+from scriptmode.containers import (
+    TENSORFLOW_VERSIONS,
+    _docker_client as docker_client,
+    _image_recipe as image_recipe,
+    _package_indexes as package_indexes,
+    build_image,
+    built_image,
+    default_image,
+)
 
 SCRIPTMODE = str(Path(sys.executable).with_name("scriptmode"))
 #: Builds as a user who may not use the socket: root may use every one.
@@ -204,7 +209,7 @@ def test_an_installed_scriptmode_builds_the_same_image(tmp_path):
     [wheel] = tmp_path.glob("scriptmode-*.whl")
     installed = tmp_path / "installed"
     subprocess.run((sys.executable, "-m", "zipfile", "-e", wheel, installed), check=True)
-    code = "from scriptmode.containers import default_image, image_recipe; print(default_image(), image_recipe.recipe_directory())"
+    code = "from scriptmode.containers import default_image, _image_recipe as image_recipe; print(default_image(), image_recipe.recipe_directory())"
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     done = subprocess.run(
         (sys.executable, "-c", code), check=True, capture_output=True, text=True, env=environment, cwd=tmp_path

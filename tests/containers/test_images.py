@@ -6,8 +6,7 @@ import re
 import pytest
 from containers.conftest import STRANGER, docker, users_of_images
 
-from scriptmode.containers import _image_recipe as image_recipe
-from scriptmode.containers import build_image
+from scriptmode.containers import _image_recipe as image_recipe, build_image
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(2400)]
 

@@ -6,16 +6,15 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from fakes.host_folders import write_host
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from scriptmode._core.request.parse import parse_request
 from scriptmode_local._opt_ml.opt_ml import Sandbox
 from scriptmode_local._store.job_response import algorithm_error, describe
 from scriptmode_local._store.state import failure_from_json, starting_state
-from scriptmode_runtime import contract, environment, report
+from scriptmode_runtime import _environment as environment, _report as report, contract
+from scriptmode_runtime._report.hints import _OF_EXIT_CODE, hint
 from scriptmode_runtime.plan import ProcessSpec
-from scriptmode_runtime.report.hints import _OF_EXIT_CODE, hint
 
 SPEC = ProcessSpec("script", ("/venv/bin/python", "train.py"), {}, "/")
 ERROR = "ValueError: the loss is not a number"

@@ -5,8 +5,7 @@ import threading
 
 import pytest
 from fakes.processes import until
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from scriptmode_local._data.file_prefetch import (
     BUDGET_BYTES,

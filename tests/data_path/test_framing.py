@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 from data_path.records import MAGIC, chunks_of, records
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from scriptmode.errors import DataError
 from scriptmode_local._data import framing, recordio

@@ -5,8 +5,7 @@ from itertools import islice
 
 import pytest
 from fakes.memory_objects import MemoryObjects
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from scriptmode.errors import DataError, DataNotFoundError
 from scriptmode_local._data import listing, manifests

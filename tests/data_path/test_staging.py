@@ -15,8 +15,7 @@ from fakes.views import WatchedObjects
 
 from scriptmode.errors import DataError, DataNotFoundError
 from scriptmode_local._data import staging
-from scriptmode_local._data.object_store import CHUNK_BYTES as PART
-from scriptmode_local._data.object_store import StoredObject
+from scriptmode_local._data.object_store import CHUNK_BYTES as PART, StoredObject
 from scriptmode_local._data.s3_store import S3Store
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ from fakes.processes import processes_naming, until
 from faults.disks import fill, small_disk
 
 from scriptmode import DataError
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 #: Takes the last byte of the disk of a folder.

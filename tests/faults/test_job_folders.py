@@ -24,7 +24,7 @@ from scriptmode._core.spec.service_values import HostActivity
 from scriptmode_cli._options import completers
 from scriptmode_local import LocalPlatform
 from scriptmode_local._store.host_activity import write_usage
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 pytestmark = [pytest.mark.long, pytest.mark.slow]
 SEED = 8

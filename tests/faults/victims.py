@@ -13,7 +13,7 @@ from faults import processes
 from processes.launchers import until
 
 from scriptmode_local._data import mounts
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 #: Seconds from the signal to the job's end, on a machine that others use too; and to the end of the last process.
 BOUND, TIDY = 90.0, 20.0

@@ -1,8 +1,7 @@
 """The gates' comparison of outcomes with expectations."""
 
 import pytest
-from tests.foreign_suites import __main__ as command
-from tests.foreign_suites import outcomes
+from tests.foreign_suites import __main__ as command, outcomes
 from tests.foreign_suites.outcomes import judge
 
 FAILING = {"test_x": "an error's text differs"}

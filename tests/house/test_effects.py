@@ -6,10 +6,11 @@ from tests.house.offenders import expect_none
 
 #: Modules, and packages (with a slash at the end), without effects, by their folder.
 PURE = {
-    "entrypoints/scriptmode_runtime": "cluster.py contract.py plan.py settings.py strategies/ variables.py",
-    "entrypoints/scriptmode_runtime/environment": "roles.py",
-    "entrypoints/scriptmode_runtime/mpi": "daemon_command.py mpirun_output.py",
-    "entrypoints/scriptmode_runtime/report": "hints.py redaction.py",
+    "entrypoints/scriptmode_runtime": "_launch/variables.py _strategies/ contract.py plan.py",
+    "entrypoints/scriptmode_runtime/_values": "cluster.py settings.py",
+    "entrypoints/scriptmode_runtime/_environment": "roles.py",
+    "entrypoints/scriptmode_runtime/_mpi": "daemon_command.py mpirun_output.py",
+    "entrypoints/scriptmode_runtime/_report": "hints.py redaction.py",
     "sdk/scriptmode/_core": "spec/ text/messages.py text/terminal_text.py",
     "sdk/scriptmode_local/_data": "channel_source.py fuse_protocol.py object_store.py",
     "sdk/scriptmode/_display": "downsampled_series.py formatting.py html_card.py snapshot.py status_panel.py",
@@ -32,8 +33,8 @@ RESOLVED = {
     "sdk/scriptmode/_core/source/source_archive.py": {"resolve"},  # strictly, a dependency that the caller names
     "sdk/scriptmode_serve/_operations/allowed_paths.py": {"realpath"},  # a request must not lead out of them by a link
     "sdk/scriptmode_local/_data/mounts.py": {"realpath"},  # the job's folder as /proc/self/mountinfo spells it
-    "entrypoints/scriptmode_runtime/report/__init__.py": {"realpath"},  # the source's directory as tracebacks name it
-    "entrypoints/scriptmode_runtime/host/programs.py": {"realpath"},  # the installed mpirun's prefix
+    "entrypoints/scriptmode_runtime/_report/__init__.py": {"realpath"},  # the source's directory as tracebacks name it
+    "entrypoints/scriptmode_runtime/_host/programs.py": {"realpath"},  # the installed mpirun's prefix
 }
 
 
@@ -58,4 +59,6 @@ def test_nothing_is_resolved_or_removed_by_its_path():
         for source in sources.product()
         for name in resolved(source) ^ RESOLVED.get(source.path, set())
     ]
-    expect_none(found, "open it beneath a directory descriptor (scriptmode_runtime.files.beneath), or correct RESOLVED")
+    expect_none(
+        found, "open it beneath a directory descriptor (scriptmode_runtime._files.beneath), or correct RESOLVED"
+    )

@@ -19,9 +19,9 @@ from tests.house.offenders import expect_none
 OPTIONAL = ("tensorflow", "horovod", "boto3", "botocore")
 #: Modules that start processes.
 STARTERS = (
-    "entrypoints/scriptmode_runtime/processes/children.py",
-    "entrypoints/scriptmode_runtime/processes/forks.py",
-    "entrypoints/scriptmode_runtime/requirements/overlay.py",
+    "entrypoints/scriptmode_runtime/_processes/children.py",
+    "entrypoints/scriptmode_runtime/_processes/forks.py",
+    "entrypoints/scriptmode_runtime/_requirements/overlay.py",
     "entrypoints/scriptmode_runtime/rank.py",
     "entrypoints/scriptmode_runtime/sagemaker_training.py",  # replaces itself by the launcher
     "entrypoints/scriptmode_runtime/tensorflow/binary.py",  # runs the compiler
@@ -83,7 +83,7 @@ def test_one_module_forks():
     found = [
         f"{source.path}: {name}"
         for source in sources.product()
-        if source.path != "entrypoints/scriptmode_runtime/processes/forks.py"
+        if source.path != "entrypoints/scriptmode_runtime/_processes/forks.py"
         for name in (
             *(f"os.{name}" for name in used_of_os(source)),
             *(node.arg or "" for node in source.nodes if isinstance(node, ast.keyword)),
@@ -92,7 +92,7 @@ def test_one_module_forks():
         )
         if name in forks or name.startswith("multiprocessing.")
     ]
-    expect_none(found, "use scriptmode_runtime.processes.forks")
+    expect_none(found, "use scriptmode_runtime._processes.forks")
 
 
 def test_processes_are_started_in_few_modules():

@@ -5,8 +5,7 @@ import sys
 import warnings
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from pipe_dataset.framings import MAGIC, line, stream
 
 pytestmark = pytest.mark.tf

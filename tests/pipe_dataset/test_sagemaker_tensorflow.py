@@ -9,7 +9,8 @@ import pytest
 from fakes.host_folders import write_host
 from pipe_dataset.framings import tf_record
 
-from scriptmode_runtime import environment, user_code
+from scriptmode_runtime import _environment as environment
+from scriptmode_runtime._launch import user_code
 
 READS = """
     import os

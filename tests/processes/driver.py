@@ -10,13 +10,13 @@ from processes.launchers import ENTRYPOINTS
 #: Python source: ``launcher(describe)`` is a supervisor of one host.
 LAUNCHER = """
 from contextlib import contextmanager
-from scriptmode_runtime.failure import Failure
-from scriptmode_runtime.peers.agreement import Agreement
+from scriptmode_runtime._values.failure import Failure
+from scriptmode_runtime._peers.agreement import Agreement
 from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
-from scriptmode_runtime.processes.host_processes import HostProcesses
-from scriptmode_runtime.processes.launcher_output import LauncherOutput
-from scriptmode_runtime.processes.loop import Loop
-from scriptmode_runtime.supervisor import Supervisor
+from scriptmode_runtime._processes.host_processes import HostProcesses
+from scriptmode_runtime._processes.launcher_output import LauncherOutput
+from scriptmode_runtime._processes.loop import Loop
+from scriptmode_runtime._launch.supervisor import Supervisor
 
 @contextmanager
 def launcher(describe, prefix_lines=False):

@@ -14,7 +14,7 @@ from fakes.local_jobs import SLEEPS, LocalJobs, channel
 from fakes.processes import recorded, until
 
 from scriptmode_local._data import mounts
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 SYSTEM = "fs-0123456789abcdef0"
 PLACE = """

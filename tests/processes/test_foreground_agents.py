@@ -19,7 +19,7 @@ from scriptmode_local._agent import recovery
 from scriptmode_local._hosts.agent_control import AgentLocation, Presence
 from scriptmode_local._hosts.local_agent import LocalAgent
 from scriptmode_local._hosts.process_engine import ProcessEngine
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 #: An agent whose engine ends it for a reason that the test gives, and queues it again unless it must not.
 AGENT = """

@@ -15,7 +15,7 @@ from fakes.processes import until
 from scriptmode import MPI, Estimator
 from scriptmode_local._hosts import host_identity
 from scriptmode_local._hosts.process_host import ProcessHost
-from scriptmode_runtime.processes import namespace
+from scriptmode_runtime._processes import namespace
 
 OPT_ML = Path("/opt/ml")
 #: A program written for SageMaker's containers, which reads no variable.

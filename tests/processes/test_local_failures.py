@@ -18,7 +18,7 @@ from scriptmode import Failure, JobNotFoundError, TrainingJob, TrainingJobFailed
 from scriptmode.errors import JobExistsError
 from scriptmode_local._hosts import local_agent
 from scriptmode_local._store.job_store import JobFolder
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 
 def failure_of(jobs, script, **fields):

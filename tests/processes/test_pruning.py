@@ -18,7 +18,7 @@ from scriptmode import JobNotFoundError
 from scriptmode_local import LocalPlatform
 from scriptmode_local._agent import removal
 from scriptmode_local._system.directory_lock import locked_directory
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 pytestmark = pytest.mark.usefixtures("jobs_of_the_command")
 

@@ -10,7 +10,7 @@ from fakes import plain_user
 from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 SCRIPT = """
     import time

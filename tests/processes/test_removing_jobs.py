@@ -13,7 +13,7 @@ from fakes.processes import recorded, until
 from fakes.promptness import GENEROUS
 
 from scriptmode import JobNotFoundError
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 pytestmark = pytest.mark.usefixtures("jobs_of_the_command")
 

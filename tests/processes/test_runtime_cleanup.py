@@ -11,8 +11,8 @@ from processes.launchers import ENTRYPOINTS, host, until
 
 DRIVER = f"""{LAUNCHER}
 import os, resource, signal, sys
-from scriptmode_runtime.processes import children
-from scriptmode_runtime.errors import UserCodeError
+from scriptmode_runtime._processes import children
+from scriptmode_runtime._values.errors import UserCodeError
 
 def spec(name, program, stop="group"):
     return ProcessSpec(name, (sys.executable, "-c", program), dict(), "/", stop)

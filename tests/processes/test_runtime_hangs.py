@@ -7,7 +7,7 @@ import pytest
 from fakes.host_folders import write_job
 from processes.launchers import child, holding, host, until
 
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 LAYOUTS = {
     "single": {},

@@ -13,7 +13,7 @@ from fakes.host_folders import free_ports, write_job
 from processes.launchers import holding, until
 from references import environment
 
-from scriptmode_runtime.processes import loopback
+from scriptmode_runtime._processes import loopback
 
 #: What an HTTP/2 client sends first, and gRPC's servers answer with their settings.
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])

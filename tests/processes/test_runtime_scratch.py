@@ -9,8 +9,8 @@ import pytest
 from fakes.host_folders import write_host, write_job
 from processes.launchers import child, holding, until
 
-from scriptmode_runtime.files import beneath, scratch
-from scriptmode_runtime.processes import process_tree, system
+from scriptmode_runtime._files import beneath, scratch
+from scriptmode_runtime._processes import process_tree, system
 
 MPI = {"sagemaker_program": "train.py", "sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
 HANGS = {"SCRIPTMODE_HANG_SECONDS": "600"}

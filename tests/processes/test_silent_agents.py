@@ -16,7 +16,7 @@ from fakes.processes import recorded, until
 
 from scriptmode_local._agent import recovery
 from scriptmode_local._store import heartbeat
-from scriptmode_runtime.processes import process_tree, system
+from scriptmode_runtime._processes import process_tree, system
 
 pytestmark = pytest.mark.usefixtures("jobs_of_the_command")
 
@@ -35,7 +35,7 @@ SAVES = """
 WAITS = """
 import os, pathlib, signal, subprocess
 from scriptmode_local._store import heartbeat
-from scriptmode_runtime.processes import system
+from scriptmode_runtime._processes import system
 heartbeat.INTERVAL_SECONDS, heartbeat.LONGEST_WORK_SECONDS = 0.05, {longest}
 path = pathlib.Path({lock!r})
 lock = os.open(path, os.O_RDWR | os.O_CREAT)

@@ -7,9 +7,9 @@ import tarfile
 import pytest
 from fakes.host_folders import write_files
 
-from scriptmode_runtime.errors import ConfigurationError, UserCodeError
-from scriptmode_runtime.files import archive as archives
-from scriptmode_runtime.files.archive import MODEL_LIMITS, Limits, source_limits, unpack
+from scriptmode_runtime._files import archive as archives
+from scriptmode_runtime._files.archive import MODEL_LIMITS, Limits, source_limits, unpack
+from scriptmode_runtime._values.errors import ConfigurationError, UserCodeError
 
 MB = 10**6
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from fakes import link_chains
 
-from scriptmode_runtime.files import beneath
-from scriptmode_runtime.files.beneath import Directory, EscapeError
+from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files.beneath import Directory, EscapeError
 
 DEPTH = 3_000
 
@@ -185,7 +185,7 @@ def test_a_directory_that_may_not_be_searched_is_passed_over(base):
     program = """
 import os, sys
 sys.path.insert(0, sys.argv[2])
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 with beneath.Directory(sys.argv[1]) as directory:
     if os.geteuid() == 0:
         os.setuid(12321)

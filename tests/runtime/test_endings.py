@@ -13,7 +13,7 @@ from runtime.endings import programs
 
 from scriptmode._core.spec.job_failure import summarize_error
 from scriptmode_local._store.state import failure_from_json
-from scriptmode_runtime import environment, report
+from scriptmode_runtime import _environment as environment, _report as report
 from scriptmode_runtime.contract import FAILURE_LIMIT
 from scriptmode_runtime.plan import ProcessSpec
 

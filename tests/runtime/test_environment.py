@@ -5,9 +5,9 @@ import json
 import pytest
 from fakes.host_folders import HOSTILE_NAMES, write_host
 
-from scriptmode_runtime import environment
-from scriptmode_runtime.errors import ConfigurationError
-from scriptmode_runtime.variables import script_arguments, script_variables
+from scriptmode_runtime import _environment as environment
+from scriptmode_runtime._launch.variables import script_arguments, script_variables
+from scriptmode_runtime._values.errors import ConfigurationError
 
 
 def read(base, **environ):

@@ -8,7 +8,7 @@ from fakes.local_jobs import LocalJobs
 
 WITH_A_THREAD = """
 import os, threading
-from scriptmode_runtime.processes import forks
+from scriptmode_runtime._processes import forks
 
 threading.Thread(target=threading.Event().wait, name="feeder", daemon=True).start()
 try:

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
+from scriptmode_runtime._report.hints import hint
 from scriptmode_runtime.plan import ProcessSpec
-from scriptmode_runtime.report.hints import hint
 
 CONFIG = {"cluster": {"worker": ["algo-1:2222"]}, "task": {"type": "worker", "index": 0}}
 SPEC = ProcessSpec("worker", ("/venv/bin/python", "train.py"), {"TF_CONFIG": json.dumps(CONFIG)}, "/")

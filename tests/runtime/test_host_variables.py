@@ -3,9 +3,9 @@
 import pytest
 from fakes.host_folders import write_host
 
-from scriptmode_runtime import environment
-from scriptmode_runtime.host.machine import Machine
-from scriptmode_runtime.host_variables import host_variables
+from scriptmode_runtime import _environment as environment
+from scriptmode_runtime._host.machine import Machine
+from scriptmode_runtime._launch.host_variables import host_variables
 
 CLUSTER = {"hosts": {"algo-1": {"address": "10.0.0.1"}, "algo-2": {"address": "fd00::2"}}}
 THREADS = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from fakes.host_folders import write_host
 
-from scriptmode_runtime import environment, user_code
-from scriptmode_runtime.environment import keras
-from scriptmode_runtime.strategies import plan_for
+from scriptmode_runtime import _environment as environment
+from scriptmode_runtime._environment import keras
+from scriptmode_runtime._launch import user_code
+from scriptmode_runtime._strategies import plan_for
 
 VARIABLE = "TF_USE_LEGACY_KERAS"
 MIRRORED = {"sagemaker_multi_worker_mirrored_strategy_enabled": True}

@@ -9,7 +9,7 @@ import pytest
 from fakes.host_folders import write_files
 from processes.launchers import ENTRYPOINTS
 
-from scriptmode_runtime.host import machine
+from scriptmode_runtime._host import machine
 
 
 def write(root, files):
@@ -65,7 +65,7 @@ def test_processors_are_granted_by_every_control_group_above(tmp_path, files, gr
 
 def test_a_process_counts_the_processors_it_may_run_on():
     first = min(os.sched_getaffinity(0))
-    count = [sys.executable, "-c", "from scriptmode_runtime.host import machine; print(machine.inspect().cpus)"]
+    count = [sys.executable, "-c", "from scriptmode_runtime._host import machine; print(machine.inspect().cpus)"]
     env = {"PYTHONPATH": str(ENTRYPOINTS), "PATH": os.defpath}
     assert int(subprocess.check_output(count, env=env)) <= len(os.sched_getaffinity(0))
     assert int(subprocess.check_output(["taskset", "-c", str(first), *count], env=env)) == 1
@@ -102,7 +102,7 @@ def probe(tmp_path, *programs, **variables):
     for name in programs:
         (tmp_path / name).touch(mode=0o755)
     (tmp_path / "python").symlink_to(sys.executable)
-    command = [tmp_path / "python", "-m", "scriptmode_runtime.host.probe"]
+    command = [tmp_path / "python", "-m", "scriptmode_runtime._host.probe"]
     paths = {"PATH": str(tmp_path), "PYTHONPATH": str(ENTRYPOINTS), "HOME": str(tmp_path)}
     return json.loads(subprocess.check_output(command, timeout=600, cwd=tmp_path, env={**paths, **variables}))
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from scriptmode_runtime.cluster import parse as parse_cluster
-from scriptmode_runtime.errors import ClusterError
-from scriptmode_runtime.mpi.daemon_command import parse
-from scriptmode_runtime.mpi.mpirun_output import first_failure, lines_of_rank
+from scriptmode_runtime._mpi.daemon_command import parse
+from scriptmode_runtime._mpi.mpirun_output import first_failure, lines_of_rank
+from scriptmode_runtime._values.cluster import parse as parse_cluster
+from scriptmode_runtime._values.errors import ClusterError
 from scriptmode_runtime.rank import set_world
 
 RULER = "-" * 74 + "\n"

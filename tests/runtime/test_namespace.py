@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from scriptmode_runtime.processes import namespace
+from scriptmode_runtime._processes import namespace
 
 #: Enters a namespace, of which one step is refused, always or only after the trial, and prints where it is then.
 PROGRAM = """
 import errno, os, sys
-from scriptmode_runtime.processes import namespace
+from scriptmode_runtime._processes import namespace
 
 step, when, base = sys.argv[1:]
 first, real = os.getpid(), namespace._step

@@ -7,12 +7,12 @@ import time
 import pytest
 from fakes.host_folders import free_ports
 
-from scriptmode_runtime import cluster
-from scriptmode_runtime.errors import ClusterError
-from scriptmode_runtime.failure import Failure
-from scriptmode_runtime.peers.base import Times
-from scriptmode_runtime.peers.lead import Lead
-from scriptmode_runtime.peers.member import Member
+from scriptmode_runtime._peers.base import Times
+from scriptmode_runtime._peers.lead import Lead
+from scriptmode_runtime._peers.member import Member
+from scriptmode_runtime._values import cluster
+from scriptmode_runtime._values.errors import ClusterError
+from scriptmode_runtime._values.failure import Failure
 
 TIMES = Times(join=100.0, silence=30.0, heartbeat=5.0)
 

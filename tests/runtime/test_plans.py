@@ -10,12 +10,13 @@ import pytest
 from fakes.host_folders import write_host
 from processes.launchers import ENTRYPOINTS
 
-from scriptmode_runtime import environment, user_code
-from scriptmode_runtime.errors import ClusterError, ConfigurationError
-from scriptmode_runtime.host.machine import Machine
-from scriptmode_runtime.host.programs import Mpirun, find_mpirun
-from scriptmode_runtime.preview import host_environment, roles
-from scriptmode_runtime.strategies import plan_for
+from scriptmode_runtime import _environment as environment
+from scriptmode_runtime._host.machine import Machine
+from scriptmode_runtime._host.programs import Mpirun, find_mpirun
+from scriptmode_runtime._launch import user_code
+from scriptmode_runtime._launch.preview import host_environment, roles
+from scriptmode_runtime._strategies import plan_for
+from scriptmode_runtime._values.errors import ClusterError, ConfigurationError
 
 BETWEEN_GRAPH = {"sagemaker_parameter_server_enabled": True}
 COORDINATOR = {**BETWEEN_GRAPH, "sagemaker_parameter_server_coordinator": True}

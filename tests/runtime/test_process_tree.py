@@ -9,15 +9,15 @@ import time
 import pytest
 from fakes.processes import until
 
-from scriptmode_runtime.processes import process_tree
-from scriptmode_runtime.processes.stacks import VARIABLE, stack_variables
+from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._processes.stacks import VARIABLE, stack_variables
 
 #: A launcher whose program ended, where the number of the program's session is one of ``sleep``: of what the program
 #: started, or of another program, which is not below a launcher that adopts no orphans.
 LAUNCHER = """
 import os, subprocess, sys
-from scriptmode_runtime.processes import system
-from scriptmode_runtime.processes.process_tree import ProcessTree
+from scriptmode_runtime._processes import system
+from scriptmode_runtime._processes.process_tree import ProcessTree
 if {is_own}:
     system.adopt_orphans()
 command = ["sh", "-c", "sleep 600 2>/dev/null >/dev/null & echo $!"]
@@ -39,9 +39,9 @@ def test_only_the_descendants_of_an_ended_program_belong_to_it(is_own):
 
 UNFORKED = """
 import os, resource, signal
-from scriptmode_runtime.errors import UserCodeError
+from scriptmode_runtime._values.errors import UserCodeError
 from scriptmode_runtime.plan import ProcessSpec
-from scriptmode_runtime.processes import children
+from scriptmode_runtime._processes import children
 if not os.geteuid():
     os.setuid(65534)
 resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))

@@ -7,8 +7,9 @@ import sys
 import pytest
 from fakes.host_folders import write_files, write_host
 
-from scriptmode_runtime import environment, user_code
-from scriptmode_runtime.errors import UserCodeError
+from scriptmode_runtime import _environment as environment
+from scriptmode_runtime._launch import user_code
+from scriptmode_runtime._values.errors import UserCodeError
 
 
 def here(tmp_path, program, code, **hyperparameters):

@@ -4,10 +4,9 @@ import json
 from urllib.parse import quote
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
-from scriptmode_runtime.report.redaction import _EVERYDAY, MASK, Redaction, is_secret
+from scriptmode_runtime._report.redaction import _EVERYDAY, MASK, Redaction, is_secret
 
 SECRETS = [
     "DB_PASS", "MYSQL_PWD", "passphrase", "client_secret", "secret_id", "apiKey", "APIKey", "apikey", "hf_token",

@@ -8,12 +8,12 @@ import stat
 import pytest
 from fakes.host_folders import write_files, write_host
 
-from scriptmode_runtime import environment, report
+from scriptmode_runtime import _environment as environment, _report as report
+from scriptmode_runtime._peers.connection import _LONGEST_LINE
+from scriptmode_runtime._report import describe
+from scriptmode_runtime._values.failure import Failure, excerpt, last_error, last_traceback
 from scriptmode_runtime.contract import FAILURE_FILE_LIMIT, FAILURE_RECORD_LIMIT, TRACEBACK_LIMIT
-from scriptmode_runtime.failure import Failure, excerpt, last_error, last_traceback
-from scriptmode_runtime.peers.connection import _LONGEST_LINE
 from scriptmode_runtime.plan import ProcessSpec
-from scriptmode_runtime.report import describe
 
 SCRIPT = ProcessSpec("script", ("/venv/bin/python", "train.py"), {}, "/")
 BROKEN = Failure("algo-1", "script", 1, "it broke")

@@ -5,10 +5,11 @@ import json
 import pytest
 from fakes.host_folders import write_host
 
-from scriptmode_runtime import environment, user_code
-from scriptmode_runtime.errors import ConfigurationError
-from scriptmode_runtime.host.machine import Machine
-from scriptmode_runtime.strategies import plan_for
+from scriptmode_runtime import _environment as environment
+from scriptmode_runtime._host.machine import Machine
+from scriptmode_runtime._launch import user_code
+from scriptmode_runtime._strategies import plan_for
+from scriptmode_runtime._values.errors import ConfigurationError
 
 BETWEEN_GRAPH = {"sagemaker_parameter_server_enabled": True}
 COORDINATOR = {**BETWEEN_GRAPH, "sagemaker_parameter_server_coordinator": True}

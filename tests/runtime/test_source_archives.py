@@ -10,8 +10,8 @@ import pytest
 from fakes import link_chains
 from fakes.host_folders import HOSTILE_NAMES, pack, write_files
 
-from scriptmode_runtime.errors import UserCodeError
-from scriptmode_runtime.files.archive import unpack
+from scriptmode_runtime._files.archive import unpack
+from scriptmode_runtime._values.errors import UserCodeError
 
 
 def member(name, kind=tarfile.REGTYPE, link="", content=b"x"):

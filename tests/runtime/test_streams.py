@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from scriptmode_runtime.processes.streams import Prefix, Sink, Tail
+from scriptmode_runtime._processes.streams import Prefix, Sink, Tail
 
 TEXT = "[algo-1 ps \\1] "
 BYTES = st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b"50%", b"\xff", "漢".encode(), b""])).map(b"".join)

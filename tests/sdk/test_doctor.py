@@ -13,7 +13,7 @@ from fakes.processes import until
 
 from scriptmode import SpecError
 from scriptmode.doctor import Check, examine
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +21,7 @@ LOCAL = ["Python", "scriptmode", "MPI", "disk", "memory", "FUSE", "namespaces", 
          "Region", "config file", "TensorFlow", "Horovod"]  # fmt: skip
 
 BROKEN = """
-from scriptmode.doctor import machine_checks
+from scriptmode.doctor import _machine_checks as machine_checks
 def memory(): raise RuntimeError("odd")
 machine_checks.memory = memory
 """
@@ -89,7 +89,7 @@ def test_an_unexpected_error_is_a_finding_and_the_next_check_runs(environment):
     prelude = f"import sys\nsys.executable = '/nowhere/python'\n{BROKEN}"
     found = by_name(doctor(environment, "--json", prelude=prelude))
     assert found["scriptmode"]["outcome"] == "problem"
-    assert "/nowhere/python -m scriptmode_runtime.host.probe does not work: No such" in found["scriptmode"]["found"]
+    assert "/nowhere/python -m scriptmode_runtime._host.probe does not work: No such" in found["scriptmode"]["found"]
     assert found["memory"]["found"] == "the check failed: RuntimeError: odd"
     assert "report it" in found["memory"]["advice"]
     assert list(found) == LOCAL

@@ -21,7 +21,7 @@ from scriptmode.testing._job_life import OUT_OF_CAPACITY
 from scriptmode.v2 import _alias as alias
 from scriptmode_local import LocalPlatform
 from scriptmode_local._store.job_store import JobFolder
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 ERRORS = {
     name for name in scriptmode.__all__ if isinstance(getattr(scriptmode, name), type)

@@ -8,8 +8,7 @@ from dataclasses import asdict, replace
 import pytest
 from fakes.host_folders import write_files
 from fakes.sagemaker_jobs import started
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from scriptmode import DataError, Failure, JobNotFoundError, TrainingJob, TrainingJobFailed
 from scriptmode._core.request.parse import parse_description
@@ -26,8 +25,8 @@ from scriptmode_local._opt_ml.opt_ml import Sandbox
 from scriptmode_local._store.job_response import algorithm_error
 from scriptmode_local._store.state import failure_from_json, starting_state, state_from_json
 from scriptmode_local._system.full_disk import full_disk_error
-from scriptmode_runtime import contract, report
-from scriptmode_runtime.failure import Failure as Recorded
+from scriptmode_runtime import _report as report, contract
+from scriptmode_runtime._values.failure import Failure as Recorded
 
 KILLED = Failure(
     "algo-2, worker: killed by SIGKILL", "algo-2", "worker", 137, "SIGKILL", "KeyError", "Use <less> memory", "the end"

@@ -10,8 +10,8 @@ from scriptmode.errors import DataError
 from scriptmode_local._opt_ml.opt_ml import Sandbox
 from scriptmode_local._outputs import packed_artifacts
 from scriptmode_local._outputs.checkpoints import CheckpointSync
+from scriptmode_runtime._files.archive import DEEPEST
 from scriptmode_runtime.contract import FAILURE_FILE_LIMIT
-from scriptmode_runtime.files.archive import DEEPEST
 
 
 @pytest.fixture

@@ -11,15 +11,14 @@ from socket import socketpair
 import pytest
 from fakes.local_jobs import channel, request_for
 from fakes.processes import until
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from scriptmode.errors import RequestError, SpecError
 from scriptmode_local._hosts.container_host import MergedStreams, copy_output
 from scriptmode_local._hosts.container_limits import LIMITS_VARIABLE, ContainerLimits, default_pids, parse_limits
 from scriptmode_local._hosts.job_containers import WrittenFolder, folder_inodes, restore_owner
 from scriptmode_local._service import validation
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 
 MIB, GIB = 1024**2, 1024**3
 

@@ -26,7 +26,7 @@ from scriptmode._core.spec.service_values import LogEvent
 from scriptmode._display.job_list import JobList
 from scriptmode._results import artifacts
 from scriptmode.testing import Life, Phase, ServiceError
-from scriptmode_runtime.files.archive import MODEL_LIMITS
+from scriptmode_runtime._files.archive import MODEL_LIMITS
 
 HOSTS = ("algo-1", "algo-2")
 SPOT = {"use_spot_instances": True, "max_run": 1000, "max_wait": 2000}

@@ -9,8 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from fakes.local_jobs import channel, request_for
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from scriptmode._core.request.parse import parse_request
 from scriptmode._core.text.terminal_text import last_frame

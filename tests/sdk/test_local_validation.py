@@ -3,8 +3,7 @@
 import pytest
 from fakes.local_jobs import ABSENT, channel, put, request_for
 from fakes.output_shapes import against, operation
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from scriptmode._core.request import service_model
 from scriptmode._core.request.parse import parse_request

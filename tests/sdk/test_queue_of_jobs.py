@@ -11,7 +11,7 @@ from runtime.test_streams import largest_file
 from scriptmode_local._store.job_queue import JobQueue
 from scriptmode_local._store.job_record import FITTING
 from scriptmode_local._system import memory
-from scriptmode_runtime.host import machine as runtime_machine
+from scriptmode_runtime._host import machine as runtime_machine
 
 
 @pytest.fixture

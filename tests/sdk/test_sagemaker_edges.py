@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from fakes.sagemaker_jobs import ROLE, started
-from fakes.sagemaker_jobs import sagemaker_estimator as estimator
+from fakes.sagemaker_jobs import ROLE, sagemaker_estimator as estimator, started
 
 from scriptmode import (
     CredentialsError,

@@ -11,7 +11,7 @@ from scriptmode._core.machine.data_dir import make_private
 from scriptmode._core.source import source_archive
 from scriptmode._core.source.source_archive import read_source, script_name
 from scriptmode._core.spec.training_job import Script
-from scriptmode_runtime.files.archive import unpack
+from scriptmode_runtime._files.archive import unpack
 
 
 def names(archive):

@@ -11,8 +11,7 @@ import scriptmode
 import scriptmode.aws
 from scriptmode._core.spec.older_names import MISSING_METHODS
 from scriptmode.errors import SpecError
-from scriptmode.v2 import _name_table as name_table
-from scriptmode.v2 import load_ipython_extension, unload_ipython_extension
+from scriptmode.v2 import _name_table as name_table, load_ipython_extension, unload_ipython_extension
 from scriptmode.v2.debugger import Rule
 
 #: A statement of v2 or v1, and what it binds to ``found``.

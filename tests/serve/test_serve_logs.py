@@ -10,8 +10,7 @@ from types import SimpleNamespace
 import pytest
 from botocore.exceptions import ClientError
 from fakes.processes import until
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from scriptmode._core.request.parse import parse_description, parse_request
 from scriptmode_local import LocalPlatform

@@ -9,8 +9,7 @@ import cbor2
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from serve.conftest import TENSORFLOW
 
 from scriptmode_serve._http import cloudwatch

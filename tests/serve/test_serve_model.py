@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from fakes.local_jobs import ABSENT, channel, put, request_for
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from serve.conftest import TENSORFLOW
 from tests.house.offenders import expect_none
 from tests.serve import model_constraints

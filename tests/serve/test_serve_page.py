@@ -9,8 +9,7 @@ from importlib.resources import files
 
 import pytest
 from fakes.processes import until
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from notebooks.jupyter_lab import browser_page
 from serve.conftest import TENSORFLOW, serving
 

@@ -21,7 +21,7 @@ from fakes.slurm import FakeSlurm
 from serve.conftest import TENSORFLOW, serving
 
 from scriptmode_local import LocalPlatform
-from scriptmode_runtime.host import machine
+from scriptmode_runtime._host import machine
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ import os
 import sys
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.processes.loopback import REUSE_PORT, is_taken
+from scriptmode_runtime._processes.loopback import REUSE_PORT, is_taken
 from scriptmode_runtime.tensorflow import binary
 
 _FAILED = 1

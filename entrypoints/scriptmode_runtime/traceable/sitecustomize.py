@@ -10,7 +10,7 @@ import importlib.util
 import os
 import sys
 
-#: ``<signal>:<folder>``, set by `scriptmode_runtime.processes.stacks`.
+#: ``<signal>:<folder>``, set by `scriptmode_runtime._processes.stacks`.
 _VARIABLE = "SCRIPTMODE_STACKS"
 
 

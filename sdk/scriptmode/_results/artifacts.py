@@ -13,8 +13,8 @@ from scriptmode._core.platforms.base import Platform
 from scriptmode._core.spec.job_description import JobDescription
 from scriptmode._core.spec.job_request import JobRequest
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
-from scriptmode_runtime.errors import UserCodeError
-from scriptmode_runtime.files.archive import MODEL_LIMITS, unpack
+from scriptmode_runtime._files.archive import MODEL_LIMITS, unpack
+from scriptmode_runtime._values.errors import UserCodeError
 
 #: Names of the archives that the service packs; an archive of another name is the user's own and is not unpacked.
 _ARCHIVES = ("model.tar.gz", "output.tar.gz", "sourcedir.tar.gz")

@@ -16,7 +16,7 @@ from scriptmode._core.spec.whole_numbers import set_whole, whole_number
 from scriptmode._core.text.messages import did_you_mean, pluralize
 from scriptmode._core.text.terminal_text import align_columns, last_frame
 from scriptmode.errors import DataError, ScriptmodeError, invalid
-from scriptmode_runtime.host import machine
+from scriptmode_runtime._host import machine
 
 if TYPE_CHECKING:
     from scriptmode._core.spec.distribution import Distribution

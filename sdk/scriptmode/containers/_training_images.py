@@ -6,8 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from scriptmode.containers import _docker_client as docker_client
-from scriptmode.containers import _package_indexes as package_indexes
+from scriptmode.containers import _docker_client as docker_client, _package_indexes as package_indexes
 from scriptmode.containers._image_recipe import (
     DEFAULT_BASE,
     LOCAL_BASE,

@@ -11,7 +11,7 @@ from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE, default_data_di
 from scriptmode._core.text.messages import format_bytes
 from scriptmode.errors import ContainerError, DataError, PlatformError
 from scriptmode_local._system.memory import Memory, read_memory
-from scriptmode_runtime.host import machine
+from scriptmode_runtime._host import machine
 
 #: Bytes of memory that TensorFlow itself needs on each host.
 _LEAST_MEMORY = 1024**3
@@ -22,8 +22,7 @@ _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 def docker() -> str:
     """Query Docker's daemon for its version and for this project's images."""
-    from scriptmode.containers import TENSORFLOW_VERSIONS, default_image
-    from scriptmode.containers import _docker_client as docker_client
+    from scriptmode.containers import TENSORFLOW_VERSIONS, _docker_client as docker_client, default_image
 
     try:
         with docker_client.docker_client("Docker") as client:

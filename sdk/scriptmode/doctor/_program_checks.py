@@ -53,7 +53,7 @@ def _run(*argv: str, seconds: float = _SECONDS) -> tuple[str, str]:
 
 def _probe() -> dict[str, Any]:
     """Query the runtime for the programs that it would start."""
-    answer, _ = _run(sys.executable, "-m", "scriptmode_runtime.host.probe")
+    answer, _ = _run(sys.executable, "-m", "scriptmode_runtime._host.probe")
     facts: dict[str, Any] = json.loads(answer)
     return facts
 

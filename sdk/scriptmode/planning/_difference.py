@@ -13,7 +13,7 @@ from scriptmode.planning import _archive_contents as archive_contents
 from scriptmode.planning._archive_contents import ArchiveContents
 from scriptmode.planning._plan_parts import Change, Difference
 from scriptmode_runtime import contract
-from scriptmode_runtime.report.redaction import Redaction
+from scriptmode_runtime._report.redaction import Redaction
 
 #: Fields that identify the members of a list.
 _NAMES = ("ChannelName", "InstanceGroupName", "Name", "Key", "RuleConfigurationName")

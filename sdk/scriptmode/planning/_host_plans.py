@@ -14,9 +14,10 @@ from scriptmode._core.spec.service_values import PlannedHost
 from scriptmode.errors import PlatformError, SpecError
 from scriptmode.planning._plan_parts import HostPlan
 from scriptmode_local._opt_ml import planned_containers
-from scriptmode_runtime import contract, preview
-from scriptmode_runtime.environment import TrainingEnvironment
-from scriptmode_runtime.errors import RuntimeFailure
+from scriptmode_runtime import contract
+from scriptmode_runtime._environment import TrainingEnvironment
+from scriptmode_runtime._launch import preview
+from scriptmode_runtime._values.errors import RuntimeFailure
 
 #: What the runtime raises for a host that would refuse to run, and for values of other types, in a job that another
 #: client described.

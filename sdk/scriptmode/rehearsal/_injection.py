@@ -6,7 +6,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from scriptmode.rehearsal._faults import Fault, Interrupt, Kill
-from scriptmode_runtime.processes import process_tree, system
+from scriptmode_runtime._processes import process_tree, system
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,7 @@ from scriptmode.rehearsal._verdict import Verdict
 from scriptmode_local._opt_ml.opt_ml import checkpoints_path
 from scriptmode_local._store.job_store import JobStore
 from scriptmode_runtime import contract
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -22,7 +22,7 @@ from scriptmode.errors import DataNotFoundError, SpecError, TrainingJobError, in
 from scriptmode.testing import _in_process as in_process
 from scriptmode.testing._host_layout import Layout, require_layout
 from scriptmode_runtime import contract
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     import os
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.job_failure import Failure
     from scriptmode._job import TrainingJob
     from scriptmode_local._service.one_host import PreparedHost
-    from scriptmode_runtime.script_process import ScriptProcess
+    from scriptmode_runtime._launch.script_process import ScriptProcess
 
 IN_PROCESS, PROCESS, JOB = MODES = ("in-process", "process", "job")
 _ONE_HOST = Layout()

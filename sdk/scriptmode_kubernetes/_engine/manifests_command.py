@@ -10,8 +10,7 @@ from typing import Any
 import click
 import yaml
 
-from scriptmode_kubernetes._engine.manifests import NAME
-from scriptmode_kubernetes._engine.manifests import manifests as render_manifests
+from scriptmode_kubernetes._engine.manifests import NAME, manifests as render_manifests
 
 
 @click.command()

@@ -19,7 +19,7 @@ from scriptmode_local._agent.job_agent import Agent
 from scriptmode_local._hosts.local_agent import AGENT_MODULE, replace_agent
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_local._system.directory_lock import above_streams, try_lock
-from scriptmode_runtime.processes import forks, process_tree
+from scriptmode_runtime._processes import forks, process_tree
 
 FOREGROUND = "--foreground"
 #: Seconds to wait for a lock that another process holds: a client that reads the state, for some milliseconds, or an

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from scriptmode._core.machine import drafts
 from scriptmode_local._data import mounts
 from scriptmode_runtime import contract
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from scriptmode_local._store.job_store import JobFolder

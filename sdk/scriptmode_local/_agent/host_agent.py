@@ -38,7 +38,7 @@ from scriptmode_local._system import full_disk
 from scriptmode_local._system.directory_lock import above_streams
 from scriptmode_local._system.forked_tasks import Children, Tasks
 from scriptmode_runtime import contract
-from scriptmode_runtime.processes import forks, process_tree
+from scriptmode_runtime._processes import forks, process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

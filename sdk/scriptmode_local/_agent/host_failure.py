@@ -10,7 +10,7 @@ from scriptmode_local._store import host_logs
 from scriptmode_local._store.job_response import algorithm_error
 from scriptmode_local._store.state import Outcome, failure_from_json
 from scriptmode_local._system import full_disk
-from scriptmode_runtime.failure import readable
+from scriptmode_runtime._values.failure import readable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

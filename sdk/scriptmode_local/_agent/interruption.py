@@ -28,7 +28,7 @@ from scriptmode_local._outputs import checkpoints
 from scriptmode_local._store import host_logs
 from scriptmode_local._store.state import Outcome
 from scriptmode_local._system.forked_tasks import Tasks
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Callable

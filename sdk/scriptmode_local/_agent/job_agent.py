@@ -54,7 +54,7 @@ from scriptmode_local._store.state_recorder import StateRecorder
 from scriptmode_local._system import full_disk
 from scriptmode_local._system.forked_tasks import Children, Tasks
 from scriptmode_runtime import contract
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from scriptmode_local._agent.host_link import LinkedHost
     from scriptmode_local._hosts.fleet import HostFleet
     from scriptmode_local._system.forked_tasks import ForkedTask
-    from scriptmode_runtime.processes.process_tree import ProcessIdentity
+    from scriptmode_runtime._processes.process_tree import ProcessIdentity
 
 #: Interval of checking whether it is the turn of a queued job.
 _QUEUE_POLL_SECONDS = 0.3

@@ -6,7 +6,7 @@ import io
 import os
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime.processes.streams import Sink
+from scriptmode_runtime._processes.streams import Sink
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

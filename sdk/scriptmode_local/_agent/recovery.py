@@ -31,8 +31,8 @@ from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, Presence, St
 from scriptmode_local._hosts.engine import absent_engine, find_control, find_engine, find_kind
 from scriptmode_local._store import heartbeat, host_logs
 from scriptmode_local._store.state import MESSAGES, Outcome
+from scriptmode_runtime._processes import process_tree
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
-from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from scriptmode_local._hosts.agent_control import AgentControl, AgentLocation
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._store.state import JobState
-    from scriptmode_runtime.processes.process_tree import ProcessIdentity
+    from scriptmode_runtime._processes.process_tree import ProcessIdentity
 
 
 #: Interval of checking whether the agent of a followed job lives.

@@ -16,8 +16,8 @@ from scriptmode_local._hosts.engine import absent_engine, find_control
 from scriptmode_local._store.engine_record import has_engine_record
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_local._system.directory_lock import locked_directory
-from scriptmode_runtime.files import beneath
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._files import beneath
+from scriptmode_runtime._processes import process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from scriptmode.errors import JobNotFoundError, ScriptmodeError
 from scriptmode_local._agent import recovery
 from scriptmode_local._hosts.engine import find_engine
 from scriptmode_local._system.interrupts import deferred_interrupts
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,13 +16,13 @@ from scriptmode._core.spec.service_values import HostActivity
 from scriptmode_local._opt_ml.opt_ml import LOOPBACK_INTERFACE
 from scriptmode_local._store import host_activity
 from scriptmode_local._system.gpus import Gpus, open_gpus
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scriptmode_local._hosts import Host
-    from scriptmode_runtime.processes.process_tree import ProcessIdentity, TreeUsage
+    from scriptmode_runtime._processes.process_tree import ProcessIdentity, TreeUsage
 
 #: Seconds between two samples, and until the second one, which is the first with a CPU usage.
 SAMPLE_SECONDS, _FIRST_SECONDS = 2.0, 0.5

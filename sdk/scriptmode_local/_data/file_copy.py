@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError, DataNotFoundError
 from scriptmode_local._data import file_uris, regular_files
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from scriptmode._core.text.messages import Problem, problem_of
 from scriptmode.errors import DataError
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 
 DEVICE = "/dev/fuse"
 #: The file system type in /proc/mounts.

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Callable, NoReturn
 from scriptmode.errors import DataError
 from scriptmode_local._data import integrity
 from scriptmode_local._data.shared_counters import NamedCounters, create_counters
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator

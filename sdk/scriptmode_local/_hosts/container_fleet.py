@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from scriptmode._core.spec.hosts import LOCAL_GPU
 from scriptmode._core.spec.inputs import FileSystemInput
 from scriptmode._core.text.messages import Problem
-from scriptmode.containers import _docker_client as docker_client
-from scriptmode.containers import _training_images as training_images
+from scriptmode.containers import _docker_client as docker_client, _training_images as training_images
 from scriptmode.errors import ContainerError
 from scriptmode_local._data import file_uris, regular_files
 from scriptmode_local._data.staging import StagingArea

@@ -20,8 +20,8 @@ from scriptmode.containers import _docker_client as docker_client
 from scriptmode.errors import ContainerError
 from scriptmode_local._data import regular_files
 from scriptmode_local._hosts.container_limits import ContainerLimits
-from scriptmode_runtime.processes import system
-from scriptmode_runtime.processes.streams import Sink
+from scriptmode_runtime._processes import system
+from scriptmode_runtime._processes.streams import Sink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from scriptmode._core.machine.programs import run_program
 from scriptmode._core.text.messages import Problem
+from scriptmode_runtime._processes import namespace
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR
-from scriptmode_runtime.processes import namespace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

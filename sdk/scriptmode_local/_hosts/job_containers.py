@@ -19,14 +19,14 @@ from scriptmode_local._hosts import container_host
 from scriptmode_local._hosts.container_host import LABEL, BindMount, Container
 from scriptmode_local._system.directory_lock import try_lock
 from scriptmode_local._system.forked_tasks import reset_signal_handlers
-from scriptmode_runtime.files import beneath
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._files import beneath
+from scriptmode_runtime._processes import process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from scriptmode_local._system.forked_tasks import Tasks
-    from scriptmode_runtime.files.beneath import Entry
+    from scriptmode_runtime._files.beneath import Entry
 
 _POLL_SECONDS = 0.02
 #: Number of paths that fit into one command line at any usual length.

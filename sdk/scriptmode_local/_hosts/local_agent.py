@@ -12,7 +12,7 @@ from scriptmode.errors import PlatformError
 from scriptmode_local._data import regular_files
 from scriptmode_local._hosts.agent_control import AgentControl, AgentLocation, Presence, StopReason, Termination
 from scriptmode_local._store import host_logs
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 if TYPE_CHECKING:
     from pathlib import Path

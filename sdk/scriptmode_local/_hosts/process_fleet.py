@@ -17,8 +17,8 @@ from scriptmode_local._hosts.process_host import ProcessHost
 from scriptmode_local._opt_ml.opt_ml import Sandbox, single_machine_cluster
 from scriptmode_local._store.job_store import JobStore
 from scriptmode_local._system.ports import Ports
+from scriptmode_runtime._files import scratch
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE, DEFAULT_BASE_DIR, WORLD_VARIABLES
-from scriptmode_runtime.files import scratch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

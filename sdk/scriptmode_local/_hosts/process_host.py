@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from scriptmode_local._data import regular_files
 from scriptmode_local._hosts.host_identity import describe_missing_names, describe_refusal
 from scriptmode_local._store import host_logs
-from scriptmode_runtime.processes import forks, namespace, process_tree, system
+from scriptmode_runtime._processes import forks, namespace, process_tree, system
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

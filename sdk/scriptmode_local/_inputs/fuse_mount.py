@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Callable
 from scriptmode._core.text.messages import Problem
 from scriptmode_local._data import mounts
 from scriptmode_local._system.forked_tasks import SILENT_SECONDS
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 if TYPE_CHECKING:
     from pathlib import Path

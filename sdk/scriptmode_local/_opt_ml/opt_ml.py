@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from scriptmode.errors import DataError
 from scriptmode_local._data import file_copy, file_uris, regular_files
 from scriptmode_runtime import contract
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

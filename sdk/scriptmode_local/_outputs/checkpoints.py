@@ -20,7 +20,7 @@ from scriptmode_local._data.durable import ChangedDirectories, replace_file
 from scriptmode_local._opt_ml.opt_ml import checkpoints_path
 from scriptmode_local._outputs import packed_artifacts
 from scriptmode_local._store import shapes
-from scriptmode_runtime.files.beneath import EscapeError
+from scriptmode_runtime._files.beneath import EscapeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

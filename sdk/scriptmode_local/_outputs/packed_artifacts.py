@@ -18,8 +18,8 @@ from scriptmode_local._data.durable import ChangedDirectories, sync_file
 from scriptmode_local._data.file_copy import copy_descriptor
 from scriptmode_local._system import full_disk
 from scriptmode_runtime import contract
-from scriptmode_runtime.files.archive import DEEPEST, MOST_MEMBERS
-from scriptmode_runtime.files.beneath import EscapeError
+from scriptmode_runtime._files.archive import DEEPEST, MOST_MEMBERS
+from scriptmode_runtime._files.beneath import EscapeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from scriptmode._core.aws.s3 import S3
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode_local._opt_ml.opt_ml import Sandbox
-    from scriptmode_runtime.files.beneath import Entry
+    from scriptmode_runtime._files.beneath import Entry
 
 #: The fastest level: trained weights hardly compress, so it costs only a few percent of size.
 COMPRESSION_LEVEL = 1

@@ -19,7 +19,7 @@ from scriptmode_local._hosts.fleet import StartedAgent
 from scriptmode_local._remote.proven_stream import LostError, ProvenStream
 from scriptmode_local._remote.relay import Relay
 from scriptmode_local._system.forked_tasks import ForkedProcess
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

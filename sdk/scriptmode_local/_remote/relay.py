@@ -25,7 +25,7 @@ from scriptmode_local._opt_ml.opt_ml import checkpoints_path
 from scriptmode_local._remote.frames import CHUNK, FrameReader, StreamError, send_frame, wait_for
 from scriptmode_local._remote.trees import KINDS, TreeReceiver, send_all
 from scriptmode_runtime import contract
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, Callable
 
 from scriptmode_local._remote.frames import CHUNK
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -22,8 +22,8 @@ from scriptmode_local._service.service import LocalPlatform
 from scriptmode_local._store.host_logs import LogReader
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_local._system.forked_tasks import Tasks
-from scriptmode_runtime import script_process
-from scriptmode_runtime.errors import RuntimeFailure
+from scriptmode_runtime._launch import script_process
+from scriptmode_runtime._values.errors import RuntimeFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode_local._opt_ml.opt_ml import Sandbox
     from scriptmode_local._store.job_record import Job
-    from scriptmode_runtime.script_process import ScriptProcess
+    from scriptmode_runtime._launch.script_process import ScriptProcess
 
 
 class PreparedHost(NamedTuple):

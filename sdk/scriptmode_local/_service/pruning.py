@@ -25,7 +25,7 @@ from scriptmode_local._agent import removal
 from scriptmode_local._data import regular_files
 from scriptmode_local._system.directory_lock import locked_directory
 from scriptmode_local._system.full_disk import disk_usage
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from scriptmode_runtime.processes.process_tree import ProcessIdentity
+    from scriptmode_runtime._processes.process_tree import ProcessIdentity
 
 INTERVAL_SECONDS = 5.0
 #: An agent without a heartbeat for so long is stopped or hangs: even on a machine with a hundred times more runnable
@@ -65,7 +65,7 @@ class Heartbeat:
 
 def write_heartbeat(lock: int) -> None:
     """Write the current time to the open lock file."""
-    from scriptmode_runtime.processes.system import boot_id
+    from scriptmode_runtime._processes.system import boot_id
 
     content = f"{boot_id()} {time.monotonic():.3f}".ljust(_LENGTH - 1) + "\n"
     try:
@@ -79,7 +79,7 @@ def write_heartbeat(lock: int) -> None:
 
 def is_of_this_boot(lock_file: Path) -> bool:
     """Return whether the last heartbeat was written since this machine started; raise ``OSError``."""
-    from scriptmode_runtime.processes.system import boot_id
+    from scriptmode_runtime._processes.system import boot_id
 
     return regular_files.read_bytes(lock_file).decode("ascii", "replace").split()[:1] == [boot_id()]
 
@@ -89,8 +89,8 @@ def silent_since(lock_file: Path, agent: ProcessIdentity | None = None) -> float
 
     A stopped process of this machine is silent at once. Also ``None`` for an agent that never wrote a heartbeat.
     """
-    from scriptmode_runtime.processes.process_tree import is_stopped
-    from scriptmode_runtime.processes.system import boot_id
+    from scriptmode_runtime._processes.process_tree import is_stopped
+    from scriptmode_runtime._processes.system import boot_id
 
     try:
         fields = regular_files.read_bytes(lock_file).decode("ascii").split()

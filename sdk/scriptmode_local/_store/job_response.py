@@ -9,7 +9,7 @@ from scriptmode._core.spec.job_description import JobDescription, JobStatus, Tra
 from scriptmode._core.spec.service_values import UNREADABLE
 from scriptmode_local._store.state import STATUS_OF
 from scriptmode_runtime import contract
-from scriptmode_runtime.failure import readable
+from scriptmode_runtime._values.failure import readable
 
 if TYPE_CHECKING:
     from scriptmode._core.spec.job_request import JobRequest

@@ -46,12 +46,11 @@ from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, RequestError, UnreadableJobError
 from scriptmode_local._data import regular_files
 from scriptmode_local._data.durable import ChangedDirectories, replace_file, sync_directory
-from scriptmode_local._store import heartbeat, host_logs, job_record, shapes
-from scriptmode_local._store import state as states
+from scriptmode_local._store import heartbeat, host_logs, job_record, shapes, state as states
 from scriptmode_local._system import file_owner, full_disk
 from scriptmode_local._system.directory_lock import above_streams, new_lock
-from scriptmode_runtime.files import beneath
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._files import beneath
+from scriptmode_runtime._processes import process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
 
     from scriptmode_local._store.job_record import Job, JobFacts
     from scriptmode_local._store.state import JobState
-    from scriptmode_runtime.processes.process_tree import ProcessIdentity
+    from scriptmode_runtime._processes.process_tree import ProcessIdentity
 
 _Read = TypeVar("_Read")
 #: Errors of opening a file for writing that may still be readable.
@@ -502,7 +501,7 @@ def _parse_state(content: Any, name: str) -> JobState:
 
 
 def _parse_processes(content: Any, _name: str) -> dict[str, ProcessIdentity]:
-    from scriptmode_runtime.processes.process_tree import ProcessIdentity
+    from scriptmode_runtime._processes.process_tree import ProcessIdentity
 
     shapes.validate_shape(content, _PROCESSES, "")
     return {name: ProcessIdentity(**identity) for name, identity in content.items()}

@@ -17,7 +17,7 @@ from scriptmode._core.spec.job_failure import MOST_EXIT_CODE, Failure
 from scriptmode._core.spec.service_values import ENDED, JobEvent
 from scriptmode_local._store.shapes import is_time, shortened_repr, validate_shape
 from scriptmode_runtime import contract
-from scriptmode_runtime.failure import readable
+from scriptmode_runtime._values.failure import readable
 
 #: Every secondary status that a local job can have, and the status that it belongs to.
 STATUS_OF = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from scriptmode._core.text.messages import pluralize
 from scriptmode.errors import QuotaError
 from scriptmode_local._system import memory
-from scriptmode_runtime.host import machine
+from scriptmode_runtime._host import machine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

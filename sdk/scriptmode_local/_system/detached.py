@@ -13,7 +13,7 @@ from contextlib import suppress
 from importlib import import_module
 
 from scriptmode_local._system.directory_lock import locked_directory
-from scriptmode_runtime.processes import forks
+from scriptmode_runtime._processes import forks
 
 #: The longest wait for others, of which one may hang: less than the silence after which an agent counts as lost.
 _WAIT_SECONDS = 10

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode._core.spec.job_failure import describe_exit_code
 from scriptmode.errors import ScriptmodeError
 from scriptmode_local._data.shared_counters import create_counters
-from scriptmode_runtime.processes import forks, process_tree, system
+from scriptmode_runtime._processes import forks, process_tree, system
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

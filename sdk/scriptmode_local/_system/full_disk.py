@@ -12,7 +12,7 @@ from scriptmode._core.text.messages import format_bytes
 from scriptmode.errors import DataError, ScriptmodeError
 from scriptmode_local._data import file_uris
 from scriptmode_local._data.durable import replace_file, sync_directory
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scriptmode_runtime.processes import system
+from scriptmode_runtime._processes import system
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

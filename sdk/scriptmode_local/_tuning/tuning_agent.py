@@ -40,7 +40,7 @@ from scriptmode_local._store.job_store import JobStore
 from scriptmode_local._tuning.search import Search
 from scriptmode_local._tuning.tuning_store import TuningFolder
 from scriptmode_runtime import contract
-from scriptmode_runtime.failure import readable
+from scriptmode_runtime._values.failure import readable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

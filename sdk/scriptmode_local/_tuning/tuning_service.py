@@ -26,7 +26,7 @@ from scriptmode_local._tuning.tuning_store import (
     starting_state,
     tuning_job_exists_error,
 )
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

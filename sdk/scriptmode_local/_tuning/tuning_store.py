@@ -32,7 +32,7 @@ from scriptmode_local._data.durable import replace_file
 from scriptmode_local._store import shapes
 from scriptmode_local._store.job_store import has_folder, new_folder, translated_errors
 from scriptmode_local._system.directory_lock import new_lock
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

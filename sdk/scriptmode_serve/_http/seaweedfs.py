@@ -28,8 +28,8 @@ from scriptmode_local._data import regular_files
 from scriptmode_local._data.durable import replace_file
 from scriptmode_local._system.ports import free_ports
 from scriptmode_runtime import contract
-from scriptmode_runtime.processes import process_tree
-from scriptmode_runtime.processes.process_tree import ProcessIdentity
+from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._processes.process_tree import ProcessIdentity
 from scriptmode_serve._http.store_access import StoreAccess
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from scriptmode_local._hosts.process_fleet import ProcessFleet
 from scriptmode_local._opt_ml.opt_ml import Sandbox, checkpoints_path, cluster_of_machines
 from scriptmode_local._store.job_store import JobStore
 from scriptmode_runtime import contract
-from scriptmode_runtime.errors import ClusterError
-from scriptmode_runtime.files import scratch
+from scriptmode_runtime._files import scratch
+from scriptmode_runtime._values.errors import ClusterError
 from scriptmode_slurm._engine import addresses, apptainer_images, commands, steps
 from scriptmode_slurm._engine.settings import settings_from_json
 

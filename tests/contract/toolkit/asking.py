@@ -10,13 +10,13 @@ from contract.toolkit import clusters
 from contract.toolkit.case import Case
 from contract.toolkit.running import reference, variables
 
-from scriptmode_runtime import contract, environment, user_code
-from scriptmode_runtime.errors import RuntimeFailure
-from scriptmode_runtime.host.machine import Machine
-from scriptmode_runtime.host.programs import Mpirun
-from scriptmode_runtime.strategies import plan_for
-from scriptmode_runtime.variables import script_arguments
-from scriptmode_runtime.variables import script_variables as told
+from scriptmode_runtime import _environment as environment, contract
+from scriptmode_runtime._host.machine import Machine
+from scriptmode_runtime._host.programs import Mpirun
+from scriptmode_runtime._launch import user_code
+from scriptmode_runtime._launch.variables import script_arguments, script_variables as told
+from scriptmode_runtime._strategies import plan_for
+from scriptmode_runtime._values.errors import RuntimeFailure
 
 PROBE = Path(__file__).parent / "inside" / "probe.py"
 

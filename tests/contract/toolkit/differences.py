@@ -1,8 +1,7 @@
 """Where a job sees something else under our ``train`` than under the toolkit's, and why: all of it, in one table."""
 
 from contract.explained import Difference, promise
-from contract.toolkit import rewrites_of_clusters as clusters
-from contract.toolkit import rewrites_of_runs as runs
+from contract.toolkit import rewrites_of_clusters as clusters, rewrites_of_runs as runs
 
 
 def promised(case, record):

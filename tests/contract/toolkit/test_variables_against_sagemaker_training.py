@@ -7,8 +7,7 @@ from contract.explained import differing
 from contract.toolkit.asking import our_script
 from contract.toolkit.case import Case
 from contract.toolkit.differences import promised
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.slow]
 

@@ -15,7 +15,7 @@ from scriptmode._core.aws.s3_uris import LOCAL_BUCKET_URI, is_in_local_bucket
 from scriptmode._core.machine import drafts
 from scriptmode._core.machine.data_dir import default_data_dir, make_private
 from scriptmode.errors import DataError, DataNotFoundError
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -6,8 +6,7 @@ import os
 import re
 import socket
 import time
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
+from concurrent.futures import Future, TimeoutError as FutureTimeoutError
 from contextlib import closing, contextmanager
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +18,7 @@ from scriptmode._core.aws.s3_reader import BucketSettings
 from scriptmode._core.aws.s3_uris import SCHEME, S3Location, S3Object, parse_s3_uri
 from scriptmode._core.spec.inputs import LEAST_RATE
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError, ScriptmodeError, invalid
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ import tempfile
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime._processes import process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

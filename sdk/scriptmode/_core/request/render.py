@@ -94,7 +94,7 @@ def _environment(spec: TrainingJobSpec) -> dict[str, str]:
     variables = dict(spec.environment or {})
     if not variables:
         return variables
-    from scriptmode_runtime import settings
+    from scriptmode_runtime._values import settings
 
     try:
         settings.read(variables)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from scriptmode.errors import SourceError
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

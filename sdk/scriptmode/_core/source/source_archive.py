@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, Callable, NamedTuple, Optional
 
 from scriptmode._core.text.messages import did_you_mean_path, format_bytes
 from scriptmode.errors import SourceError
-from scriptmode_runtime.files import beneath
+from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

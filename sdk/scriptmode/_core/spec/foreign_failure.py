@@ -6,7 +6,8 @@ import re
 
 from scriptmode._core.spec.job_failure import Failure, describe_exit_code
 from scriptmode_runtime import contract
-from scriptmode_runtime.failure import (
+from scriptmode_runtime._report.hints import hint
+from scriptmode_runtime._values.failure import (
     SIGNALLED,
     exception_type,
     excerpt,
@@ -16,7 +17,6 @@ from scriptmode_runtime.failure import (
     without_ignored,
 )
 from scriptmode_runtime.plan import ProcessSpec
-from scriptmode_runtime.report.hints import hint
 
 #: The log's end that is searched for a traceback, and what is shown of it without one.
 LINES, CHARACTERS = 1000, 64 * 1024

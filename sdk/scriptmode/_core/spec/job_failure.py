@@ -6,7 +6,7 @@ import itertools
 import re
 from dataclasses import dataclass
 
-from scriptmode_runtime.failure import exception_type, last_error, remote_traceback, signal_name
+from scriptmode_runtime._values.failure import exception_type, last_error, remote_traceback, signal_name
 
 NO_REASON = "the platform gave no reason"
 #: The service's name of a kind of failure, as FailureReason begins.

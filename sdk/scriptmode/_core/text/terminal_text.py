@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime.terminal_line import is_redrawn, last_frame, overwritten, plain_text, render_line, sanitize
+from scriptmode_runtime._terminal_line import is_redrawn, last_frame, overwritten, plain_text, render_line, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence

@@ -1,0 +1,118 @@
+"""The state of every process of a host, and the stacks of the threads of Python processes.
+
+Python processes answer where they were started with the directory ``traceable`` on their ``PYTHONPATH``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from scriptmode_runtime import contract
+from scriptmode_runtime._processes import process_tree, system
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+VARIABLE = "SCRIPTMODE_STACKS"
+#: A real-time signal that neither Open MPI nor TensorFlow uses.
+_SIGNAL = signal.SIGRTMAX - 3
+_TRACEABLE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "traceable")
+_STOPPED = "T"
+_STATES = {
+    _STOPPED: "stopped by a signal",
+    "t": "stopped by a debugger",
+    "D": "waits for a disk or a network file system",
+}
+#: Processes of the runtime, which are left out.
+_OWN = frozenset({"scriptmode_runtime.rank", "rsh.py"})
+_SHOWN_WORDS = 4
+_HARMLESS = ("-m", "-u")
+
+
+class StackRequest(NamedTuple):
+    """A process that was signalled to write its stacks, and the previous length of its file; -1: it cannot answer."""
+
+    pid: int
+    length: int
+
+
+class ProcessReport(NamedTuple):
+    """The state of one process."""
+
+    #: Its task, its id and an unusual state.
+    title: str
+    #: The title with its command and its stacks.
+    text: str
+    stopped: bool
+
+
+def stack_variables(folder: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables with which Python processes answer; they write their stacks to files in ``folder``."""
+    path = os.pathsep.join(filter(None, (_TRACEABLE, environ.get("PYTHONPATH", ""))))
+    return {VARIABLE: f"{int(_SIGNAL)}:{folder}", "PYTHONPATH": path}
+
+
+def request_stacks(folder: str) -> list[StackRequest]:
+    """Signal every descendant of this process to write its stacks."""
+    requests = []
+    for pid in process_tree.descendants(os.getpid()):
+        # The command line of mpirun has their names at later positions.
+        if _OWN & set(map(os.path.basename, system.command_line(pid)[1:3])):
+            continue
+        length = -1
+        if system.has_handler(pid, _SIGNAL):
+            path = os.path.join(folder, str(pid))
+            length = 0
+            with suppress(OSError):  # it has not written any before
+                length = os.path.getsize(path)
+            try:
+                os.kill(pid, _SIGNAL)
+            except OSError:  # it has ended
+                continue
+        requests.append(StackRequest(pid, length))
+    return requests
+
+
+def read_stacks(folder: str, requests: list[StackRequest]) -> Iterator[ProcessReport]:
+    """Yield a report of each process that has not ended."""
+    for pid, length in requests:
+        words = system.command_line(pid)
+        if not words:
+            continue
+        state = system.state(pid)
+        stacks = _read_from(os.path.join(folder, str(pid)), length).strip() if length >= 0 else ""
+        note = _STATES.get(state) or ("" if stacks else "shows no Python stack")
+        title = ", ".join(filter(None, (_task(pid), f"process {pid}", note)))
+        text = f"{title}: {' '.join(_program(words))}" + (f"\n{stacks}" if stacks else "")
+        yield ProcessReport(title, text, state == _STOPPED)
+
+
+def _program(words: list[str]) -> list[str]:
+    """Return a command line without its options, whose values may be secrets."""
+    options = [at for at, word in enumerate(words) if word.startswith("-") and word not in _HARMLESS]
+    return words[: min([*options, _SHOWN_WORDS])]
+
+
+def _task(pid: int) -> str:
+    """Return the task of a process, such as ``rank 3`` or ``worker 0``, from its variables; "" for none."""
+    environ = system.environ(pid)
+    if contract.RANK_VARIABLE in environ:
+        return f"rank {environ[contract.RANK_VARIABLE]}"
+    try:
+        task = json.loads(environ["TF_CONFIG"])["task"]
+        return f"{task['type']} {task['index']}"
+    except (KeyError, ValueError, TypeError):
+        return ""
+
+
+def _read_from(path: str, start: int) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            file.seek(start)
+            return file.read()
+    except OSError:
+        return ""

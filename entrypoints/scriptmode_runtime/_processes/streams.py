@@ -1,0 +1,380 @@
+"""The relay from the children's pipes to this process's output: unchanged, at once, no line inside another.
+
+The relay reads a chunk of a readable `Source`, writes its complete lines to the `Sink` and keeps the beginning of the
+next line as ``partial``. The states of the `Relay`, moved by the selector's callbacks and by `Relay.tick`::
+
+    free    --(partial is older than _PARTIAL_DELAY)--> held      the partial line is written, its source is the holder
+    held    --(the holder's line ends)----------------> free
+    held    --(other output waits for _HOLD)----------> free
+    any     --(the sink's pipe is full)---------------> blocked   no source is read until the pipe is writable
+
+While one source is the holder no other is written; a readable one is not read either, so that its pipe fills up and its
+process waits. With a single source everything is written at once. Bounded: the partial output of each source (about a
+chunk; a pipe's capacity once its process has ended), one pending write, and `_HOLD` seconds for which a line without an
+end delays the other sources.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import stat
+import sys
+from typing import TYPE_CHECKING
+
+# Imported at once: on a full disk Python leaves truncated bytecode of a module, with which the next import fails.
+from scriptmode_runtime._processes.log_backlog import Backlog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_CHUNK = 64 * 1024
+#: Requested capacity of a pipe, the default maximum (fs.pipe-max-size): fewer switches between writer and relay.
+_PIPE = 1024 * 1024
+_F_SETPIPE_SZ = 1031
+#: Bytes kept for the report of a failure: several tracebacks, those of one host's ranks included.
+_TAIL = 64 * 1024
+#: Chunks smaller than this are joined.
+_SMALL = 4 * 1024
+#: Seconds for which a partial line waits for its end, where several processes write. A print is often two writes.
+_PARTIAL_DELAY = 0.02
+#: Seconds for which a line without an end delays the other processes.
+_HOLD = 0.5
+
+
+class Tail:
+    """The last bytes of a stream, kept in the chunks that were read: only small ones are copied."""
+
+    def __init__(self, limit: int = _TAIL) -> None:
+        self._limit = limit
+        self._pieces: list[bytes] = [b""]
+        self._size = 0
+        self._is_cut = False
+
+    def add(self, chunk: bytes) -> None:
+        """Add a chunk of the stream."""
+        if len(self._pieces[-1]) < _SMALL:
+            self._pieces[-1] += chunk
+        else:
+            self._pieces.append(chunk)
+        self._size += len(chunk)
+        while self._size - len(self._pieces[0]) >= self._limit:
+            self._size -= len(self._pieces.pop(0))
+            self._is_cut = True
+
+    def text(self) -> str:
+        """Return the end of the stream as text, in whole lines where it has any."""
+        kept = b"".join(self._pieces)
+        end = kept[-self._limit :]
+        if self._is_cut or len(end) < len(kept):
+            # A partial line may hold a part of a secret, which the redaction would not recognise.
+            end = end[end.find(b"\n") + 1 :]
+        return end.decode("utf-8", "replace")
+
+
+class Sink:
+    """The launcher's own output. Where it is a pipe, a slow reader does not block the launcher.
+
+    Where it is a file on a full disk, whole lines are dropped, and a notice has their number: see `log_backlog`.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.pending = b""
+        self.mid_line = False
+        self._reopened: int | None = None
+        self._is_file = False
+        self._backlog: Backlog | None = None
+        try:
+            mode = os.fstat(descriptor).st_mode
+            self._is_file = stat.S_ISREG(mode)
+            if stat.S_ISFIFO(mode):
+                # Opened again, because O_NONBLOCK is a property of the open file, which other processes share.
+                self._reopened = os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                self.descriptor = self._reopened
+        except OSError:  # no /proc, or another user's pipe: writes block, as print does
+            pass
+
+    def write(self, data: bytes) -> None:
+        """Write ``data`` after pending output; the part that cannot be written now is pending."""
+        if not data:
+            return
+        self.mid_line = data[-1:] not in b"\n\r"
+        if self._backlog:
+            self._write_backlog()
+        if self._backlog:
+            self._backlog.add(data)
+            self._write_backlog()
+        else:
+            self.pending = self.pending + data if self.pending else data
+            self.flush()
+
+    def flush(self) -> None:
+        """Write as much pending output as possible; drop it where the reader has closed the pipe."""
+        rest = self._written(self.pending)
+        self.pending = b""
+        if rest and not self._is_file:
+            self.pending = rest
+        elif rest and self._backlog is not None:
+            self._backlog.add(rest)
+
+    def close(self) -> None:
+        """Write the remaining output as far as possible, and close the descriptor that was opened here."""
+        if self._backlog:
+            self._backlog.end()
+            self._write_backlog()
+        if self._reopened is not None:
+            os.close(self._reopened)
+
+    def _written(self, data: bytes) -> bytes:
+        """Write ``data``; return the rest that can only be written later."""
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self.descriptor, view) :]
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            if not self._is_file:
+                return b""
+            if self._backlog is None:
+                self._backlog = Backlog()
+            self._backlog.reason = error.strerror or str(error)
+        return bytes(view) if view else b""
+
+    def _write_backlog(self) -> None:
+        if self._backlog:
+            self._backlog.restore(self._written(self._backlog.take()))
+
+
+class Prefix:
+    """A text before every line of one stream, which is read in chunks of any size.
+
+    A carriage return starts a line again, over its text in a terminal: the text after it gets the prefix too.
+    """
+
+    def __init__(self, text: str) -> None:
+        import re
+
+        self._text = text.encode("utf-8", "replace")
+        #: Line ends that are followed by more of the chunk.
+        self._ends = re.compile(rb"\n(?=.)|\r(?=[^\r\n])", re.DOTALL)
+        self._last = b"\n"
+
+    def before(self, chunk: bytes) -> bytes:
+        """Return the stream's next bytes with the text before each line that begins in them."""
+        begins = self._last == b"\n" or (self._last == b"\r" and chunk[:1] not in b"\r\n")
+        self._last = chunk[-1:]
+        if b"\r" in chunk:
+            lines = self._ends.sub(lambda end: end[0] + self._text, chunk)
+        else:
+            lines = chunk[:-1].replace(b"\n", b"\n" + self._text) + self._last
+        return self._text + lines if begins else lines
+
+    def end_line(self) -> bytes:
+        """Return the line end for an incomplete line, or b""; the next bytes start a new line."""
+        in_line = self._last not in (b"\n", b"\r")
+        self._last = b"\n"
+        return b"\n" if in_line else b""
+
+
+class Source:
+    """One child's output."""
+
+    def __init__(self, descriptor: int, prefix: Prefix | None = None) -> None:
+        os.set_blocking(descriptor, False)
+        _widen(descriptor)
+        self.descriptor = descriptor
+        self.tail = Tail()
+        self.prefix = prefix
+        self.open = True
+        self.watched = False
+        #: Read but not written: a partial line, or chunks that were read while another source was the holder.
+        self.partial = b""
+        self.due = 0.0
+
+
+class Relay:
+    """The relay from all sources to the sink, with callbacks of one selector, in one thread."""
+
+    def __init__(self, selector: selectors.BaseSelector, sink: Sink, clock: Callable[[], float]) -> None:
+        self._selector = selector
+        self._sink = sink
+        self._clock = clock
+        self._sources: list[Source] = []
+        #: Number of reads that returned data.
+        self.chunks = 0
+        #: The source of an incomplete line in the output, and the time until which other sources wait for its end.
+        self._holder: Source | None = None
+        self._hold_until: float | None = None
+        #: The last output of sources that ended while another was the holder.
+        self._deferred = b""
+        self._blocked = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether every stream has ended and is written."""
+        return not self._sources and not self._deferred and not self._sink.pending
+
+    @property
+    def flushed(self) -> bool:
+        """Whether everything that was read is written."""
+        return not self._sink.pending and not self._deferred and not any(source.partial for source in self._sources)
+
+    def add(self, descriptor: int, prefix: str = "") -> Source:
+        """Relay the reading end of a pipe, which the relay now owns, with ``prefix`` before every line."""
+        source = Source(descriptor, Prefix(prefix) if prefix else None)
+        self._sources.append(source)
+        self._watch(source)
+        return source
+
+    def write_line(self, line: str) -> None:
+        """Write a line of the launcher itself."""
+        start = "\n" if self._sink.mid_line else ""
+        if self._holder and self._holder.prefix:
+            self._holder.prefix.end_line()
+        self._write(f"{start}{line}\n".encode("utf-8", "replace"))
+
+    def deadline(self) -> float | None:
+        """Return when `tick` is due next."""
+        due = [source.due for source in self._sources if source.partial and self._holder in (None, source)]
+        if self._hold_until is not None:
+            due.append(self._hold_until)
+        return min(due, default=None)
+
+    def tick(self) -> None:
+        """Write partial lines that waited long enough, and release a holder that did not end its line in time."""
+        now = self._clock()
+        if self._hold_until is not None and now >= self._hold_until:
+            if self._holder and self._holder.prefix:
+                self._write(self._holder.prefix.end_line())
+            self._release()
+        for source in self._sources:
+            if source.partial and source.due <= now and self._holder in (None, source):
+                self._write_partial(source)
+
+    def drain(self, source: Source) -> None:
+        """Read the present content of the pipe: its process has ended, and children of that may keep the pipe open."""
+        total = 0
+        while source.open and total < _PIPE:
+            size = self._read(source)
+            if not size:
+                return
+            total += size
+
+    def close(self) -> None:
+        """Close the sources that are still open."""
+        for source in list(self._sources):
+            self._end(source)
+        self._release()
+
+    def _readable(self, source: Source) -> None:
+        if self._holder not in (None, source):
+            self._unwatch(source)
+            if self._hold_until is None:
+                self._hold_until = self._clock() + _HOLD
+        else:
+            self._read(source)
+
+    def _read(self, source: Source) -> int:
+        try:
+            chunk = os.read(source.descriptor, _CHUNK)
+        except BlockingIOError:
+            return 0
+        if not chunk:
+            self._end(source)
+            return 0
+        self.chunks += 1
+        source.tail.add(chunk)
+        self._process(source, source.prefix.before(chunk) if source.prefix else chunk)
+        return len(chunk)
+
+    def _process(self, source: Source, chunk: bytes) -> None:
+        if len(self._sources) == 1 and not self._deferred:
+            self._write(source.partial + chunk if source.partial else chunk)
+            source.partial = b""
+            self._holder, self._hold_until = source if self._sink.mid_line else None, None
+            return
+        data = source.partial + chunk
+        cut = data.rfind(b"\n") + 1
+        if self._holder not in (None, source):
+            cut = 0
+        elif cut:
+            self._write(data[:cut])
+            if self._holder is source:
+                self._release()
+        source.partial = data[cut:]
+        source.due = self._clock() + _PARTIAL_DELAY
+        if self._holder is source or (self._holder is None and len(source.partial) > _CHUNK):
+            self._write_partial(source)
+
+    def _write_partial(self, source: Source) -> None:
+        """Write a partial line; the other sources then wait for its end."""
+        self._write(source.partial)
+        ends_line = source.partial.endswith(b"\n")
+        source.partial = b""
+        if ends_line:
+            self._release()
+        elif self._holder is not source:
+            self._holder, self._hold_until = source, None
+
+    def _release(self) -> None:
+        self._holder, self._hold_until = None, None
+        if self._deferred:
+            kept, self._deferred = self._deferred, b""
+            self._write(kept)
+        if not self._blocked:
+            for source in self._sources:
+                self._watch(source)
+
+    def _end(self, source: Source) -> None:
+        self._unwatch(source)
+        source.open = False
+        os.close(source.descriptor)
+        self._sources.remove(source)
+        if source.prefix:
+            source.partial += source.prefix.end_line()
+        if self._holder not in (None, source):
+            self._deferred += source.partial
+            self._hold_until = self._hold_until or self._clock() + _HOLD
+        else:
+            self._write(source.partial)
+        source.partial = b""
+        if self._holder is source:
+            self._release()
+
+    def _write(self, data: bytes) -> None:
+        self._sink.write(data)
+        if self._sink.pending and not self._blocked:
+            self._blocked = True
+            for source in self._sources:
+                self._unwatch(source)
+            self._selector.register(self._sink.descriptor, selectors.EVENT_WRITE, self._writable)
+
+    def _writable(self) -> None:
+        self._sink.flush()
+        if not self._sink.pending:
+            self._blocked = False
+            self._selector.unregister(self._sink.descriptor)
+            for source in self._sources:
+                self._watch(source)
+
+    def _watch(self, source: Source) -> None:
+        if not source.watched and source.open and not self._blocked:
+            source.watched = True
+            self._selector.register(source.descriptor, selectors.EVENT_READ, lambda: self._readable(source))
+
+    def _unwatch(self, source: Source) -> None:
+        if source.watched:
+            source.watched = False
+            self._selector.unregister(source.descriptor)
+
+
+def _widen(pipe: int) -> None:
+    """Set the capacity of a pipe to `_PIPE` bytes, where the system allows it."""
+    if sys.platform == "linux":
+        import fcntl
+
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(pipe, _F_SETPIPE_SZ, _PIPE)

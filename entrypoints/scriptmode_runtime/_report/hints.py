@@ -1,0 +1,178 @@
+"""Hints: a table from the last output of a failed process to one line of advice. Pure.
+
+The output can be any text: each pattern takes time in proportion to its length.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from scriptmode_runtime._values.failure import last_traceback, signal_name
+
+if TYPE_CHECKING:
+    from scriptmode_runtime.plan import ProcessSpec
+
+
+#: "run.sh: line 2: tool: command not found", "sh: 1: tool: not found". Matched only from the start of a word.
+_COMMAND = r"(?<![^\s:])([^\s:]{1,200}): "
+
+
+def _line(begin: str, end: str, most: int) -> str:
+    """Return the pattern of ``end`` after ``begin`` in one line, at most ``most`` characters later, in linear time."""
+    return rf"{begin}(?:(?!{begin})[^\n]){{0,{most}}}{end}"
+
+
+#: Names of `tf`, `tf.train` and the like that TensorFlow 2 has in tensorflow.compat.v1 alone; the most frequent ones.
+_TENSORFLOW_1 = (
+    r"ConfigProto|GPUOptions|\w*Session|placeholder\w*|Scaffold|Saver|\w+Optimizer|\w+Hook|GraphKeys|AUTO_REUSE"
+    r"|FixedLenFeature|parse_(?:single_)?example|get_variable|variable_scope|\w+_variables(?:_initializer)?"
+    r"|(?:get|reset)_default_graph|set_random_seed|assign|layers|app|flags|logging|gfile|log|to_(?:float|int\d\d)"
+    r"|(?:random|truncated)_(?:normal|uniform)|(?:en|dis)able_(?:eager_execution|v2_behavior)|\w*global_step|FileWriter"
+)
+#: The advice by the pattern of the output; ``{0}`` and so on are the pattern's groups. Of two matches that end at the
+#: same position in the output the upper row applies.
+_OF_OUTPUT = {
+    "HorovodVersionMismatchError|" + _line("horovod/", "undefined symbol: (?!ompi_|MPI_|PMPI_)", 300):
+        "Horovod in {python} was built for another TensorFlow: build it again there, against the one that is installed",
+    _line("horovod/", "undefined symbol", 300) + r"|libmpi\w{0,40}\.so[.\d]{0,20}: cannot open shared object file":
+        "The Open MPI that Horovod in {python} was built for is missing: install it, or build Horovod again",
+    r"Extension horovod\.(\w+) has not been built":
+        "Horovod in {python} was built without {0}: build it again there, after {0} and Open MPI are installed",
+    r"(?:MPI support has not been built|Neither MPI nor Gloo support has been built)":
+        "Horovod in {python} was built without Open MPI: build it again there, with HOROVOD_WITH_MPI=1",
+    r"ModuleNotFoundError: No module named 'horovod'":
+        "Horovod is not installed in {python}: build it there against its TensorFlow and Open MPI",
+    r"ModuleNotFoundError: No module named 'tensorflow'":
+        "tensorflow is not installed in {python}: install it there with pip install 'scriptmode[tensorflow]'",
+    r"module 'tensorflow[\w.]*' has no attribute 'estimator'|No module named 'tensorflow(?:\.|_)estimator":
+        "tf.estimator left TensorFlow with 2.16: train with TensorFlow 2.15 or earlier, or with Keras",
+    r"No module named 'tensorflow\.(?:contrib|examples)|module 'tensorflow[\w.]*' has no attribute 'contrib'":
+        "tf.contrib and tensorflow.examples left TensorFlow with 2.0: use TensorFlow 2's API and tf.keras.datasets",
+    rf"module 'tensorflow[\w.]*' has no attribute '(?:{_TENSORFLOW_1})'":
+        "This is TensorFlow 1's API: import tensorflow.compat.v1 as tf with tf.disable_v2_behavior(), or port it",
+    r"ModuleNotFoundError: No module named 'smdistributed['.]":
+        "smdistributed is AWS's own library, in AWS's images on SageMaker alone: use MultiWorkerMirrored or MPI",
+    # Python names the first package that is missing, so the package of a name with dots was found.
+    r"ModuleNotFoundError: No module named '([^'.]+)(?=')":
+        "{0} is not installed in {python}: give the directory of your file as source_dir, or name the package in "
+        "requirements.txt",
+    r"ModuleNotFoundError: No module named '([^'.]+)\.(?=([^']+)')":
+        "{0} was found, but it has no {1}: install a version of {0} that has it, unless a file of the source hides {0}",
+    r"partially initialized module '[^']+' has no attribute|\(consider renaming '[^']+' ":
+        "A file of the source has the name of a module and hides it: rename the file",
+    r"tensorflow/python/util/lazy_loader\.py[^\n]{0,80}\n(?:[^\n]{0,200}\n){1,12}RecursionError":
+        "TensorFlow does not find its Keras: rename a file of the source that is named keras.py or tensorflow.py",
+    "CUDA_ERROR_OUT_OF_MEMORY|" + _line("OOM when allocating", r"GPU:\d", 1000):
+        "The GPU ran out of memory: use a smaller batch, or TF_FORCE_GPU_ALLOW_GROWTH=true where processes share a GPU",
+    r"MemoryError|Cannot allocate memory|std::bad_alloc|OOM when allocating|failed to allocate memory"
+    r"|Out of memory (?:while )?trying to allocate":
+        "The host ran out of memory: use a smaller batch, or a larger host",
+    r"can't start new thread|fork: (?:retry: )?Resource temporarily unavailable"
+    r"|fork(?:_exec)?\([\s\S]{0,1500}?\nBlockingIOError: \[Errno 11\]":
+        "This host cannot start more processes and threads: use fewer, or container_limits with more pids",
+    r"Illegal seek":
+        "TensorFlow's own readers cannot read a pipe: use scriptmode_runtime.tensorflow.PipeModeDataset",
+    r"No such file or directory: '[^'\n]{0,4000}/input/data/[^/'\n]{1,80}'":
+        "The job has no such channel, or has it in Pipe mode, as FIFOs <channel>_0, <channel>_1 ..., each removed once "
+        "it was read",
+    r"(?:No such file or directory|Permission denied): '/opt/ml/(?:model|output|checkpoints)(?:/[^'\n]{0,4000})?'":
+        "Process hosts have no /opt/ml: write to the directory that SM_MODEL_DIR or SM_OUTPUT_DATA_DIR names",
+    r"KeyError: 'SM_CHANNEL_(\w{1,80})'":
+        "The job has no channel of that name: give an input with it, to fit or as --input NAME=...; an input without a "
+        "name is the channel 'training'",
+    # In the words of Python, and of libcurl in TensorFlow.
+    r"\[Errno -[235]\] (?:Name or service not known|Temporary failure in name resolution|No address associated)"
+    r"|libcurl code 6 |urlopen error \[Errno 101\] Network is unreachable":
+        "This host could not look up an internet address: give data that the script downloads as a channel",
+    # It follows such an error of pip; in the words of pip, and of uv.
+    r"(?:No matching distribution found for |No solution found when resolving dependencies[\s\S]{0,40}?Because "
+    r"(?:only \S{1,200} is available and you require )?)([^\s;]{0,199}[^\s;,])":
+        "The package index has no {0}: correct its name or version, or let this host reach an index",
+    r"No space left on device|Disk quota exceeded":
+        "The disk is full: use a larger volume, or fewer files",
+    r"Address already in use|Could not start gRPC server":
+        "A port of this task is held by another program: {ports}",
+    r"Disallowed task type":
+        "TF2's ParameterServerStrategy takes a chief: set parameter_server's coordinator (in TF1 style: chief) to True",
+    r"unsupported type \(<class 'tensorflow\.python\.distribute\.values\.PerReplica'>\)":
+        "Keras 3 cannot fit on several workers: {keras}, or write the loop",
+    r"pass this dataset to ClusterCoordinator\.create_per_worker_dataset":
+        "Keras 3 cannot fit with parameter servers: {keras}; a loop calls that",
+    r"module 'keras[\w.]{0,80}' has no attribute 'experimental'":
+        "Keras 3 has no DatasetCreator: {keras}, or write the loop",
+    r"module 'keras[\w.]{0,80}' has no attribute 'Reduction'|Received: reduction=auto":
+        "Keras 3 has names for losses.Reduction: reduction='none', 'sum' or 'sum_over_batch_size'",
+    r"object has no attribute 'reset_states'":
+        "Keras 3 has no reset_states: call reset_state() of metrics and layers",
+    r"module 'keras[\w.]{0,80}' has no attribute 'constant'|'Variable' object has no attribute 'ref'"
+    r"|'SymbolicTensor' object has no attribute 'assign'":
+        "Horovod is older than Keras 3: import scriptmode_runtime.tensorflow.horovod instead, or TF_USE_LEGACY_KERAS=1",
+    _line("unrecognized arguments:", " --model_dir", 2500):
+        "TensorFlow jobs are given --model_dir: let the script take it, or set the estimator's model_dir=False",
+    r"unrecognized arguments:|[Nn]o such option:?|Unknown command line flag":
+        "Each hyperparameter is given to the script as --name value, or -n value if its name is one letter: let its "
+        "parser take every one of them",
+    r"the following arguments are required:|Missing option ":
+        "What the script's parser requires is given as a hyperparameter of that name",
+    r"There are not enough slots available":
+        "Fewer processors than ranks: add --oversubscribe, or lower processes_per_host",
+    r"unable to reliably start one or more daemons|A daemon failed to report back":
+        "mpirun could not start its daemon on another host: Open MPI is missing there, or of another version",
+}  # fmt: skip
+#: The same for processes with this exit code alone.
+_OF_COMMANDS = {
+    126: {rf"{_COMMAND}Permission denied": "{0} is not executable: chmod +x it, or name its interpreter"},
+    127: {
+        rf"{_COMMAND}(?:command )?not found": "{0} is not installed on this host, or not on PATH",
+        r"error while loading shared libraries: ([^\s:]{1,200}): cannot open":
+            "{0} is missing on this host: install the package that has it, or name its directory in LD_LIBRARY_PATH",
+    },
+}  # fmt: skip
+#: The advice by exit code where no pattern matches the output.
+_OF_EXIT_CODE = {
+    126: "A command is not executable, or is not a program: chmod +x it, and make its first line #!/bin/sh",
+    127: "A command was not found on this host: install it, or name its absolute path",
+    132: "Usually the processor lacks instructions that a library was built for: use another instance type",
+    135: "Usually a memory-mapped file could not be read or written: a full disk, or too small a /dev/shm",
+    137: "If it was not killed on purpose, memory ran out: use a smaller batch, or a larger host",
+    139: "Usually a library crashed: PYTHONFAULTHANDLER=1 in the job's environment shows where",
+    **{
+        256 - number: f"Usually a program that the script started was killed by {signal_name(number)}: "
+        f"sys.exit(-{number}) gives this code"
+        for number in (6, 9, 11, 15)
+    },
+}
+#: How to get Keras 2.
+_KERAS_2 = "use Keras 2 (tf-keras of TensorFlow's version, TF_USE_LEGACY_KERAS=1)"
+#: Characters before a traceback that may have its reason: what a library logs before it raises.
+_BEFORE = 2000
+
+
+def hint(output: str, exit_code: int, spec: ProcessSpec) -> str:
+    """Return the advice for the last match in the output, else for the exit code, else ""."""
+    # From shortly before the last traceback on, with the tracebacks that it was chained from.
+    text = output[max(0, last_traceback(output) - _BEFORE) :]
+    best, advice = -1, _OF_EXIT_CODE.get(exit_code, "")
+    words: tuple[str, ...] = ()
+    for pattern, template in {**_OF_OUTPUT, **_OF_COMMANDS.get(exit_code, {})}.items():
+        for match in re.finditer(pattern, text):
+            if match.end() > best:
+                best, advice, words = match.end(), template, match.groups("")
+    return advice.format(*words, python=_python(spec), ports=_ports(spec), keras=_KERAS_2)
+
+
+def _python(spec: ProcessSpec) -> str:
+    """Return the interpreter that ran the program, also after mpirun's options."""
+    pythons = [word for word in spec.argv if re.search(r"(^|/)python[0-9.]*$", word)]
+    return pythons[-1] if pythons else "the interpreter"
+
+
+def _ports(spec: ProcessSpec) -> str:
+    try:
+        config = json.loads(spec.env["TF_CONFIG"])
+        role, index = config["task"]["type"], config["task"]["index"]
+        return f"{role} {index} listens at {config['cluster'][role][index]}"
+    except (KeyError, ValueError, IndexError, TypeError):
+        return "look for a program left from another run"

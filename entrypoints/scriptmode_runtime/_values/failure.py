@@ -1,0 +1,216 @@
+"""The failure of a job as a value, and the errors in the output of a process. Pure."""
+
+from __future__ import annotations
+
+import re
+import signal
+from typing import NamedTuple
+
+from scriptmode_runtime._terminal_line import last_frame, plain_text
+
+#: Exit code of a failure outside the user's program: before its start, a lost host, a service that ended early.
+LAUNCHER_FAILED = 1
+#: The first line of a traceback.
+TRACEBACK = "Traceback (most recent call last):"
+#: The lines between two tracebacks of one error.
+_CHAINED = (
+    "During handling of the above exception, another exception occurred:",
+    "The above exception was the direct cause of the following exception:",
+)
+#: The first line of the traceback of an exception group. Each following line of it begins with ``  |`` or ``  +-``, and
+#: those of the exceptions in the group with more blanks.
+_GROUP = f"  + Exception Group {TRACEBACK}"
+_FRAMES = rf"{re.escape(TRACEBACK)}\n(?:[ \t][^\n]*\n)*"
+#: An error that Python printed and ignored, with its traceback: of ``__del__``, of callbacks, of threads at the end.
+_IGNORED = re.compile(
+    rf"^Exception ignored [^\n]*\n(?:(?:{_FRAMES}\S[^\n]*(?:\n|\Z)(?:\n(?:{'|'.join(_CHAINED)})\n\n)?)+"
+    r"|[\w.]*(?:Error|Exception|Exit|Interrupt)(?::[^\n]*)?(?:\n|\Z))?",
+    re.MULTILINE,
+)
+_NOT_COMPILED = re.compile(
+    r'^ *File "[^"\n]*", line \d+\n(?: .*\n){1,3}((?:Syntax|Indentation|Tab)Error: .*)', re.MULTILINE
+)
+_ELIDED = "[...]"
+#: What an excerpt begins with: without and with the first line of the traceback whose first frames it lacks.
+_CUT, _CUT_FRAMES, _FRAMES_CUT = f"{_ELIDED}\n", f"{TRACEBACK}\n  {_ELIDED}\n", f"  {_ELIDED}\n"
+#: A frame of the source, whose files have relative paths, and its line of code.
+_SOURCE_FRAME = re.compile(r'^  File "[^"/<\n][^"\n]*", line \d+[^\n]*\n(?:    [^\n]*\n)?', re.MULTILINE)
+#: Characters shown of the beginning of a long last message, which has the name of the error.
+_MESSAGE_START = 200
+#: What multiprocessing and concurrent.futures print between the traceback of a pool's process and that of the caller.
+_AFTER_REMOTE = f'"""\n\n{_CHAINED[1]}\n\n'
+#: Frames of machine code, as glog, abseil, TensorFlow and Open MPI write them below the reason of an abort.
+_NATIVE_FRAME = re.compile(r"^(?:\[[^\]\n]*:\d+\] )?(?: *@ +(?:\(nil\)|0x[0-9a-f]+)|\[ *\d+\] )[^\n]*\n?", re.MULTILINE)
+#: Lines after a traceback that was handled: a process that a signal ended afterwards did not fail of it.
+_LINES_AFTER_FAILURE = 8
+#: Characters of the type of an exception.
+_LONGEST_TYPE = 200
+#: A process ended by signal n counts as ended with this much more (POSIX shells).
+SIGNALLED = 128
+
+
+def signal_name(number: int) -> str:
+    """Return a signal's name; a real-time signal has only a number."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def how_ended(status: int) -> str:
+    """Return text on how a process ended; ``status`` is its exit code, or minus a signal's number."""
+    return f"by {signal_name(-status)}" if status < 0 else f"with exit code {status}"
+
+
+def without_ignored(output: str) -> str:
+    """Return the output without the errors that Python ignored, which hide the one that ended the program."""
+    rest = _IGNORED.sub("", output) if "Exception ignored " in output else output
+    return rest if rest.strip() else output
+
+
+def last_traceback(output: str) -> int:
+    """Return the index of the last traceback in the output, or of the first that it was chained from; -1 for none."""
+    start = _begin(output, output.rfind(TRACEBACK))
+    before = output[: max(start, 0)].rstrip()
+    while before.endswith(_CHAINED) and TRACEBACK in before:
+        start = _begin(before, before.rindex(TRACEBACK))
+        before = output[:start].rstrip()
+    return start
+
+
+def _begin(output: str, start: int) -> int:
+    """Return the index of the exception group that the traceback at ``start`` is a part of, or of its first line."""
+    line = output.rfind("\n", 0, max(start, 0)) + 1
+    if output[line : max(start, 0)].isspace():
+        return line
+    # The marks of the group's exceptions; ordinary output may be before a traceback, too.
+    if start <= line or output[line:start].strip(" |+") not in ("", "Exception Group"):
+        return start
+    group = output.rfind(_GROUP, 0, start + len(TRACEBACK))
+    return start if group < 0 else group
+
+
+def without_native_frames(output: str) -> str:
+    """Return the output without frames of machine code, below which the reason of an abort is not found."""
+    return _NATIVE_FRAME.sub("", output)
+
+
+def without_handled(output: str, status: int) -> str:
+    """Return the output after an error that the process handled before SIGKILL or SIGTERM ended it."""
+    after = last_error(output).split("\n")[1:]
+    is_handled = status in (-signal.SIGKILL, -signal.SIGTERM) and len(after) > _LINES_AFTER_FAILURE
+    return "\n".join(after) if is_handled else output
+
+
+def last_error(output: str) -> str:
+    """Return the text from the last traceback's error on, after its frames; "" without a traceback."""
+    start = output.rfind(TRACEBACK)
+    if start < 0:
+        return ""
+    group = _begin(output, start)
+    before = output[output.rfind("\n", 0, start) + 1 : start]
+    # Of another program's output, as pip repeats it, each line is indented.
+    is_group = output.startswith(_GROUP, group)
+    mark = "  | " if is_group else before if before.isspace() else ""
+    lines = output[(group + len(_GROUP) if is_group else start + len(TRACEBACK)) :].lstrip("\n").split("\n")
+    for number, line in enumerate(lines):
+        text = line.removeprefix(mark)
+        if text and not text[0].isspace():
+            return "\n".join(lines[number:])
+    return ""
+
+
+def exception_type(output: str) -> str:
+    """Return the name before the message of the last error, as Python prints it; "" where it has none."""
+    # Python prints no traceback for a program that it cannot compile.
+    error = last_error(output) or "".join(_NOT_COMPILED.findall(output)[-1:])
+    name = error.partition("\n")[0].partition(":")[0].strip(" |\t")
+    return name if len(name) <= _LONGEST_TYPE and all(part.isidentifier() for part in name.split(".")) else ""
+
+
+def excerpt(output: str, limit: int) -> str:
+    """Return the end of the output in at most ``limit`` characters; of a long last error also its first words."""
+    text = readable(output)
+    if len(text) <= limit:
+        return text
+    message = last_error(text)
+    cut = _cut(text, message, limit)
+    frame = _source_frame(text[: len(text) - len(message)]) if _is_after_frames(message) else ""
+    if not frame or frame in cut or 2 * len(frame) + len(_CUT_FRAMES) > limit:
+        return cut
+    # The library that raised the error has so many frames that the source's own would be cut.
+    head = f"{_CUT_FRAMES}{frame}\n"
+    return head + _cut(text, message, limit - len(head)).replace(_CUT_FRAMES, _FRAMES_CUT, 1)
+
+
+def remote_traceback(text: str) -> str:
+    """Return the traceback of the process of a pool in which the last error was raised; "" for another error."""
+    before = text[: max(0, text.rfind(TRACEBACK))]
+    return before[max(0, before.rfind(TRACEBACK)) :] if before.endswith(_AFTER_REMOTE) else ""
+
+
+def _source_frame(text: str) -> str:
+    """Return the last frame of the source where the error was raised, whose files have relative paths; "" for none."""
+    frames = _SOURCE_FRAME.findall(remote_traceback(text) or text[max(0, text.rfind(TRACEBACK)) :])
+    return str(frames[-1]).rstrip("\n") if frames else ""
+
+
+def _cut(text: str, message: str, limit: int) -> str:
+    if len(message) + len(_CUT) > limit:
+        return _around_error(text, len(text) - len(message), limit)
+    end = _whole_lines(text[len(_CUT_FRAMES) - limit :], len(message))
+    # Readers of the excerpt recognize the error by the traceback's first line.
+    if TRACEBACK not in end and _is_after_frames(message) and len(message) + len(_CUT_FRAMES) <= limit:
+        return _CUT_FRAMES + end
+    return _CUT + _whole_lines(text[len(_CUT) - limit :], len(message))
+
+
+def _is_after_frames(message: str) -> bool:
+    """Return whether an error follows frames without the marks of an exception group."""
+    return bool(message) and not message.startswith(" ")
+
+
+def _around_error(text: str, error: int, limit: int) -> str:
+    """Return the end of the traceback, the first words of the error at index ``error``, and the text's end."""
+    shown = min(_MESSAGE_START, limit // 3)
+    start = text[max(0, error + shown - limit // 2) : error + shown]
+    if len(start) < error + shown:
+        cut = _CUT_FRAMES if _is_after_frames(text[error:]) and len(start) - len(_CUT_FRAMES) >= shown else _CUT
+        end = _whole_lines(start[len(cut) :], shown)
+        start = (_CUT if TRACEBACK in end else cut) + end
+    remaining = limit - len(start) - len(_ELIDED) - 2
+    return f"{start} {_ELIDED} {text[-remaining:]}" if remaining > 0 else text[error : error + limit]
+
+
+def _whole_lines(end: str, needed: int) -> str:
+    """Remove the first, incomplete line of a text's end, unless that would cut the last ``needed`` characters."""
+    _, newline, whole = end.partition("\n")
+    return whole if newline and len(whole) >= needed else end
+
+
+def readable(output: str) -> str:
+    """Remove overwritten frames of progress bars, colours, titles and other control characters from an output."""
+    # A shell names a command with the carriage return of a line that ends with two characters.
+    lines = re.sub(r"\r(?=: (?:not found|No such|command not))", "", output).split("\n")
+    # The first line may be indented, as that of an exception group.
+    return "\n".join(plain_text(last_frame(line)).rstrip() for line in lines).rstrip().lstrip("\n")
+
+
+class Failure(NamedTuple):
+    """The reason why a job failed or was stopped; the same on every host."""
+
+    host: str
+    process: str
+    exit_code: int
+    #: The text of the failure file.
+    message: str
+    #: Whether the job was stopped from outside: processes then have the platform's grace period to end by themselves.
+    graceful: bool = False
+    #: The name of the signal that ended the process; "" for an exit code.
+    signal: str = ""
+    #: The type of the last exception whose traceback the process wrote; "" without a traceback.
+    exception: str = ""
+    #: One line of advice, or "".
+    hint: str = ""
+    #: The end of the process's output: its last traceback, with those that led to it, else its last lines.
+    traceback: str = ""

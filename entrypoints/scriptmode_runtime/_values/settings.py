@@ -1,0 +1,83 @@
+"""Settings of the launcher from variables of the job's environment, parsed and validated once. Pure."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+
+from scriptmode_runtime import contract
+from scriptmode_runtime._values.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class SettingError(ConfigurationError):
+    """A variable whose value is not valid; `allowed` describes the valid values."""
+
+    def __init__(self, name: str, value: str, allowed: str) -> None:
+        super().__init__(f"{name}={value!r} is not {allowed}")
+        self.name = name
+        self.value = value
+        self.allowed = allowed
+
+
+class Settings(NamedTuple):
+    """The settings of this host's launcher; times in seconds."""
+
+    #: Time between SIGTERM and SIGKILL when the job is stopped; the platform kills the launcher too, a little later.
+    stop_grace: float = contract.DEFAULT_STOP_GRACE - contract.STOP_MARGIN
+    #: A host that sends nothing for so long is lost.
+    host_timeout: float = contract.DEFAULT_HOST_TIMEOUT
+    #: Time without output of any host after which stacks are logged. 0: never.
+    hang_seconds: float = 0.0
+    #: Whether the job fails after that time.
+    hang_fails: bool = True
+    #: Whether each line of a process is prefixed with its host and name; None: only lines of ranks, by mpirun's tags.
+    log_prefix: bool | None = None
+    #: The secret that only the job's hosts know.
+    secret: str = ""
+
+
+def read(environ: Mapping[str, str]) -> Settings:
+    """Parse the settings; raises `SettingError` naming the variable, its value and the valid values."""
+    values: Any = {}
+    for field, (name, parse) in _PARSERS.items():
+        if text := environ.get(name, ""):
+            try:
+                values[field] = parse(text)
+            except ValueError as error:
+                raise SettingError(name, text, str(error)) from error
+    return Settings(**values)
+
+
+def _seconds(text: str) -> float:
+    with suppress(ValueError):
+        if 0 <= (value := float(text)) < float("inf"):
+            return value
+    raise ValueError("a number of seconds from 0 on")
+
+
+def _some_seconds(text: str) -> float:
+    if not (value := _seconds(text)):
+        raise ValueError("a number of seconds above 0")
+    return value
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError(" or ".join(words))
+        return text
+
+    return parse
+
+
+_PARSERS: dict[str, tuple[str, Callable[[str], object]]] = {
+    "stop_grace": (contract.STOP_GRACE_VARIABLE, _seconds),
+    "host_timeout": (contract.HOST_TIMEOUT_VARIABLE, _some_seconds),
+    "hang_seconds": (contract.HANG_SECONDS_VARIABLE, _seconds),
+    "hang_fails": (contract.HANG_ACTION_VARIABLE, lambda text: _one_of("fail", "continue")(text) == "fail"),
+    "log_prefix": (contract.LOG_PREFIX_VARIABLE, lambda text: _one_of("0", "1")(text) == "1"),
+    "secret": (contract.SECRET_VARIABLE, str),
+}
