@@ -209,7 +209,7 @@ def test_an_installed_scriptmode_builds_the_same_image(tmp_path):
     [wheel] = tmp_path.glob("scriptmode-*.whl")
     installed = tmp_path / "installed"
     subprocess.run((sys.executable, "-m", "zipfile", "-e", wheel, installed), check=True)
-    code = "from scriptmode.containers import default_image, image_recipe; print(default_image(), image_recipe.recipe_directory())"
+    code = "from scriptmode.containers import default_image, _image_recipe as image_recipe; print(default_image(), image_recipe.recipe_directory())"
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     done = subprocess.run(
         (sys.executable, "-c", code), check=True, capture_output=True, text=True, env=environment, cwd=tmp_path

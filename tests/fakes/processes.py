@@ -32,3 +32,11 @@ def processes_naming(text):
             if os.fsencode(text) in (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes():
                 found.append(int(entry.name))
     return [pid for pid in found if pid != os.getpid()]
+
+
+def open_files(pid):
+    """What the descriptors of a process stand for, by the paths of the kernel; nothing for one that has ended."""
+    links = []
+    with suppress(OSError):
+        links += Path(f"/proc/{pid}/fd").iterdir()
+    return {str(link.resolve()) for link in links}

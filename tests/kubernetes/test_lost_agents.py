@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from fakes.processes import processes_naming, until
+from fakes.processes import open_files, processes_naming, until
 from fakes.promptness import soon
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -42,9 +42,8 @@ def watch_of(jobs, name):
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
     sockets = {f"socket:[{row[9]}]" for row in rows if row[2].endswith(port) and row[3] == "01"}
     for pid in processes_naming(f"{jobs.job_folder(name).path}\0"):
-        for each in Path(f"/proc/{pid}/fd").iterdir():
-            if each.is_symlink() and str(each.readlink()) in sockets:
-                return pid
+        if sockets & {Path(file).name for file in open_files(pid)}:
+            return pid
     return None
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from fakes.installed import require_mounts
 from fakes.local_jobs import SLEEPS, LocalJobs, channel
-from fakes.processes import recorded, until
+from fakes.processes import open_files, recorded, until
 
 from scriptmode_local._data import mounts
 from scriptmode_runtime._processes import process_tree
@@ -130,15 +130,11 @@ def test_an_object_that_is_gone_when_it_is_read_fails_the_job(jobs, data):
     assert f"file://{data}/a" in said
 
 
-def serves_mount(pid):
-    return mounts.DEVICE in {str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir()}
-
-
 def test_a_mount_whose_server_died_fails_the_job(jobs, data):
     require_mounts()
     name = jobs.start(SLEEPS, channels=channels(data, "FastFile"))
     jobs.until_line(name, "up")
-    (server,) = filter(serves_mount, process_tree.descendants(jobs.agent(name).pid))
+    (server,) = (pid for pid in process_tree.descendants(jobs.agent(name).pid) if mounts.DEVICE in open_files(pid))
     os.kill(server, signal.SIGKILL)
     assert "the mount at" in reason(jobs.wait(name))
     assert mounts.mounted_below(jobs.data_dir) == []

@@ -226,7 +226,7 @@ def test_plan_and_doctor_report_the_error_and_its_step(tmp_path, argv, said):
         import os, sys
         from pathlib import Path
         from scriptmode import Estimator, PlatformError
-        from scriptmode.doctor import machine_checks
+        from scriptmode.doctor import _machine_checks as machine_checks
         script = Path(sys.argv[1], "train.py")
         script.touch()
         os.environ["SCRIPTMODE_DATA_DIR"] = sys.argv[1] + "/data"

@@ -21,7 +21,7 @@ LOCAL = ["Python", "scriptmode", "MPI", "disk", "memory", "FUSE", "namespaces", 
          "Region", "config file", "TensorFlow", "Horovod"]  # fmt: skip
 
 BROKEN = """
-from scriptmode.doctor import machine_checks
+from scriptmode.doctor import _machine_checks as machine_checks
 def memory(): raise RuntimeError("odd")
 machine_checks.memory = memory
 """

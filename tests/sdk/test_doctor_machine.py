@@ -37,7 +37,7 @@ def inside(script, subject, *words):
     """Look at a subject where a shell script has changed the machine, which only that shell and what it starts see."""
     done = subprocess.run(
         [*_namespace(), "sh", "-euc", f'{script}\nshift 3; exec "$@"', "sh", *words, *[""] * (3 - len(words)),
-         sys.executable, "-c", LOOK, f"scriptmode.doctor.{subject}"],
+         sys.executable, "-c", LOOK, f"scriptmode.doctor._{subject}"],
         check=False, capture_output=True, text=True, timeout=600, env=os.environ,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -89,9 +89,4 @@ def test_the_types_of_macos_hold_outside_the_local_platform(tmp_path):
         [sys.executable, "-m", "mypy", "--platform", "darwin", "--cache-dir", tmp_path, "-p", "scriptmode"],
         check=False, capture_output=True, text=True, timeout=600, cwd=ROOT,
     )  # fmt: skip
-    # The data path serves jobs of this machine: FIFOs and mounts; serve runs jobs by the local platform.
-    linux_only = ["scriptmode/platforms", "scriptmode_local", "scriptmode_serve", "scriptmode_slurm"]
-    errors = [line for line in done.stdout.splitlines() if ": error:" in line]
-    lines = [line for line in errors if not any(package in line for package in linux_only)]
-    assert lines == [line for line in lines if "scriptmode_runtime" in line]
-    assert "checked" in done.stdout, done.stdout + done.stderr
+    assert done.stdout.startswith("Success"), done.stdout + done.stderr

