@@ -6,7 +6,8 @@ from tests.house.offenders import expect_none
 
 #: Modules, and packages (with a slash at the end), without effects, by their folder.
 PURE = {
-    "entrypoints/scriptmode_runtime": "cluster.py contract.py plan.py secret_names.py settings.py strategies/ variables.py",
+    "entrypoints/scriptmode_runtime": "_launch/variables.py _strategies/ contract.py plan.py",
+    "entrypoints/scriptmode_runtime/_values": "cluster.py secret_names.py settings.py",
     "entrypoints/scriptmode_runtime/_environment": "roles.py",
     "entrypoints/scriptmode_runtime/_mpi": "daemon_command.py mpirun_output.py",
     "entrypoints/scriptmode_runtime/_report": "hints.py redaction.py",

@@ -18,7 +18,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from scriptmode_runtime.secret_names import MASK, USERINFO, is_secret, without_userinfo
+from scriptmode_runtime._values.secret_names import MASK, USERINFO, is_secret, without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

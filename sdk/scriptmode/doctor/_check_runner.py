@@ -15,11 +15,7 @@ from typing import Callable, NamedTuple
 from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE
 from scriptmode._core.machine.installation import install_command
 from scriptmode._core.spec.hosts import instance_kind, local_instance_types
-from scriptmode.doctor import (
-    _aws_checks as aws_checks,
-    _machine_checks as machine_checks,
-    _program_checks as program_checks,
-)
+from scriptmode.doctor import _aws_checks, _machine_checks, _program_checks
 from scriptmode.errors import ScriptmodeError, SpecError, invalid
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"

@@ -16,7 +16,8 @@ from scriptmode._core.text.terminal_text import escape_unprintable
 from scriptmode._display.formatting import format_usage
 from scriptmode_cli._program.output import format_time
 from scriptmode_local._data.file_uris import file_path, is_file
-from scriptmode_runtime import contract, secret_names
+from scriptmode_runtime import contract
+from scriptmode_runtime._values import secret_names
 
 #: The hyperparameter that enables each distribution, and the name that is printed.
 _DISTRIBUTIONS = {
