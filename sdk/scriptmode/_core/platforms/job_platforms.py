@@ -56,12 +56,9 @@ def _local_platform_or(other: Platform, describe: Callable[[Platform], object]) 
             describe(other)
         except PlatformError as error:
             kind = JobNotFoundError if isinstance(error, CredentialsError) else type(error)
-            raise kind(f"{not_here.message} ({_service_name()}: {error})", not_here.advice) from error
+            # What boto3's settings select.
+            url = os.environ.get("AWS_ENDPOINT_URL_SAGEMAKER") or os.environ.get("AWS_ENDPOINT_URL")
+            service = f"the service at {url}" if url else "Amazon SageMaker"
+            raise kind(f"{not_here.message} ({service}: {error})", not_here.advice) from error
         return other
     return here
-
-
-def _service_name() -> str:
-    """Return what boto3's settings select: Amazon SageMaker, or the endpoint in its place."""
-    url = os.environ.get("AWS_ENDPOINT_URL_SAGEMAKER") or os.environ.get("AWS_ENDPOINT_URL")
-    return f"the service at {url}" if url else "Amazon SageMaker"
