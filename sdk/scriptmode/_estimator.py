@@ -9,12 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from scriptmode._core.platforms.registry import (
-    explicit_platform,
-    find_job_platform,
-    for_instance_types,
-    require_local_jobs,
-)
+from scriptmode._core.platforms import registry
 from scriptmode._core.request import job_inputs, render
 from scriptmode._core.spec import arguments, names
 from scriptmode._core.spec.estimator_arguments import EstimatorArguments, parse_call, with_signature_of
@@ -140,7 +135,7 @@ class Estimator:
     @with_signature_of(EstimatorArguments)
     def __init__(self, *positional: Any, **named: Any) -> None:
         given = parse_call(positional, named)
-        self._platform = explicit_platform(given.platform, given.sagemaker_session)
+        self._platform = registry.explicit_platform(given.platform, given.sagemaker_session)
         self._session = given.sagemaker_session
         #: The session or the platform that it was made of, and the attribute ``sagemaker_session``.
         self._shown_session: tuple[object, Session] | None = None
@@ -232,7 +227,7 @@ class Estimator:
     def platform(self) -> Platform:
         """The platform of the jobs: the ``platform`` argument, or the one that ``instance_type`` chooses."""
         if self._platform is None:
-            self._platform = for_instance_types(self._types, self._session)
+            self._platform = registry.for_instance_types(self._types, self._session)
         return self._platform
 
     def hyperparameters(self) -> dict[str, Any]:
@@ -384,7 +379,7 @@ class Estimator:
         def start(**changes: Any) -> TrainingJob:
             return self._changed(**changes).fit(inputs, wait=False, logs=False)
 
-        require_local_jobs()
+        registry.require_local_jobs()
         chosen = parse_faults(faults, self.spec.resources.hosts)
         tell = functools.partial(log_lines.write_line, stream=sys.stderr)
         return RehearsalRun(self.spec, self.platform, start, tell, step_metric).rehearse(chosen)
@@ -513,6 +508,7 @@ class Estimator:
             JobNotFoundError: Where no such job exists.
             SpecError: For arguments that contradict each other.
         """
+        from scriptmode._core.platforms.job_platforms import find_job_platform
         from scriptmode._core.request.parse import parse_request
         from scriptmode._job import TrainingJob
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.handle import log_lines
-from scriptmode._core.platforms.registry import find_job_platform, local_platform_or, resolve_platform, session_platform
+from scriptmode._core.platforms.registry import resolve_platform, session_platform
 from scriptmode._core.spec.service_values import JobFilter
 from scriptmode.errors import DataError, JobNotFoundError, PlatformError, ScriptmodeError, UnreadableJobError, invalid
 
@@ -63,6 +63,8 @@ class TrainingJob:
         if not isinstance(name, str):
             raise invalid("name", f"is {name!r}", "give a training job's name")
         if platform is None:
+            from scriptmode._core.platforms.job_platforms import find_job_platform
+
             return cls(name, find_job_platform(name, sagemaker_session))
         if sagemaker_session is not None:
             raise invalid("platform", "and sagemaker_session both say where the job is", "keep one")
@@ -522,6 +524,8 @@ def resolve_job(against: object, platform: Platform) -> TrainingJob:
         return against
     if not isinstance(against, str) or not against:
         raise invalid("against", f"is {against!r}", "give the name of a training job, or a TrainingJob")
+    from scriptmode._core.platforms.job_platforms import local_platform_or
+
     return TrainingJob(against, local_platform_or(platform, against))
 
 

@@ -12,7 +12,7 @@ from scriptmode._core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS
 from scriptmode._core.aws.s3_transfers import decode_text, parse_path, upload_path
 from scriptmode._core.aws.s3_uris import LOCAL_BUCKET, SCHEME, is_on_this_machine, parse_s3_uri
 from scriptmode._core.aws.session import Connection, default_bucket_name
-from scriptmode._core.platforms.registry import find_job_platform, find_tuning_platform
+from scriptmode._core.platforms.job_platforms import find_job_platform, find_tuning_platform
 from scriptmode._core.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION
 from scriptmode.errors import CredentialsError, DataAccessError, invalid
 

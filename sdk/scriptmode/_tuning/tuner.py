@@ -10,7 +10,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.handle import log_lines
-from scriptmode._core.platforms.registry import find_tuning_platform, resolve_platform
+from scriptmode._core.platforms.job_platforms import find_tuning_platform
+from scriptmode._core.platforms.registry import resolve_platform
 from scriptmode._core.request import tuning
 from scriptmode._core.request.render import render_request
 from scriptmode._core.spec import arguments, tuning_job

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -13,26 +14,29 @@ from scriptmode._core.spec.failure_text import describe_in_one_line
 from scriptmode._core.spec.service_values import COMPLETED
 from scriptmode._core.text.messages import pluralize
 from scriptmode.errors import JobNotFoundError
-from scriptmode.rehearsal._injection import inject
+from scriptmode.rehearsal._faults import Interrupt, Kill
 from scriptmode.rehearsal._steps import Resumption, StepReader, find_resumption
 from scriptmode.rehearsal._verdict import Verdict
 from scriptmode_local._opt_ml.opt_ml import checkpoints_path
 from scriptmode_local._store.job_store import JobStore
 from scriptmode_runtime import contract
-from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._processes import process_tree, system
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode._job import TrainingJob
     from scriptmode.rehearsal._faults import Fault
+    from scriptmode_local._store.job_store import JobFolder
 
 #: Seconds between two looks at the logs, and between two at the job's state.
 _POLL_SECONDS, _DESCRIBE_SECONDS = 0.02, 0.1
 #: Seconds in which a job ends whose processes were killed: its agent copies the last checkpoints.
 _END_SECONDS = 30.0
+#: Variables by which a process of mpirun's knows its rank.
+_RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK")
 
 
 class HungError(Exception):
@@ -144,7 +148,7 @@ class Trial:
         if self._has_happened or max(job.steps.numbers, default=0) < self._at:
             return
         self._files = job.checkpoint_files()
-        self._has_happened = inject(self._fault, job.folder, job.hosts)
+        self._has_happened = _inject(self._fault, job.folder, job.hosts)
 
     def _judge(self, verdict: Verdict, first: FollowedJob, last: FollowedJob) -> Verdict:
         """Return the verdict with the steps and the checkpoint files of before and after the fault."""
@@ -186,3 +190,42 @@ class Trial:
         if not self._files:
             return f"save a checkpoint to {path} every N steps"
         return f"restore the newest checkpoint of {path} first"
+
+
+def _inject(fault: Fault, folder: JobFolder, hosts: Sequence[str]) -> bool:
+    """Inject a fault into the job of a folder; return whether the process runs that it happens to."""
+    if isinstance(fault, Kill):
+        pid = _find_script(folder, hosts, fault.host or hosts[-1])
+    else:
+        pid = _recorded(folder, "agent" if isinstance(fault, Interrupt) else f"agent of {hosts[0]}")
+    if not pid:
+        return False
+    if isinstance(fault, Kill):
+        process_tree.kill_all([pid])
+    elif isinstance(fault, Interrupt):
+        process_tree.signal_all([pid], signal.SIGTERM)
+    else:
+        process_tree.kill_tree(pid)
+    return True
+
+
+def _recorded(folder: JobFolder, name: str) -> int:
+    """Return the process ID of a host's launcher, ``agent`` or ``agent of algo-1``; 0 for one that does not run."""
+    identity = folder.read_processes().get(name)
+    return identity.pid if identity and process_tree.is_running(identity) else 0
+
+
+def _find_script(folder: JobFolder, hosts: Sequence[str], host: str) -> int:
+    """Return the first process of the script on a host, its first rank or what its launcher started; 0 without."""
+    ranks: dict[int, int] = {}
+    # On this machine one mpirun, on the first host, starts the ranks of all hosts.
+    first, launcher = _recorded(folder, hosts[0]), _recorded(folder, host)
+    for pid in process_tree.descendants(first) if first else ():
+        variables = system.environ(pid)
+        rank = next((variables[name] for name in _RANKS if name in variables), "")
+        if rank.isdecimal() and (program := process_tree.children(pid)):
+            # The runtime's process of a rank starts the script.
+            ranks.setdefault(int(rank), program[0])
+    if ranks:
+        return [pid for _, pid in sorted(ranks.items())][hosts.index(host) * len(ranks) // len(hosts)]
+    return min(process_tree.children(launcher), default=0) if launcher else 0

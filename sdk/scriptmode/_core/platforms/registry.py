@@ -1,11 +1,10 @@
-"""The choice of a platform: by instance type, by name, or by which one has a job.
+"""The choice of a platform: by instance type, or by name; `job_platforms` finds the one that has a job.
 
 This module alone compares the names "local" and "sagemaker".
 """
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from pkgutil import resolve_name
@@ -13,11 +12,9 @@ from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.hosts import LOCAL_PROCESS, HostKind, instance_kind, local_instance_types
 from scriptmode._core.text.messages import did_you_mean
-from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, SpecError, invalid
+from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from scriptmode._core.platforms.base import Platform
     from scriptmode_local import LocalPlatform
 
@@ -47,52 +44,6 @@ def for_instance_types(instance_types: tuple[str, ...], session: object = None) 
             )
         return platform_of(kind)
     return sagemaker_platform(session)
-
-
-def find_job_platform(job_name: str, session: object = None) -> Platform:
-    """Return the platform that has a training job: this machine, else Amazon SageMaker; raise `JobNotFoundError`.
-
-    With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked, or this machine alone.
-    """
-    return _find_platform(session, lambda platform: platform.describe(job_name))
-
-
-def local_platform_or(other: Platform, job_name: str) -> Platform:
-    """Return the local platform if it has the job, else ``other``, Amazon SageMaker; raise `JobNotFoundError`.
-
-    Where ``other`` is a local platform with a data directory of its own, it alone is asked.
-    """
-    return _local_platform_or(other, lambda platform: platform.describe(job_name))
-
-
-def find_tuning_platform(name: str, session: object = None) -> Platform:
-    """Return the platform that has a tuning job, as `find_job_platform` does for a training job."""
-    return _find_platform(session, lambda platform: platform.tuning.describe(name))
-
-
-def _find_platform(session: object, describe: Callable[[Platform], object]) -> Platform:
-    platform = session_platform(session)
-    if session is None:
-        return _local_platform_or(platform, describe)
-    describe(platform)
-    return platform
-
-
-def _local_platform_or(other: Platform, describe: Callable[[Platform], object]) -> Platform:
-    here = local_platform() if sys.platform.startswith("linux") else other
-    if isinstance(other, type(here)):
-        describe(other)
-        return other
-    try:
-        describe(here)
-    except JobNotFoundError as not_here:
-        try:
-            describe(other)
-        except PlatformError as error:
-            kind = JobNotFoundError if isinstance(error, CredentialsError) else type(error)
-            raise kind(f"{not_here.message} ({_service_name()}: {error})", not_here.advice) from error
-        return other
-    return here
 
 
 def sagemaker_platform(session: object) -> Platform:
@@ -146,12 +97,6 @@ def platform_of(kind: HostKind) -> LocalPlatform:
     require_local_jobs()
     platform: LocalPlatform = resolve_name(kind.platform)()
     return platform
-
-
-def _service_name() -> str:
-    """Return what boto3's settings select: Amazon SageMaker, or the endpoint in its place."""
-    url = os.environ.get("AWS_ENDPOINT_URL_SAGEMAKER") or os.environ.get("AWS_ENDPOINT_URL")
-    return f"the service at {url}" if url else "Amazon SageMaker"
 
 
 def _kind(instance_type: str) -> HostKind:

@@ -87,13 +87,9 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
     )
     image_support.check_aws_image(completed)
     path = spec.output.path or _default_path(role, config, connection)
-    output = replace(
-        spec.output,
-        path=path,
-        kms_key=spec.output.kms_key or config.output_kms_key,
-        code_location=spec.output.code_location or f"{path.rstrip('/')}/{SOURCE_PREFIX}",
-    )
-    completed = replace(completed, output=output)
+    location = spec.output.code_location or f"{path.rstrip('/')}/{SOURCE_PREFIX}"
+    key = spec.output.kms_key or config.output_kms_key
+    completed = replace(completed, output=replace(spec.output, path=path, kms_key=key, code_location=location))
     if not (spec.monitoring.debug_rules or spec.monitoring.profiler_rules):
         return completed
     from scriptmode._core.aws import images

@@ -1,0 +1,64 @@
+"""The platform that has a job: this machine, else Amazon SageMaker."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from scriptmode._core.platforms.registry import local_platform, session_platform
+from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scriptmode._core.platforms.base import Platform
+
+
+def find_job_platform(job_name: str, session: object = None) -> Platform:
+    """Return the platform that has a training job: this machine, else Amazon SageMaker; raise `JobNotFoundError`.
+
+    With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked, or this machine alone.
+    """
+    return _find_platform(session, lambda platform: platform.describe(job_name))
+
+
+def local_platform_or(other: Platform, job_name: str) -> Platform:
+    """Return the local platform if it has the job, else ``other``, Amazon SageMaker; raise `JobNotFoundError`.
+
+    Where ``other`` is a local platform with a data directory of its own, it alone is asked.
+    """
+    return _local_platform_or(other, lambda platform: platform.describe(job_name))
+
+
+def find_tuning_platform(name: str, session: object = None) -> Platform:
+    """Return the platform that has a tuning job, as `find_job_platform` does for a training job."""
+    return _find_platform(session, lambda platform: platform.tuning.describe(name))
+
+
+def _find_platform(session: object, describe: Callable[[Platform], object]) -> Platform:
+    platform = session_platform(session)
+    if session is None:
+        return _local_platform_or(platform, describe)
+    describe(platform)
+    return platform
+
+
+def _local_platform_or(other: Platform, describe: Callable[[Platform], object]) -> Platform:
+    here = local_platform() if sys.platform.startswith("linux") else other
+    if isinstance(other, type(here)):
+        describe(other)
+        return other
+    try:
+        describe(here)
+    except JobNotFoundError as not_here:
+        try:
+            describe(other)
+        except PlatformError as error:
+            kind = JobNotFoundError if isinstance(error, CredentialsError) else type(error)
+            # What boto3's settings select.
+            url = os.environ.get("AWS_ENDPOINT_URL_SAGEMAKER") or os.environ.get("AWS_ENDPOINT_URL")
+            service = f"the service at {url}" if url else "Amazon SageMaker"
+            raise kind(f"{not_here.message} ({service}: {error})", not_here.advice) from error
+        return other
+    return here
