@@ -81,12 +81,12 @@ def describe_roles(here: TrainingEnvironment, plan: LaunchPlan) -> str:
     return ", ".join(_role(process, here.strategy) for process in (*plan.trainers, *plan.services))
 
 
-def _ranks(found: range | None) -> str:
-    if found is None:
+def _ranks(ranks: range | None) -> str:
+    if ranks is None:
         return "ranks as the job's options place them"
-    if len(found) <= 1:
-        return f"rank {found[0]}" if found else "no rank"
-    return f"ranks {found[0]}-{found[-1]}"
+    if len(ranks) <= 1:
+        return f"rank {ranks[0]}" if ranks else "no rank"
+    return f"ranks {ranks[0]}-{ranks[-1]}"
 
 
 def _role(process: ProcessSpec, strategy: str) -> str:

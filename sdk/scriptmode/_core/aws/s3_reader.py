@@ -105,13 +105,13 @@ class S3Reader:
                 return None
         return parts or None
 
-    def _read_body(self, found: GetResult, length: int, parts: list[bytes | memoryview]) -> bool:
+    def _read_body(self, response: GetResult, length: int, parts: list[bytes | memoryview]) -> bool:
         """Append a response's body to ``parts``; return whether it has no more than that length."""
         if length <= PART_BYTES:
-            parts.append(memoryview(found.bytes()))
+            parts.append(memoryview(response.bytes()))
         else:
             left = length
-            for part in found.stream(min_chunk_size=PART_BYTES):
+            for part in response.stream(min_chunk_size=PART_BYTES):
                 self._raise_if_cancelled()
                 left -= len(part)
                 if left < 0:

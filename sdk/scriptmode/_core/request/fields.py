@@ -38,7 +38,7 @@ class Field(NamedTuple):
 def _pairs(first: str, second: str) -> Conversion:
     """Return the conversion of pairs, which are objects of two fields in the request."""
     return Conversion(
-        lambda value: [{first: one, second: other} for one, other in value],
+        lambda value: [{first: pair[0], second: pair[1]} for pair in value],
         lambda value: tuple((pair[first], pair[second]) for pair in value),
     )
 

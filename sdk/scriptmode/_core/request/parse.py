@@ -109,8 +109,8 @@ def _corrections(rendered: Any, given: Any, path: tuple[str | int, ...] = ()) ->
         for key in dict.fromkeys((*rendered, *given)):
             yield from _corrections(rendered.get(key, ABSENT), given.get(key, ABSENT), (*path, key))
     elif isinstance(rendered, list) and isinstance(given, list) and len(rendered) == len(given):
-        for index, (one, other) in enumerate(zip(rendered, given)):
-            yield from _corrections(one, other, (*path, index))
+        for index, pair in enumerate(zip(rendered, given)):
+            yield from _corrections(*pair, (*path, index))
     elif rendered != given:
         yield Correction(path, rendered, given)
 
