@@ -20,11 +20,9 @@ from scriptmode_runtime.strategies import plan_for
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from scriptmode_runtime.environment import TrainingEnvironment
+    from scriptmode_runtime.environment import Files, TrainingEnvironment
 
-#: The programs of an image, by their names in `TrainingEnvironment`.
-_OF_IMAGE: dict[str, Any] = {"python": "python", "mpirun": Mpirun("mpirun", 5)}
-_NO_FILES: dict[str, dict[str, Any]] = {
+_NO_FILES: Files = {
     contract.HYPERPARAMETERS_FILE: {},
     contract.INPUT_DATA_CONFIG_FILE: {},
     contract.CLUSTER_FILE: {},
@@ -42,7 +40,7 @@ class Preview(NamedTuple):
 
 
 def host_environment(
-    base_dir: str, files: Mapping[str, Any], environ: Mapping[str, str], *, gpus: int | None = None, python: str = ""
+    base_dir: str, files: Files, environ: Mapping[str, str], *, gpus: int | None = None, python: str = ""
 ) -> TrainingEnvironment:
     """Return the environment of a host that the platform gives these variables, and files by the names of `contract`.
 
@@ -55,7 +53,7 @@ def host_environment(
         here = environment.with_machine(here._replace(python=python), environ)
         return here._replace(machine=here.machine._replace(gpus=here.machine.gpus if gpus is None else gpus))
     devices = machine.inspect(environ=environ) if gpus is None else Machine(1, gpus, 0)
-    return here._replace(**_OF_IMAGE, machine=devices, node=here.host)
+    return here._replace(python="python", mpirun=Mpirun("mpirun", 5), machine=devices, node=here.host)
 
 
 def preview(here: TrainingEnvironment) -> Preview:
