@@ -170,7 +170,7 @@ class S3:
         ``callback`` is called with the number of bytes of each part that was uploaded.
         """
         location = parse_s3_uri(uri)
-        settings: dict[str, Any] = {"ExtraArgs": dict(extra)} if extra else {}
+        settings: dict[str, object] = {"ExtraArgs": dict(extra)} if extra else {}
         if callback is not None:
             settings["Callback"] = callback
         try:

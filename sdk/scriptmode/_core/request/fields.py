@@ -87,7 +87,7 @@ SOURCES: dict[str, tuple[type[TrainingInput | FileSystemInput], tuple[Field, ...
 }
 
 
-def render_channel(channel: Channel) -> dict[str, Any]:
+def render_channel(channel: Channel) -> dict[str, object]:
     """Return a channel as the request's InputDataConfig has it."""
     rows = next((rows for kind, rows in SOURCES.values() if isinstance(channel.source, kind)), ())
     return {"ChannelName": channel.name, **render_fields(rows, channel.source)}

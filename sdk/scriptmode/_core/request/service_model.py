@@ -29,7 +29,7 @@ NOT_DESCRIBED = frozenset({"Tags", "SessionChainingConfig"})
 #: Fields of ResourceConfig that the service adds to the description of a job with InstancePreferences.
 SELECTED_HOSTS = frozenset({"SelectedInstanceType", "SelectedInstanceCount"})
 #: Values that the service describes for fields that the request left out.
-DESCRIBED_DEFAULTS: dict[str, Any] = {
+DESCRIBED_DEFAULTS: Mapping[str, object] = {
     "EnableNetworkIsolation": False,
     "EnableInterContainerTrafficEncryption": False,
     "EnableManagedSpotTraining": False,
