@@ -20,9 +20,9 @@ from scriptmode_runtime.strategies import plan_for
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from scriptmode_runtime.environment import Files, TrainingEnvironment
+    from scriptmode_runtime.environment import TrainingEnvironment
 
-_NO_FILES: Files = {
+_NO_FILES: environment.Files = {
     contract.HYPERPARAMETERS_FILE: {},
     contract.INPUT_DATA_CONFIG_FILE: {},
     contract.CLUSTER_FILE: {},
@@ -40,7 +40,7 @@ class Preview(NamedTuple):
 
 
 def host_environment(
-    base_dir: str, files: Files, environ: Mapping[str, str], *, gpus: int | None = None, python: str = ""
+    base_dir: str, files: environment.Files, environ: Mapping[str, str], *, gpus: int | None = None, python: str = ""
 ) -> TrainingEnvironment:
     """Return the environment of a host that the platform gives these variables, and files by the names of `contract`.
 

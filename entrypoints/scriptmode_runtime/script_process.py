@@ -11,7 +11,7 @@ from scriptmode_runtime.strategies import plan_for
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode_runtime.environment import Files, TrainingEnvironment
+    from scriptmode_runtime.environment import TrainingEnvironment
 
 
 class ScriptProcess(NamedTuple):
@@ -31,7 +31,7 @@ def prepare(base_dir: str, environ: Mapping[str, str]) -> tuple[ScriptProcess, .
     return _script_processes(here)
 
 
-def plan(base_dir: str, files: Files, environ: Mapping[str, str]) -> tuple[ScriptProcess, ...]:
+def plan(base_dir: str, files: environment.Files, environ: Mapping[str, str]) -> tuple[ScriptProcess, ...]:
     """Return the processes of a host with these ``files`` of the platform, as `preview` has them; its source is unread.
 
     Raises `RuntimeFailure`.
