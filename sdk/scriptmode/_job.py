@@ -269,7 +269,7 @@ class TrainingJob:
             raise DataError(what, "look at its log" if description.has_ended else "wait for it to complete")
         return description.model_uri
 
-    def rule_job_summary(self) -> list[dict[str, Any]]:
+    def rule_job_summary(self) -> list[dict[str, object]]:
         """Return how far the debugger's and the profiler's rules are.
 
         Returns:

@@ -10,7 +10,7 @@ from scriptmode.testing._service_calls import ServiceError
 from scriptmode_serve._http.other_services import describe_role
 
 
-def get_role(account: FakeAccount, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def get_role(account: FakeAccount, arguments: Mapping[str, Any]) -> dict[str, object]:
     """Return a role of the account."""
     name = arguments["RoleName"]
     if name not in account.roles:
@@ -18,6 +18,6 @@ def get_role(account: FakeAccount, arguments: Mapping[str, Any]) -> dict[str, An
     return {"Role": {**describe_role(account.roles[name]), "CreateDate": account.clock.start}}
 
 
-def get_caller_identity(account: FakeAccount, _arguments: Mapping[str, Any]) -> dict[str, Any]:
+def get_caller_identity(account: FakeAccount, _arguments: Mapping[str, Any]) -> dict[str, object]:
     """Return the caller of the account."""
     return {"UserId": "AIDAFAKEFAKEFAKEFAKE", "Account": account.account, "Arn": account.caller_arn}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LOOKUP_WINDOW = 64
 
 _Given = TypeVar("_Given")
-_Found = TypeVar("_Found")
+_Record = TypeVar("_Record")
 
 
 class Entry(NamedTuple):
@@ -157,7 +157,7 @@ def _find(source: ChannelSource, store_of: Callable[[str], ObjectStore], uri: st
         raise type(error)(what, argument=error.argument, advice=error.advice) from error
 
 
-def _look_up(look: Callable[[_Given], _Found], given: Iterable[_Given], *, is_slow: bool) -> Iterator[_Found]:
+def _look_up(look: Callable[[_Given], _Record], given: Iterable[_Given], *, is_slow: bool) -> Iterator[_Record]:
     # A file is found sooner than a thread is started.
     if not is_slow:
         return map(look, given)
@@ -166,9 +166,9 @@ def _look_up(look: Callable[[_Given], _Found], given: Iterable[_Given], *, is_sl
     return ordered_prefetch(iter(given), look, budget=LOOKUP_WINDOW)
 
 
-def _require_any(found: Iterable[_Found], source: ChannelSource, why: Problem) -> Iterator[_Found]:
+def _require_any(records: Iterable[_Record], source: ChannelSource, why: Problem) -> Iterator[_Record]:
     """Yield the records; raise `DataNotFoundError` if there are none."""
-    rest = iter(found)
+    rest = iter(records)
     for first in rest:
         yield first
         break

@@ -193,7 +193,7 @@ class LocalPlatform(StoredJobs):
         )
         return replace(spec, role=role, output=output)
 
-    def validate(self, request: JobRequest | Mapping[str, Any], *, jobs: int = 1) -> None:
+    def validate(self, request: JobRequest | Mapping[str, object], *, jobs: int = 1) -> None:
         """Raise `RequestError` listing every problem of a request, by the service's model and for its hosts.
 
         Raises `QuotaError` where ``jobs`` such jobs, as far as they do not wait for one another, need a larger machine.
@@ -219,7 +219,7 @@ class LocalPlatform(StoredJobs):
         """Return how many of a number of jobs run at once, while the others wait."""
         return 1 if self._queue == AUTOMATIC else min(jobs, int(self._queue or jobs))
 
-    def require_runnable(self, request: Mapping[str, Any]) -> None:
+    def require_runnable(self, request: Mapping[str, object]) -> None:
         """Raise what `create` raises for a valid request whose data, places of results or software are missing."""
         from scriptmode._core.request.parse import as_job_request
         from scriptmode_local._service import validation
@@ -272,7 +272,7 @@ class LocalPlatform(StoredJobs):
         with s3_locations.advise_server(self._store.data_dir):
             return job_sources.fetch(uri, folder)
 
-    def create(self, request: JobRequest | Mapping[str, Any], *, failure: str = "") -> str:
+    def create(self, request: JobRequest | Mapping[str, object], *, failure: str = "") -> str:
         """Validate a request and start its job; return the job's ARN without waiting for the job.
 
         With ``failure`` the job is recorded as failed for that reason, and does not run. The same call replaces a job

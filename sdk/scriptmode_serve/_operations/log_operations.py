@@ -69,7 +69,7 @@ class Stream(NamedTuple):
     log: Log
     delay: int = 0
 
-    def event(self, line: Line) -> dict[str, Any]:
+    def event(self, line: Line) -> dict[str, object]:
         """Return a line as the service's answers have it."""
         return {"timestamp": line.time, "message": line.text, "ingestionTime": line.time + self.delay}
 
@@ -116,7 +116,7 @@ class Logs:
         end = start + _limit(arguments, _STREAMS)
         return {"logStreams": rows[start:end], **({"nextToken": str(end)} if end < len(rows) else {})}
 
-    def _describe(self, stream: Stream) -> dict[str, Any]:
+    def _describe(self, stream: Stream) -> dict[str, object]:
         first, last = stream.log.span
         return {
             "logStreamName": stream.name,
@@ -167,7 +167,7 @@ class Logs:
         streams = [self._stream(name) for name in names] if names else self._streams(prefix)
         since, until = _span(arguments)
         offsets = _parse_offsets(arguments.get("nextToken"))
-        events: list[dict[str, Any]] = []
+        events: list[dict[str, object]] = []
         limit, used, more = _limit(arguments, MOST_LINES), 0, False
         deadline = self._clock() + _SEARCH_SECONDS
         for line, stream in heapq.merge(
@@ -237,7 +237,7 @@ def _tagged(stream: Stream, offsets: Mapping[str, int], since: int) -> Iterator[
     return ((line, stream) for line in stream.log.forwards(start))
 
 
-def _filtered_event(stream: Stream, line: Line) -> dict[str, Any]:
+def _filtered_event(stream: Stream, line: Line) -> dict[str, object]:
     identifier = f"{stream.created:020d}{line.time:016d}{line.start:020d}"
     return {"logStreamName": stream.name, **stream.event(line), "eventId": identifier}
 

@@ -68,7 +68,7 @@ class TrainingJobs:
         platform: LocalPlatform,
         table: HostTable,
         *,
-        final_metrics: Callable[[str], list[dict[str, Any]]] = lambda _: [],
+        final_metrics: Callable[[str], list[dict[str, object]]] = lambda _: [],
         allowed: Sequence[str] = (),
     ) -> None:
         self._platform = platform
@@ -152,7 +152,7 @@ def list_jobs(platform: LocalPlatform, arguments: Mapping[str, Any]) -> Mapping[
         return platform.select(partial(_page, arguments=arguments))
 
 
-def _page(jobs: Iterable[JobSummary], arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _page(jobs: Iterable[JobSummary], arguments: Mapping[str, Any]) -> dict[str, object]:
     facts = ((job.name, STATUS_OF.get(job.secondary), job.created, job.modified, job) for job in jobs if job.arn)
     rows = [dict(zip(_ROW, values)) for values in facts]
     return paging.list_training_jobs(rows, arguments, lambda row: render_summary(row["job"]))

@@ -94,8 +94,8 @@ def parse_description(response: Mapping[str, Any]) -> JobDescription:
 
 
 def _parse_fields(fields: Mapping[str, Any]) -> JobRequest:
-    sections: dict[str, dict[str, Any]] = {name: {} for name in (*_SECTIONS, _PLAIN)}
-    own: dict[str, Any] = {}
+    sections: dict[str, dict[str, object]] = {name: {} for name in (*_SECTIONS, _PLAIN)}
+    own: dict[str, object] = {}
     for attribute, value in parse_fields(FIELDS, fields).items():
         section, _, name = attribute.rpartition(".")
         (sections[section] if section else own)[name] = value
@@ -109,13 +109,13 @@ def _corrections(rendered: Any, given: Any, path: tuple[str | int, ...] = ()) ->
         for key in dict.fromkeys((*rendered, *given)):
             yield from _corrections(rendered.get(key, ABSENT), given.get(key, ABSENT), (*path, key))
     elif isinstance(rendered, list) and isinstance(given, list) and len(rendered) == len(given):
-        for index, (one, other) in enumerate(zip(rendered, given)):
-            yield from _corrections(one, other, (*path, index))
+        for index, pair in enumerate(zip(rendered, given)):
+            yield from _corrections(*pair, (*path, index))
     elif rendered != given:
         yield Correction(path, rendered, given)
 
 
-def described_fields(description: Mapping[str, Any]) -> dict[str, Any]:
+def described_fields(description: Mapping[str, Any]) -> dict[str, object]:
     """Return the fields of a description that a request has too, without empty ones and those that say the default."""
     known = shapes()[REQUEST_SHAPE]["members"]
     given = {name: item for name, item in description.items() if name in known and DESCRIBED_DEFAULTS.get(name) != item}
@@ -175,7 +175,7 @@ def estimator_arguments(description: Mapping[str, Any], tags: Mapping[str, str])
     return {name: value for name, value in arguments.items() if value is not None}
 
 
-def _script(job: JobRequest, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _script(job: JobRequest, parameters: Mapping[str, Any]) -> dict[str, object]:
     # A model_dir that was derived is derived again, so that the next job gets one of its own.
     with_mpi = bool(parameters.get(contract.MPI_ENABLED))
     derived = derived_model_dir(str(job.output.path), job.name, with_mpi=with_mpi)
@@ -189,7 +189,7 @@ def _script(job: JobRequest, parameters: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _others(job: JobRequest) -> dict[str, Any]:
+def _others(job: JobRequest) -> dict[str, object]:
     """Return the fields that no argument sets; the inputs are not among them."""
     kept: dict[str, Any] = {}
     if job.monitoring.profiler_rules:
@@ -207,7 +207,7 @@ def _others(job: JobRequest) -> dict[str, Any]:
     return kept
 
 
-def _distribution(parameters: Mapping[str, Any]) -> Distribution | dict[str, Any] | None:
+def _distribution(parameters: Mapping[str, Any]) -> Distribution | dict[str, object] | None:
     """Return the distribution; as a dict, which the estimator validates, where it cannot be started."""
     distribution: dict[str, Any] = {}
     for kind, (_, switch, options) in KINDS.items():
@@ -242,7 +242,7 @@ def monitoring_output(description: Mapping[str, Any], which: str) -> str | None:
     return f"{path.rstrip('/')}/{description['TrainingJobName']}/{directory}"
 
 
-def rule_statuses(description: Mapping[str, Any]) -> list[dict[str, Any]]:
+def rule_statuses(description: Mapping[str, Any]) -> list[dict[str, object]]:
     """Return the evaluation statuses of a described job's rules, those of the debugger first."""
     names = ("DebugRuleEvaluationStatuses", "ProfilerRuleEvaluationStatuses")
     return [dict(status) for name in names for status in description.get(name) or ()]
