@@ -1,4 +1,4 @@
-"""The local training service: `LocalPlatform`, which implements the protocol of platforms over the job store."""
+"""The local training service: `LocalPlatform`, the platform over the job store."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ _TUNING = "scriptmode_local._tuning.tuning_service:LocalTuning"
 class LocalPlatform(StoredJobs):
     """A training service on this machine, whose hosts are processes or containers.
 
-    It implements `scriptmode._core.platforms.base.Platform`. Each job belongs to a detached process, which outlives the
-    caller, and every process that uses the same data directory sees the job. Hosts that are containers (instance types
-    ``local`` and ``local_gpu``) need a Docker daemon on this machine.
+    Each job belongs to a detached process, which outlives the caller, and every process that uses the same data
+    directory sees the job. Hosts that are containers (instance types ``local`` and ``local_gpu``) need a Docker daemon
+    on this machine.
 
     On a host that is a process, ``/opt/ml`` is a folder of the job: hyperparameters that are strings, and values of
     Environment, are changed to that folder if they are ``/opt/ml`` or a path below it. Removing a job's folder deletes

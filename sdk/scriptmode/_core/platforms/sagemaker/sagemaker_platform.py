@@ -1,4 +1,4 @@
-"""`SageMakerPlatform`: the platform protocol by calls of Amazon SageMaker, in as few calls as possible."""
+"""`SageMakerPlatform`: a platform by calls of Amazon SageMaker, in as few calls as possible."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _OPEN_ENUMERATIONS = (
 
 
 class SageMakerPlatform:
-    """Training jobs of one account and Region. Implements `scriptmode._core.platforms.base.Platform`.
+    """Training jobs of one account and Region, or of a `scriptmode serve`.
 
     ``session`` is a boto3 session or the session of an installed ``sagemaker``, v2 or v3; by default boto3's own
     settings. boto3 is imported by the first call that needs it.
