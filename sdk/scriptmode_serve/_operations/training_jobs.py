@@ -94,7 +94,7 @@ class TrainingJobs:
             try:
                 return {"TrainingJobArn": platform.create(mapped.request, failure=mapped.failure)}
             except JobExistsError as error:
-                raise request_errors.name_used_error(platform.arn_of(mapped.request[_NAME])) from error
+                raise request_errors.name_used_error(platform.record(mapped.request[_NAME]).arn) from error
 
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DescribeTrainingJobRequest", arguments)
