@@ -517,7 +517,7 @@ def resolve_job(against: object, platform: Platform) -> TrainingJob:
         return against
     if not isinstance(against, str) or not against:
         raise invalid("against", f"is {against!r}", "give the name of a training job, or a TrainingJob")
-    return TrainingJob(against, local_platform_or(platform, against))
+    return TrainingJob(against, local_platform_or(platform, lambda asked: asked.describe(against)))
 
 
 def _interrupt(message: str, job_name: str) -> KeyboardInterrupt:

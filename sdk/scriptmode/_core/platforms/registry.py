@@ -58,14 +58,6 @@ def find_job_platform(job_name: str, session: object = None, given: Platform | s
     return _find_platform(session, given, "job", lambda platform: platform.describe(job_name))
 
 
-def local_platform_or(other: Platform, job_name: str) -> Platform:
-    """Return the local platform if it has the job, else ``other``, Amazon SageMaker; raise `JobNotFoundError`.
-
-    Where ``other`` is a local platform with a data directory of its own, it alone is asked.
-    """
-    return _local_platform_or(other, lambda platform: platform.describe(job_name))
-
-
 def find_tuning_platform(name: str, session: object = None, given: Platform | str | None = None) -> Platform:
     """Return the platform that has a tuning job, as `find_job_platform` does for a training job."""
     return _find_platform(session, given, "tuning job", lambda platform: platform.tuning.describe(name))
@@ -78,12 +70,16 @@ def _find_platform(
         raise invalid("platform", f"and sagemaker_session both say where the {what} is", "keep one")
     platform = session_platform(session) if given is None else resolve_platform(given)
     if given is None and session is None:
-        return _local_platform_or(platform, describe)
+        return local_platform_or(platform, describe)
     describe(platform)
     return platform
 
 
-def _local_platform_or(other: Platform, describe: Callable[[Platform], object]) -> Platform:
+def local_platform_or(other: Platform, describe: Callable[[Platform], object]) -> Platform:
+    """Return the local platform if it describes a job, else ``other``, Amazon SageMaker; raise `JobNotFoundError`.
+
+    Where ``other`` is a local platform with a data directory of its own, it alone is asked.
+    """
     here = local_platform() if sys.platform.startswith("linux") else other
     if isinstance(other, type(here)):
         describe(other)
