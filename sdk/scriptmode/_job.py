@@ -62,13 +62,7 @@ class TrainingJob:
         """
         if not isinstance(name, str):
             raise invalid("name", f"is {name!r}", "give a training job's name")
-        if platform is None:
-            return cls(name, find_job_platform(name, sagemaker_session))
-        if sagemaker_session is not None:
-            raise invalid("platform", "and sagemaker_session both say where the job is", "keep one")
-        where = resolve_platform(platform)
-        where.describe(name)
-        return cls(name, where)
+        return cls(name, find_job_platform(name, sagemaker_session, platform))
 
     def __repr__(self) -> str:
         return f"TrainingJob({self.name!r})"
@@ -523,7 +517,7 @@ def resolve_job(against: object, platform: Platform) -> TrainingJob:
         return against
     if not isinstance(against, str) or not against:
         raise invalid("against", f"is {against!r}", "give the name of a training job, or a TrainingJob")
-    return TrainingJob(against, local_platform_or(platform, against))
+    return TrainingJob(against, local_platform_or(platform, lambda asked: asked.describe(against)))
 
 
 def _interrupt(message: str, job_name: str) -> KeyboardInterrupt:

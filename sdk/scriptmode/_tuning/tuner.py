@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.handle import log_lines
-from scriptmode._core.platforms.registry import find_tuning_platform, resolve_platform
+from scriptmode._core.platforms.registry import find_tuning_platform
 from scriptmode._core.request import tuning
 from scriptmode._core.request.render import render_request
 from scriptmode._core.spec import arguments, names
@@ -251,13 +251,7 @@ class Tuner:
         """
         if not isinstance(tuning_job_name, str) or not tuning_job_name:
             raise invalid("tuning_job_name", f"is {tuning_job_name!r}", "give a tuning job's name")
-        if platform is not None and sagemaker_session is not None:
-            raise invalid("platform", "and sagemaker_session both say where the tuning job is", "keep one")
-        if platform is None:
-            where = find_tuning_platform(tuning_job_name, sagemaker_session)
-        else:
-            where = resolve_platform(platform)
-            where.tuning.describe(tuning_job_name)
+        where = find_tuning_platform(tuning_job_name, sagemaker_session, platform)
         tuner = cls.__new__(cls)
         vars(tuner).update(_searches={}, _latest=TuningJob(tuning_job_name, where))
         return tuner

@@ -10,6 +10,7 @@ import heapq
 import json
 import re
 import time
+from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -74,21 +75,21 @@ class Stream(NamedTuple):
         return {"timestamp": line.time, "message": line.text, "ingestionTime": line.time + self.delay}
 
 
-class LogSource(Protocol):
-    """The jobs that have logs."""
-
-    def jobs(self) -> Iterable[str]:
-        """Return the names of the jobs that may have lines."""
-
-    def streams(self, job: str) -> list[Stream]:
-        """Return the streams of a job; none for a job that does not exist, and for hosts without output."""
-
-
 class Logs:
-    """The operations of CloudWatch Logs on the log group of training jobs, whose ARN is ``group``."""
+    """The operations of CloudWatch Logs on the log group of training jobs, whose ARN is ``group``.
 
-    def __init__(self, source: LogSource, group: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._source = source
+    ``jobs`` returns the names of the jobs that may have lines, and ``streams`` the streams of one: none for a job that
+    does not exist, and for hosts without output.
+    """
+
+    def __init__(
+        self,
+        jobs: Callable[[], Iterable[str]],
+        streams: Callable[[str], list[Stream]],
+        group: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._jobs, self._streams_of = jobs, streams
         self._group = group
         self._clock = clock
         self.operations: dict[str, Operation] = {
@@ -189,11 +190,11 @@ class Logs:
     def _streams(self, prefix: str) -> list[Stream]:
         """Return the streams of jobs that have output, by a prefix of their names."""
         job, slash, _ = prefix.partition("/")
-        names = [job] if slash else [name for name in self._source.jobs() if name.startswith(job)]
-        return [stream for name in names for stream in self._source.streams(name) if stream.name.startswith(prefix)]
+        names = [job] if slash else [name for name in self._jobs() if name.startswith(job)]
+        return [stream for name in names for stream in self._streams_of(name) if stream.name.startswith(prefix)]
 
     def _stream(self, name: str) -> Stream:
-        for stream in self._source.streams(name.partition("/")[0]):
+        for stream in self._streams_of(name.partition("/")[0]):
             if stream.name == name:
                 return stream
         raise ApiError("ResourceNotFoundException", "The specified log stream does not exist.")
@@ -202,34 +203,23 @@ class Logs:
 def log_operations(platform: LocalPlatform, watch: LogWatch) -> dict[str, Operation]:
     """Return the operations of CloudWatch Logs on the jobs of a platform by their names."""
     group = f"arn:aws:logs:{platform.region}:{LOCAL_ACCOUNT}:log-group:{LOG_GROUP}"
-    return Logs(JobLogs(platform, watch), group).operations
+    return Logs(watch.jobs, partial(streams_of_job, platform, watch), group).operations
 
 
-class JobLogs:
-    """The logs of the training jobs of a platform."""
-
-    def __init__(self, platform: LocalPlatform, watch: LogWatch) -> None:
-        self._platform = platform
-        self._watch = watch
-
-    def jobs(self) -> list[str]:
-        """Return the names of the jobs that may have lines."""
-        return self._watch.jobs()
-
-    def streams(self, job: str) -> list[Stream]:
-        """Return the streams of a job; none for a job that does not exist, and for hosts without output."""
-        streams = []
-        try:
-            # Before the logs are measured: what a job that has ended wrote is complete.
-            description = self._platform.describe(job)
-            created = round(description.created.timestamp() * 1000) if description.created else 0
-            for host, times, length in self._watch.times(job):
-                log = LogFile(times.log, times, length, description.has_ended)
-                if length:
-                    streams.append(Stream(f"{job}/{host}-{created}", created, log))
-        except (JobNotFoundError, UnreadableJobError, FileNotFoundError):
-            return []
-        return streams
+def streams_of_job(platform: LocalPlatform, watch: LogWatch, job: str) -> list[Stream]:
+    """Return the streams of a job of a platform; none for a job that does not exist, and for hosts without output."""
+    streams = []
+    try:
+        # Before the logs are measured: what a job that has ended wrote is complete.
+        description = platform.describe(job)
+        created = round(description.created.timestamp() * 1000) if description.created else 0
+        for host, times, length in watch.times(job):
+            log = LogFile(times.log, times, length, description.has_ended)
+            if length:
+                streams.append(Stream(f"{job}/{host}-{created}", created, log))
+    except (JobNotFoundError, UnreadableJobError, FileNotFoundError):
+        return []
+    return streams
 
 
 def _tagged(stream: Stream, offsets: Mapping[str, int], since: int) -> Iterator[tuple[Line, Stream]]:

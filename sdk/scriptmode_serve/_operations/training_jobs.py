@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode._core.platforms.registry import platform_of
+from scriptmode._core.platforms.registry import local_platform
 from scriptmode._core.spec.service_values import ENDED, UNREADABLE
 from scriptmode.errors import (
     ContainerError,
@@ -89,12 +89,12 @@ class TrainingJobs:
         request_errors.check_training_job(request)
         mapped = request_mapping.to_local(request, self._table)
         with translated_errors():
-            platform = platform_of(mapped.kind) if mapped.kind.is_scheduled else self._platform
+            platform = local_platform(mapped.kind) if mapped.kind.is_scheduled else self._platform
             platform.validate(mapped.request)
             try:
                 return {"TrainingJobArn": platform.create(mapped.request, failure=mapped.failure)}
             except JobExistsError as error:
-                raise request_errors.name_used_error(platform.arn_of(mapped.request[_NAME])) from error
+                raise request_errors.name_used_error(platform.record(mapped.request[_NAME]).arn) from error
 
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DescribeTrainingJobRequest", arguments)

@@ -45,40 +45,41 @@ def for_instance_types(instance_types: tuple[str, ...], session: object = None) 
                 "with boto3's own settings for S3",
                 "leave sagemaker_session out",
             )
-        return platform_of(kind)
+        return local_platform(kind)
     return sagemaker_platform(session)
 
 
-def find_job_platform(job_name: str, session: object = None) -> Platform:
+def find_job_platform(job_name: str, session: object = None, given: Platform | str | None = None) -> Platform:
     """Return the platform that has a training job: this machine, else Amazon SageMaker; raise `JobNotFoundError`.
 
-    With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked, or this machine alone.
+    With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked, or this machine alone; with
+    the platform that is ``given`` that one alone. Raises `SpecError` for both.
     """
-    return _find_platform(session, lambda platform: platform.describe(job_name))
+    return _find_platform(session, given, "job", lambda platform: platform.describe(job_name))
 
 
-def local_platform_or(other: Platform, job_name: str) -> Platform:
-    """Return the local platform if it has the job, else ``other``, Amazon SageMaker; raise `JobNotFoundError`.
-
-    Where ``other`` is a local platform with a data directory of its own, it alone is asked.
-    """
-    return _local_platform_or(other, lambda platform: platform.describe(job_name))
-
-
-def find_tuning_platform(name: str, session: object = None) -> Platform:
+def find_tuning_platform(name: str, session: object = None, given: Platform | str | None = None) -> Platform:
     """Return the platform that has a tuning job, as `find_job_platform` does for a training job."""
-    return _find_platform(session, lambda platform: platform.tuning.describe(name))
+    return _find_platform(session, given, "tuning job", lambda platform: platform.tuning.describe(name))
 
 
-def _find_platform(session: object, describe: Callable[[Platform], object]) -> Platform:
-    platform = session_platform(session)
-    if session is None:
-        return _local_platform_or(platform, describe)
+def _find_platform(
+    session: object, given: Platform | str | None, what: str, describe: Callable[[Platform], object]
+) -> Platform:
+    if given is not None and session is not None:
+        raise invalid("platform", f"and sagemaker_session both say where the {what} is", "keep one")
+    platform = session_platform(session) if given is None else resolve_platform(given)
+    if given is None and session is None:
+        return local_platform_or(platform, describe)
     describe(platform)
     return platform
 
 
-def _local_platform_or(other: Platform, describe: Callable[[Platform], object]) -> Platform:
+def local_platform_or(other: Platform, describe: Callable[[Platform], object]) -> Platform:
+    """Return the local platform if it describes a job, else ``other``, Amazon SageMaker; raise `JobNotFoundError`.
+
+    Where ``other`` is a local platform with a data directory of its own, it alone is asked.
+    """
     here = local_platform() if sys.platform.startswith("linux") else other
     if isinstance(other, type(here)):
         describe(other)
@@ -136,15 +137,10 @@ def require_local_jobs() -> None:
         )
 
 
-def local_platform() -> LocalPlatform:
-    """Return the local platform; raise `SpecError` on an operating system where it cannot run."""
-    return platform_of(instance_kind(LOCAL_PROCESS))
-
-
-def platform_of(kind: HostKind) -> LocalPlatform:
+def local_platform(kind: HostKind | None = None) -> LocalPlatform:
     """Return the platform of a kind of local hosts; raise `SpecError` on an operating system where it cannot run."""
     require_local_jobs()
-    platform: LocalPlatform = resolve_name(kind.platform)()
+    platform: LocalPlatform = resolve_name((kind or instance_kind(LOCAL_PROCESS)).platform)()
     return platform
 
 
