@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +85,7 @@ class Command(NamedTuple):
         return LaunchPlan(main=ProcessSpec("script", self.argv, self.env, self.cwd))
 
 
-def as_document(plan: LaunchPlan) -> dict[str, Any]:
+def as_document(plan: LaunchPlan) -> dict[str, object]:
     """Return the plan as the JSON document that ``train --plan`` prints."""
     return {
         "main": plan.main and plan.main._asdict(),

@@ -140,7 +140,7 @@ class Estimator:
         #: The session or the platform that it was made of, and the attribute ``sagemaker_session``.
         self._shown_session: tuple[object, Session] | None = None
         self.latest_training_job: TrainingJob | None = None
-        self._latest: dict[str, Any] = {}
+        self._latest: dict[str, object] = {}
         with self._deferred():
             self._spec = given.to_spec(
                 base_job_name=self._base_name,
@@ -183,7 +183,7 @@ class Estimator:
         else:
             object.__setattr__(self, name, value)
 
-    def _construct(self, arguments: dict[str, Any]) -> None:
+    def _construct(self, arguments: Mapping[str, Any]) -> None:
         changed = [name for name, value in arguments.items() if value is not self._arguments[name]]
         render.check_taken_out(changed, arguments["additional_request_fields"])
         made = object.__new__(type(self))

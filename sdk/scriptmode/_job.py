@@ -62,15 +62,9 @@ class TrainingJob:
         """
         if not isinstance(name, str):
             raise invalid("name", f"is {name!r}", "give a training job's name")
-        if platform is None:
-            from scriptmode._core.platforms.job_platforms import find_job_platform
+        from scriptmode._core.platforms.job_platforms import find_job_platform
 
-            return cls(name, find_job_platform(name, sagemaker_session))
-        if sagemaker_session is not None:
-            raise invalid("platform", "and sagemaker_session both say where the job is", "keep one")
-        where = resolve_platform(platform)
-        where.describe(name)
-        return cls(name, where)
+        return cls(name, find_job_platform(name, sagemaker_session, platform))
 
     def __repr__(self) -> str:
         return f"TrainingJob({self.name!r})"
@@ -271,7 +265,7 @@ class TrainingJob:
             raise DataError(what, "look at its log" if description.has_ended else "wait for it to complete")
         return description.model_uri
 
-    def rule_job_summary(self) -> list[dict[str, Any]]:
+    def rule_job_summary(self) -> list[dict[str, object]]:
         """Return how far the debugger's and the profiler's rules are.
 
         Returns:
@@ -526,7 +520,7 @@ def resolve_job(against: object, platform: Platform) -> TrainingJob:
         raise invalid("against", f"is {against!r}", "give the name of a training job, or a TrainingJob")
     from scriptmode._core.platforms.job_platforms import local_platform_or
 
-    return TrainingJob(against, local_platform_or(platform, against))
+    return TrainingJob(against, local_platform_or(platform, lambda asked: asked.describe(against)))
 
 
 def _interrupt(message: str, job_name: str) -> KeyboardInterrupt:

@@ -55,8 +55,8 @@ class Session:
 
     def __init__(
         self,
-        boto_session: Any = None,
-        sagemaker_client: Any = None,
+        boto_session: object = None,
+        sagemaker_client: object = None,
         *,
         default_bucket: str | None = None,
         default_bucket_prefix: str | None = None,
@@ -111,7 +111,7 @@ class Session:
         return hash(Session if self._given is None else self._given)
 
     @property
-    def _arguments(self) -> tuple[Any, ...]:
+    def _arguments(self) -> tuple[object, ...]:
         return (
             self._given, self._sagemaker_client, self._default_bucket, self.default_bucket_prefix, self.local_mode
         )  # fmt: skip
@@ -419,7 +419,7 @@ class Session:
         return self._connection.read_config("the config of boto_session")
 
 
-def _check_bucket_name(argument: str, bucket: Any) -> str:
+def _check_bucket_name(argument: str, bucket: object) -> str:
     """Return a bucket's name; raise `SpecError` for what is none."""
     if isinstance(bucket, str) and bucket and "/" not in bucket:
         return bucket
@@ -517,20 +517,20 @@ def _fall_back(default_bucket: str | None) -> None:
     )
 
 
-def _check_arguments(boto_session: Any, sagemaker_client: Any, default_bucket: Any, local_mode: Any) -> None:
+def _check_arguments(boto_session: object, client: object, default_bucket: object, local_mode: object) -> None:
     if local_mode not in (None, True, False):
         raise invalid("local_mode", f"is {local_mode!r}", "give True or False, or leave it out")
     is_session = hasattr(boto_session, "client") and hasattr(boto_session, "region_name")
     if boto_session is not None and (isinstance(boto_session, type) or not is_session):
         raise invalid("boto_session", f"is {boto_session!r}", "give boto3.Session(...), or leave it out")
     if local_mode:
-        given = {"boto_session": boto_session, "sagemaker_client": sagemaker_client, "default_bucket": default_bucket}
+        given = {"boto_session": boto_session, "sagemaker_client": client, "default_bucket": default_bucket}
         for name, value in given.items():
             if value is not None:
                 raise invalid(name, f"is {value!r}, but local_mode is True, which uses this machine", "keep one")
 
 
-def _has_credentials(connection: Connection, boto_session: Any) -> bool:
+def _has_credentials(connection: Connection, boto_session: object) -> bool:
     # A fake session has none to look up.
     is_fake = boto_session is not None and not hasattr(boto_session, "get_credentials")
     return is_fake or bool(connection.credentials_source)

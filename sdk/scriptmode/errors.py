@@ -72,7 +72,7 @@ class ScriptmodeError(Exception):
         return _restore, (type(self), self.args, self.__dict__)
 
 
-def _restore(kind: type[ScriptmodeError], args: tuple[Any, ...], attributes: dict[str, Any]) -> ScriptmodeError:
+def _restore(kind: type[ScriptmodeError], args: tuple[Any, ...], attributes: dict[str, object]) -> ScriptmodeError:
     error = kind.__new__(kind)
     # The next class is OSError or ImportError for some, which keep what their constructors were given.
     super(ScriptmodeError, error).__init__(*args)

@@ -18,8 +18,7 @@ pytestmark = pytest.mark.timeout(1500)
 MODULES = (scriptmode, scriptmode.testing, scriptmode.containers, scriptmode.doctor, scriptmode.planning)
 PUBLIC = {
     *(f"{module.__name__}.{name}" for module in MODULES for name in module.__all__),
-    "scriptmode._core.platforms.base.Platform",
-    "scriptmode_local.LocalPlatform",
+    "scriptmode.platforms.local.LocalPlatform",
     "scriptmode_runtime.tensorflow.PipeModeDataset",
 } - {"scriptmode.planning.Plan"}
 

@@ -5,6 +5,7 @@ import os
 import time
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -18,7 +19,7 @@ from scriptmode_local._store.job_record import Job
 from scriptmode_local._store.job_store import JobStore
 from scriptmode_local._store.state import starting_state
 from scriptmode_serve._operations.aws_json import ApiError
-from scriptmode_serve._operations.log_operations import JobLogs, Logs
+from scriptmode_serve._operations.log_operations import Logs, streams_of_job
 from scriptmode_serve._operations.log_pages import LogFile
 from scriptmode_serve._operations.log_times import LogTimes, LogWatch
 
@@ -126,7 +127,7 @@ def test_lines_are_filtered_over_streams(api, job):
 
 
 def test_names_of_streams_that_are_not_a_list_of_texts_are_refused():
-    logs = Logs(SimpleNamespace(jobs=lambda: ()), "arn").operations
+    logs = Logs(tuple, None, "arn").operations
     with pytest.raises(ApiError, match="InvalidParameterException: logStreamNames is not a list of texts"):
         logs["FilterLogEvents"]({"logGroupName": GROUP, "logStreamNames": 5})
     assert logs["DescribeLogStreams"]({"logGroupName": GROUP, "logStreamNamePrefix": 5})["logStreams"] == []
@@ -151,7 +152,7 @@ def test_errors_have_the_codes_of_aws(api, job):
 
 @pytest.mark.parametrize("pattern", ["{ $.a = 1 }", "[a, b]", '"open', "%a+%", "?warn ?error", "loss -nan", "x" * 1025])
 def test_a_pattern_that_is_not_of_terms_or_too_long_is_refused(pattern):
-    logs = Logs(SimpleNamespace(jobs=lambda: ()), "arn").operations
+    logs = Logs(tuple, None, "arn").operations
     with pytest.raises(ApiError, match="Invalid filter pattern: .* Served are terms and quoted terms, 1024 characters"):
         logs["FilterLogEvents"]({"logGroupName": GROUP, "filterPattern": pattern})
 
@@ -222,9 +223,8 @@ def test_a_long_search_goes_on_in_the_next_page(tmp_path):
         server_folder=lambda _: tmp_path / "server",
     )
     seconds = itertools.count()
-    search = Logs(JobLogs(platform, LogWatch(platform)), "arn", lambda: float(next(seconds))).operations[
-        "FilterLogEvents"
-    ]
+    streams = partial(streams_of_job, platform, LogWatch(platform))
+    search = Logs(tuple, streams, "arn", lambda: float(next(seconds))).operations["FilterLogEvents"]
     arguments = {"logGroupName": GROUP, "logStreamNamePrefix": "job/", "filterPattern": "9"}
     pages = [search(arguments)]
     while "nextToken" in pages[-1]:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from scriptmode_runtime._values.cluster import Cluster
     from scriptmode_runtime._values.settings import Settings
 
+    #: The platform's files: JSON objects, keyed by `contract`'s names.
+    Files = Mapping[str, Mapping[str, Any]]
+
 #: Variables of an image for settings that a request may have too. In the toolkit the image's program takes precedence.
 _PROGRAM_VARIABLE, _SUBMIT_DIRECTORY_VARIABLE = "SAGEMAKER_PROGRAM", "SAGEMAKER_SUBMIT_DIRECTORY"
 #: The toolkit uses boto3's region, which comes from the first of them.
@@ -45,11 +48,11 @@ class TrainingEnvironment(NamedTuple):
     base_dir: str
     cluster: Cluster
     strategy: str
-    resource_config: dict[str, Any]
-    input_data_config: dict[str, Any]
-    hyperparameters: dict[str, Any]
+    resource_config: Mapping[str, Any]
+    input_data_config: Mapping[str, Any]
+    hyperparameters: Mapping[str, object]
     #: The parameters with the reserved prefix, decoded like the user's.
-    framework_parameters: dict[str, Any]
+    framework_parameters: Mapping[str, Any]
     machine: Machine
     #: Variables of the host process that are set: among them ``TF_CONFIG``, the task that the program which started the
     #: host has set already, and TensorFlow's own choice of Keras, whatever its value.
@@ -90,7 +93,7 @@ class TrainingEnvironment(NamedTuple):
         return str(self.resource_config.get("current_group_name", contract.HOMOGENEOUS_GROUP))
 
     @property
-    def groups(self) -> dict[str, dict[str, Any]]:
+    def groups(self) -> dict[str, Mapping[str, Any]]:
         """The job's instance groups by name."""
         return {group["instance_group_name"]: group for group in self.resource_config.get("instance_groups", [])}
 
@@ -117,11 +120,8 @@ def read(base_dir: str, environ: Mapping[str, str]) -> TrainingEnvironment:
     return with_machine(from_files(base_dir, files, environ), environ)
 
 
-def from_files(base_dir: str, files: Mapping[str, dict[str, Any]], environ: Mapping[str, str]) -> TrainingEnvironment:
-    """Return the environment of a host from the platform's ``files``, keyed by `contract`'s names; without its machine.
-
-    Raises `ConfigurationError`.
-    """
+def from_files(base_dir: str, files: Files, environ: Mapping[str, str]) -> TrainingEnvironment:
+    """Return a host's environment from the platform's files, without its machine; raises `ConfigurationError`."""
     resource_config = files[contract.RESOURCE_CONFIG_FILE]
     texts = files[contract.HYPERPARAMETERS_FILE]
     parameters = {key: contract.decode(text) if isinstance(text, str) else text for key, text in texts.items()}
@@ -158,7 +158,7 @@ def with_machine(here: TrainingEnvironment, environ: Mapping[str, str]) -> Train
 
 
 def _cluster_and_strategy(
-    base_dir: str, resource_config: dict[str, Any], framework: dict[str, Any], document: dict[str, Any]
+    base_dir: str, resource_config: Mapping[str, Any], framework: dict[str, object], document: Mapping[str, Any]
 ) -> tuple[Cluster, str]:
     """Return the hosts that this one trains with, and the strategy."""
     try:
@@ -186,7 +186,7 @@ def _cluster_and_strategy(
     return clusters.parse(document, names, current, base_dir, roles=roles), strategy
 
 
-def _strategy(framework: Mapping[str, Any]) -> str:
+def _strategy(framework: Mapping[str, object]) -> str:
     switches = [
         key
         for key, value in framework.items()
@@ -204,14 +204,14 @@ def _strategy(framework: Mapping[str, Any]) -> str:
     return contract.STRATEGIES[chosen[0]] if chosen else contract.SINGLE
 
 
-def _distribution_groups(framework: Mapping[str, Any], group: str) -> list[str]:
+def _distribution_groups(framework: Mapping[str, object], group: str) -> list[str]:
     named = framework.get(contract.DISTRIBUTION_INSTANCE_GROUPS)
     if isinstance(named, list):
         return [str(name) for name in named]
     return [group] if any(contract.enabled(framework.get(switch)) for switch in contract.STRATEGIES) else []
 
 
-def _framework(parameters: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+def _framework(parameters: Mapping[str, object], environ: Mapping[str, str]) -> dict[str, object]:
     """Return script mode's own hyperparameters, where the image's variables may replace them."""
     framework = {key: value for key, value in parameters.items() if key.startswith(contract.RESERVED_PREFIX)}
     if environ.get(_SUBMIT_DIRECTORY_VARIABLE):
@@ -221,12 +221,12 @@ def _framework(parameters: Mapping[str, Any], environ: Mapping[str, str]) -> dic
     return framework
 
 
-def _region(framework: Mapping[str, Any], environ: Mapping[str, str]) -> str:
+def _region(framework: Mapping[str, object], environ: Mapping[str, str]) -> str:
     named = (framework.get(contract.REGION), *map(environ.get, _REGION_VARIABLES))
     return next((str(region) for region in named if region), "")
 
 
-def _user_hyperparameters(parameters: Mapping[str, Any], job_name: str) -> dict[str, Any]:
+def _user_hyperparameters(parameters: Mapping[str, object], job_name: str) -> dict[str, object]:
     """Return the user's hyperparameters; each job of a tuning job has its own ``model_dir``, as in AWS's images."""
     users = {
         key: value
@@ -239,7 +239,7 @@ def _user_hyperparameters(parameters: Mapping[str, Any], job_name: str) -> dict[
     return users
 
 
-def _read_object(base_dir: str, name: str, default: dict[str, Any] | None = None) -> dict[str, Any]:
+def _read_object(base_dir: str, name: str, default: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
     path = os.path.join(base_dir, *name.split("/"))
     try:
         with open(path, encoding="utf-8") as file:

@@ -46,7 +46,7 @@ _MIRRORED = _Rule(
 
 
 def assign_roles(
-    framework: dict[str, Any], strategy: str, resource_config: Mapping[str, Any]
+    framework: dict[str, object], strategy: str, resource_config: Mapping[str, Any]
 ) -> dict[str, tuple[str, ...]]:
     """Return the hosts of each role, in the order of `contract.ROLES`; {} where the job has no roles.
 
@@ -89,7 +89,7 @@ def _groups(rule: _Rule, value: object) -> dict[str, list[str]]:
     return named
 
 
-def _check_conflicts(rule: _Rule, framework: dict[str, Any], groups: list[str]) -> None:
+def _check_conflicts(rule: _Rule, framework: dict[str, object], groups: list[str]) -> None:
     if contract.enabled(framework.get(rule.evaluator)):
         raise ConfigurationError(
             f"{rule.evaluator} and {rule.name} both place the evaluator; leave out the first, and give the role "

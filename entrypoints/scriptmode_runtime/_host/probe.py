@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any
 
 import scriptmode_runtime
 from scriptmode_runtime._host import programs
 from scriptmode_runtime.tensorflow import binary
 
 
-def probe_host() -> dict[str, Any]:
+def probe_host() -> dict[str, object]:
     """Return this host's ``mpirun`` and pipe reader, each as a job would use it."""
     mpirun = programs.find_mpirun(sys.executable, os.environ.get("PATH", os.defpath))
     return {

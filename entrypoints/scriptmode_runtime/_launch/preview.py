@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
     from scriptmode_runtime._environment import TrainingEnvironment
 
-#: The programs of an image, by their names in `TrainingEnvironment`.
-_OF_IMAGE: dict[str, Any] = {"python": "python", "mpirun": Mpirun("mpirun", 5)}
-_NO_FILES: dict[str, dict[str, Any]] = {
+_NO_FILES: environment.Files = {
     contract.HYPERPARAMETERS_FILE: {},
     contract.INPUT_DATA_CONFIG_FILE: {},
     contract.CLUSTER_FILE: {},
@@ -43,7 +41,7 @@ class Preview(NamedTuple):
 
 
 def host_environment(
-    base_dir: str, files: Mapping[str, Any], environ: Mapping[str, str], *, gpus: int | None = None, python: str = ""
+    base_dir: str, files: environment.Files, environ: Mapping[str, str], *, gpus: int | None = None, python: str = ""
 ) -> TrainingEnvironment:
     """Return the environment of a host that the platform gives these variables, and files by the names of `contract`.
 
@@ -56,7 +54,7 @@ def host_environment(
         here = environment.with_machine(here._replace(python=python), environ)
         return here._replace(machine=here.machine._replace(gpus=here.machine.gpus if gpus is None else gpus))
     devices = machine.inspect(environ=environ) if gpus is None else Machine(1, gpus, 0)
-    return here._replace(**_OF_IMAGE, machine=devices, node=here.host)
+    return here._replace(python="python", mpirun=Mpirun("mpirun", 5), machine=devices, node=here.host)
 
 
 def preview(here: TrainingEnvironment) -> Preview:
@@ -82,12 +80,12 @@ def describe_roles(here: TrainingEnvironment, plan: LaunchPlan) -> str:
     return ", ".join(_role(process, here.strategy) for process in (*plan.trainers, *plan.services))
 
 
-def _ranks(found: range | None) -> str:
-    if found is None:
+def _ranks(ranks: range | None) -> str:
+    if ranks is None:
         return "ranks as the job's options place them"
-    if len(found) <= 1:
-        return f"rank {found[0]}" if found else "no rank"
-    return f"ranks {found[0]}-{found[-1]}"
+    if len(ranks) <= 1:
+        return f"rank {ranks[0]}" if ranks else "no rank"
+    return f"ranks {ranks[0]}-{ranks[-1]}"
 
 
 def _role(process: ProcessSpec, strategy: str) -> str:

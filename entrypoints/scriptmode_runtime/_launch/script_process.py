@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime import _environment as environment, _report as report, contract
 from scriptmode_runtime._launch import user_code
@@ -32,7 +32,7 @@ def prepare(base_dir: str, environ: Mapping[str, str]) -> tuple[ScriptProcess, .
     return _script_processes(here)
 
 
-def plan(base_dir: str, files: Mapping[str, dict[str, Any]], environ: Mapping[str, str]) -> tuple[ScriptProcess, ...]:
+def plan(base_dir: str, files: environment.Files, environ: Mapping[str, str]) -> tuple[ScriptProcess, ...]:
     """Return the processes of a host with these ``files`` of the platform, as `preview` has them; its source is unread.
 
     Raises `RuntimeFailure`.

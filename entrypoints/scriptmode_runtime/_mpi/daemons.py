@@ -102,7 +102,7 @@ class Daemons:
                 return
             self._connections.add(Connection(self._selector, endpoint, self._on_message, self._clock()))
 
-    def _on_message(self, connection: Connection, message: dict[str, Any] | None) -> None:
+    def _on_message(self, connection: Connection, message: dict[str, object] | None) -> None:
         if message is None:
             self._connections.discard(connection)
         elif message["type"] == "rank":

@@ -7,7 +7,7 @@ import json
 import os
 import selectors
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ class Connection:
         self,
         selector: selectors.BaseSelector,
         endpoint: socket.socket,
-        on_message: Callable[[Connection, dict[str, Any] | None], None],
+        on_message: Callable[[Connection, dict[str, object] | None], None],
         now: float,
     ) -> None:
         self._selector = selector
@@ -88,7 +88,7 @@ class Connection:
             self.close()
             self._on_message(self, None)
 
-    def _parse(self, line: bytes) -> dict[str, Any] | None:
+    def _parse(self, line: bytes) -> dict[str, object] | None:
         if len(line) > self._longest:
             return None
         if self._verifier:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import selectors
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scriptmode_runtime._peers.base import WAS_LOST, Peers, failure_from, lost_host
 from scriptmode_runtime._peers.connection import Connection
@@ -148,7 +148,7 @@ class Lead(Peers):
         self._unauthenticated[connection] = self._clock() + self._times.authenticate
         connection.send(type="hello", nonce=connection.nonce)
 
-    def _on_message(self, connection: Connection, message: dict[str, Any] | None) -> None:
+    def _on_message(self, connection: Connection, message: dict[str, object] | None) -> None:
         connection.last_received = self._clock()
         if message is None:
             self._unauthenticated.pop(connection, None)
@@ -170,7 +170,7 @@ class Lead(Peers):
         self._record(host, TRAINERS_ENDED)  # the other hosts do not wait for it any more
         self.on_left(host)
 
-    def _on_join(self, connection: Connection, message: dict[str, Any]) -> None:
+    def _on_join(self, connection: Connection, message: dict[str, object]) -> None:
         host = str(message.get("host"))
         self._unauthenticated.pop(connection, None)
         if host not in self._missing or not self._is_proven(message, "member", host, connection.nonce):

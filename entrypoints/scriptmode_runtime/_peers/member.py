@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import selectors
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scriptmode_runtime._peers.base import WAS_LOST, Peers, failure_from, lost_host
 from scriptmode_runtime._peers.connection import Connection
@@ -156,7 +156,7 @@ class Member(Peers):
         self._try_at = self._clock() + self._retry
         self._retry = min(2 * self._retry, _LAST_RETRY)
 
-    def _on_message(self, connection: Connection, message: dict[str, Any] | None) -> None:
+    def _on_message(self, connection: Connection, message: dict[str, object] | None) -> None:
         connection.last_received = self._clock()
         if message is None:
             self._on_lost(connection)
@@ -180,7 +180,7 @@ class Member(Peers):
         proof = self._proof("member", name, lead_nonce)
         connection.send(type="join", host=name, nonce=connection.nonce, proof=proof)
 
-    def _on_welcome(self, connection: Connection, message: dict[str, Any]) -> None:
+    def _on_welcome(self, connection: Connection, message: dict[str, object]) -> None:
         name, lead = self._cluster.this.name, self._cluster.lead.name
         if not self._is_proven(message, "lead", name, connection.nonce):
             return

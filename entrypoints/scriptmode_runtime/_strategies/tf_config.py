@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime import contract
 from scriptmode_runtime._values.errors import ConfigurationError
@@ -101,7 +101,7 @@ def _inherited_task(environment: TrainingEnvironment, layout: Mapping[str, Seque
     return Task(role, text)
 
 
-def _member(document: object, name: str) -> dict[str, Any]:
+def _member(document: object, name: str) -> dict[str, object]:
     value = document.get(name) if isinstance(document, dict) else None
     if not isinstance(value, dict):
         raise ConfigurationError(f"TF_CONFIG is set and has no {name}; add it, or leave TF_CONFIG out")

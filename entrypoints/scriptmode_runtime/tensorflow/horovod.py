@@ -118,7 +118,7 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):  # type: ig
         self._root_rank = root_rank
         self._done = False
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - Keras passes them by name
+    def on_train_batch_end(self, batch: int, logs: object = None) -> None:  # noqa: ARG002 - Keras passes them by name
         """Broadcast once."""
         if self._done:
             return
@@ -132,7 +132,7 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):  # type: ig
 class MetricAverageCallback(tf.keras.callbacks.Callback):  # type: ignore[misc]
     """A callback that replaces each epoch's metrics with the mean over all ranks, before later callbacks see them."""
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:  # noqa: ARG002 - Keras's
+    def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:  # noqa: ARG002 - Keras's
         """Average in place."""
         if not logs or _horovod.size() == 1:
             return

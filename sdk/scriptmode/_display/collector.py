@@ -86,7 +86,7 @@ class Collector:
         """Replace the job's description; the first one defines the metrics."""
         if self.description is None:
             definitions = description.job.algorithm.metric_definitions
-            self._finder = MetricFinder([metric for one in definitions for metric in self._compile(*one)])
+            self._finder = MetricFinder([metric for row in definitions for metric in self._compile(*row)])
         self.description = description
 
     def add_progress(self, progress: Iterable[ChannelProgress], now: float) -> None:

@@ -218,6 +218,6 @@ def to_metrics(metrics: Sequence[Any], definitions: Iterable[tuple[str, str]] = 
     return Metrics(map(_row, metrics), definitions)
 
 
-def _row(metric: Any) -> dict[str, Any]:
+def _row(metric: Any) -> dict[str, object]:
     row = {"metric_name": metric.name, "value": metric.value, "timestamp": metric.timestamp, "host": metric.host}
     return {**row, **{name: at for name in _POSITIONS if (at := getattr(metric, name)) is not None}}

@@ -114,7 +114,7 @@ class Scaling:
         least = min(same, key=lambda other: other.hosts)
         return (row.batches_per_second / row.hosts) / (float(least.batches_per_second or 0) / least.hosts)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the measurement as JSON can represent it, with the efficiency of each row."""
         rows = [{**asdict(row), "efficiency": self.efficiency(row)} for row in self.rows]
         return {"limitation": self.limitation, "rows": rows}

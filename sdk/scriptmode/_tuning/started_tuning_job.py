@@ -13,7 +13,7 @@ from scriptmode._display import tuning_lines
 from scriptmode.errors import TuningJobFailed
 
 if TYPE_CHECKING:
-    from scriptmode._core.platforms.base import Platform, TuningService
+    from scriptmode._core.platforms.base import Platform
     from scriptmode._core.spec.tuning_description import TunedJob, TuningDescription
     from scriptmode._sagemaker_session import Session
 
@@ -48,21 +48,17 @@ class TuningJob:
 
         return session_of_platform(self.platform)
 
-    @property
-    def _service(self) -> TuningService:
-        return self.platform.tuning
-
     def describe(self) -> dict[str, Any]:
         """Return the description of the tuning job: the response of DescribeHyperParameterTuningJob."""
-        return self._service.describe(self.name)
+        return self.platform.tuning.describe(self.name)
 
     def stop(self) -> None:
         """Request that the tuning job and its running training jobs stop, and return at once."""
-        self._service.stop(self.name)
+        self.platform.tuning.stop(self.name)
 
     def training_jobs(self) -> list[TunedJob]:
         """Return the training jobs so far, in the order of their creation."""
-        return [tuning.parse_training_summary(summary) for summary in self._service.training_jobs(self.name)]
+        return [tuning.parse_training_summary(summary) for summary in self.platform.tuning.training_jobs(self.name)]
 
     def wait(self, *, logs: bool = True) -> dict[str, Any]:
         """Wait until the tuning job has ended, as `Tuner.wait` does."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.handle import log_lines
 from scriptmode._core.platforms.job_platforms import find_tuning_platform
-from scriptmode._core.platforms.registry import resolve_platform
 from scriptmode._core.request import tuning
 from scriptmode._core.request.render import render_request
 from scriptmode._core.spec import arguments, tuning_job
@@ -56,13 +55,13 @@ class _EstimatorSearch:
     spec: tuning_job.TuningJobSpec
     metrics: tuple[tuple[str, str], ...] = ()
     tags: tuple[tuple[str, str], ...] = ()
-    instances: tuple[dict[str, Any], ...] | None = None
+    instances: tuple[dict[str, object], ...] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.estimator, Estimator):
             raise invalid("estimator", f"is {self.estimator!r}", "give a scriptmode.Estimator or scriptmode.TensorFlow")
 
-    def ranges(self) -> dict[str, Any]:
+    def ranges(self) -> tuning.Ranges:
         """Return the service's ParameterRanges of the search."""
         return tuning.render_ranges(self.spec.ranges, script_mode=self.estimator.spec.script is not None)
 
@@ -142,18 +141,18 @@ class Tuner:
         estimator: Estimator,
         objective_metric_name: str,
         hyperparameter_ranges: Mapping[str, IntegerParameter | ContinuousParameter | CategoricalParameter],
-        metric_definitions: Any = None,
+        metric_definitions: object = None,
         strategy: str = "Bayesian",
         objective_type: str = "Maximize",
         max_jobs: int | None = None,
         max_parallel_jobs: int = 1,
         max_runtime_in_seconds: int | None = None,
-        tags: Any = None,
+        tags: object = None,
         base_tuning_job_name: str | None = None,
         *,
-        warm_start_config: Any = None,
-        strategy_config: Any = None,
-        completion_criteria_config: Any = None,
+        warm_start_config: object = None,
+        strategy_config: object = None,
+        completion_criteria_config: object = None,
         early_stopping_type: str = "Off",
         estimator_name: str | None = None,
         random_seed: int | None = None,
@@ -191,8 +190,8 @@ class Tuner:
         cls,
         estimator_dict: Mapping[str, Estimator],
         objective_metric_name_dict: Mapping[str, str],
-        hyperparameter_ranges_dict: Mapping[str, Any],
-        metric_definitions_dict: Mapping[str, Any] | None = None,
+        hyperparameter_ranges_dict: Mapping[str, object],
+        metric_definitions_dict: Mapping[str, object] | None = None,
         *,
         hyperparameters_to_keep_static_dict: Mapping[str, Iterable[str]] | None = None,
         **settings: Any,
@@ -252,13 +251,7 @@ class Tuner:
         """
         if not isinstance(tuning_job_name, str) or not tuning_job_name:
             raise invalid("tuning_job_name", f"is {tuning_job_name!r}", "give a tuning job's name")
-        if platform is not None and sagemaker_session is not None:
-            raise invalid("platform", "and sagemaker_session both say where the tuning job is", "keep one")
-        if platform is None:
-            where = find_tuning_platform(tuning_job_name, sagemaker_session)
-        else:
-            where = resolve_platform(platform)
-            where.tuning.describe(tuning_job_name)
+        where = find_tuning_platform(tuning_job_name, sagemaker_session, platform)
         tuner = cls.__new__(cls)
         vars(tuner).update(_searches={}, _latest=TuningJob(tuning_job_name, where))
         return tuner
@@ -304,16 +297,16 @@ class Tuner:
         """The estimators of `create` by their names; none for a tuner of one estimator."""
         return {name: search.estimator for name, search in self._restored().items() if name}
 
-    def hyperparameter_ranges(self) -> dict[str, Any] | None:
+    def hyperparameter_ranges(self) -> tuning.Ranges | None:
         """Return the ranges as the service describes them: its ParameterRanges; ``None`` for several estimators."""
         search = self._restored().get("")
         return search.ranges() if search else None
 
-    def hyperparameter_ranges_dict(self) -> dict[str, Any] | None:
+    def hyperparameter_ranges_dict(self) -> dict[str, tuning.Ranges] | None:
         """Return the ranges of each of several estimators; ``None`` for one."""
         return {name: search.ranges() for name, search in self._restored().items() if name} or None
 
-    def override_resource_config(self, instance_configs: Any) -> None:
+    def override_resource_config(self, instance_configs: object) -> None:
         """Set the hosts that training jobs may have, in place of the estimator's.
 
         Amazon SageMaker chooses among them; this machine has no choice of hosts.
@@ -440,7 +433,7 @@ class Tuner:
             job.wait(logs=shown)
         return job
 
-    def best_estimator(self, best_training_job: str | Mapping[str, Any] | None = None) -> Estimator:
+    def best_estimator(self, best_training_job: str | Mapping[str, object] | None = None) -> Estimator:
         """Return an estimator with the arguments and hyperparameters of the best training job.
 
         Its ``latest_training_job`` is that training job, whose ``model`` is its model.
@@ -451,8 +444,8 @@ class Tuner:
         Raises:
             DataError: While no training job has ended with an objective.
         """
-        best: Any = best_training_job or self.best_training_job()
-        name = best if isinstance(best, str) else best["TrainingJobName"]
+        best = best_training_job or self.best_training_job()
+        name = best if isinstance(best, str) else str(best["TrainingJobName"])
         kinds = {type(search.estimator) for search in self._searches.values()}
         kind = kinds.pop() if len(kinds) == 1 else Estimator
         return kind.attach(name, platform=self._job.platform)

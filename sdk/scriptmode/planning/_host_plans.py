@@ -94,7 +94,7 @@ class HostPlans(Mapping[str, HostPlan]):
             raise PlatformError(f"the hosts' runtime cannot plan the job: {self.hide(repr(error))}") from None
 
 
-def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
+def host_roles(description: Mapping[str, object]) -> dict[str, str]:
     """Return the roles of each host of a job, in the order of the hosts, such as ``chief, worker, ps``.
 
     MPI ranks are numbered (``mpirun, ranks 0-3``), and so are equal workers (``worker 1``); a host that trains alone is

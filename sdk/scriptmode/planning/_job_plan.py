@@ -36,7 +36,7 @@ class Plan:
         """The training job's name."""
         return str(self.request["TrainingJobName"])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the plan as a dict for ``json.dumps``, without secrets."""
         return {
             "request": dict(self._shown),

@@ -33,7 +33,7 @@ class HostPlan:
     program: tuple[str, ...] = ()
     launch: LaunchPlan = _NO_LAUNCH
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the plan as a dict for ``json.dumps``."""
         return {**vars(self), "launch": as_document(self.launch)}
 
@@ -64,8 +64,8 @@ class SourcePlan:
 class Change:
     """The value of a field of the request before and after; ``None`` if it was not, or is not, set."""
 
-    before: Any
-    after: Any
+    before: object
+    after: object
 
 
 @dataclass(frozen=True)

@@ -162,7 +162,7 @@ class Trial:
             if resumption := find_resumption(runs, self._interval(host)):
                 resumptions.append(resumption)
         if resumptions:
-            worst = max(resumptions, key=lambda one: one.lost)
+            worst = max(resumptions, key=lambda resumption: resumption.lost)
             verdict = replace(verdict, before=worst.before, first=worst.first, lost=worst.lost)
         return replace(verdict, problems=tuple(self._find_problems(verdict, last, resumptions)))
 
@@ -171,14 +171,15 @@ class Trial:
         numbers = [*chain(*self._undisturbed.steps.runs[host])]
         return min((later - earlier for earlier, later in zip(numbers, numbers[1:]) if later > earlier), default=1)
 
-    def _find_problems(self, verdict: Verdict, last: FollowedJob, found: list[Resumption]) -> Iterable[str]:
+    def _find_problems(self, verdict: Verdict, last: FollowedJob, resumptions: list[Resumption]) -> Iterable[str]:
         if problem := last.problem():
             yield f"it did not recover: {problem}"
         if (expected := max(self._numbers)) > (verdict.last or 0):
             yield f"its last step is {verdict.last}, that of the undisturbed job {expected}"
-        if lost := [one.lost for one in found if one.lost and one.first <= min(self._numbers)]:
+        lost = [resumption.lost for resumption in resumptions if resumption.first <= min(self._numbers)]
+        if any(lost):
             yield f"all {pluralize(max(lost), 'step')} were lost: {self._advise(last)}"
-        elif found and not self._files:
+        elif resumptions and not self._files:
             yield f"it went on at step {verdict.first} without a checkpoint file: the metric does not count its steps"
         if self._checkpoints and self._files and not verdict.files_after:
             yield f"all {pluralize(len(self._files), 'checkpoint file')} were gone at its end"

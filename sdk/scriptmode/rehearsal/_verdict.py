@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from scriptmode._core.text.messages import pluralize
 from scriptmode._core.text.terminal_text import align_columns
@@ -77,7 +76,7 @@ class Rehearsal:
         known = bool(self.verdicts) and not self.problems
         return known and all(verdict.ok and not verdict.note for verdict in self.verdicts)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the rehearsal as JSON has it, with ``ok``."""
         return {
             **asdict(self),

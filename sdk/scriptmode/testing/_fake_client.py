@@ -46,7 +46,7 @@ class FakeClients:
         client.meta.events.register("before-call", self._answer)
         return client
 
-    def _receive(self, params: Mapping[str, Any], model: Any, context: dict[str, Any], **_: object) -> None:
+    def _receive(self, params: Mapping[str, Any], model: Any, context: dict[str, object], **_: object) -> None:
         """Keep the arguments of a call, which botocore checks and changes before it calls `_answer`."""
         service, method = _names(model)
         if method not in self._operations[service]:
@@ -89,7 +89,7 @@ def _names(model: Any) -> tuple[str, str]:
     return model.service_model.service_name, xform_name(model.name)
 
 
-def _with_seconds(model: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _with_seconds(model: Any, arguments: Mapping[str, Any]) -> dict[str, object]:
     """Return arguments whose times are seconds since the epoch, as boto3 sends them."""
     from botocore.utils import parse_to_aware_datetime
 

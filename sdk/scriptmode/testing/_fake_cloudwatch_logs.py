@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import groupby
@@ -51,12 +51,9 @@ class FakeLogs:
 
     def __init__(self, account: FakeAccount) -> None:
         self._account = account
-        self._served = Logs(self, account.arn("logs", f"log-group:{LOG_GROUP}")).operations
+        group = account.arn("logs", f"log-group:{LOG_GROUP}")
+        self._served = Logs(lambda: account.jobs, self.streams, group).operations
         self.operations: dict[str, Operation] = {name: partial(self._call, name) for name in self._served}
-
-    def jobs(self) -> Iterable[str]:
-        """Return the names of all jobs."""
-        return self._account.jobs
 
     def streams(self, name: str) -> list[Stream]:
         """Return the streams of a job that have a line by now."""

@@ -108,7 +108,7 @@ class FakeJob:
     def _points(self) -> dict[str, tuple[Point, ...]]:
         return self.life.metric_points()
 
-    def summary(self, now: float) -> dict[str, Any]:
+    def summary(self, now: float) -> dict[str, object]:
         """Return its TrainingJobSummary."""
         current = self._timeline.begun(now - self.created)[-1]
         summary = {
@@ -123,7 +123,7 @@ class FakeJob:
             summary["TrainingEndTime"] = self.moment(self._timeline.end)
         return summary
 
-    def description(self, now: float) -> dict[str, Any]:
+    def description(self, now: float) -> dict[str, object]:
         """Return the response of DescribeTrainingJob."""
         told = {key: value for key, value in self.request.items() if key not in NOT_DESCRIBED}
         timeline, ended = self._timeline, self.ended(now)
@@ -145,7 +145,7 @@ class FakeJob:
             **{field: value for field, value in known.items() if value},
         }
 
-    def _transitions(self, now: float) -> list[dict[str, Any]]:
+    def _transitions(self, now: float) -> list[dict[str, object]]:
         transitions = []
         for span in self._timeline.begun(now - self.created):
             transition = {"Status": span.status, "StartTime": self.moment(span.start), "StatusMessage": span.message}

@@ -37,7 +37,7 @@ class FakeObjects:
             "put_object": self._put,
         }
 
-    def _create_bucket(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _create_bucket(self, arguments: Mapping[str, Any]) -> dict[str, object]:
         name = arguments["Bucket"]
         owner = self._owner(name)
         if owner == self._account.account:
@@ -51,17 +51,17 @@ class FakeObjects:
         self._account.buckets[name] = self._account.account
         return {"Location": f"http://{name}.s3.amazonaws.com/"}
 
-    def _head_bucket(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _head_bucket(self, arguments: Mapping[str, Any]) -> dict[str, object]:
         self._check_bucket(arguments)
         return {"BucketRegion": self._account.region_name}
 
-    def _get(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _get(self, arguments: Mapping[str, Any]) -> dict[str, object]:
         from botocore.response import StreamingBody
 
         uri, content = self._found(arguments)
         return {**self._described(uri, content), "Body": StreamingBody(io.BytesIO(content), len(content))}
 
-    def _put(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _put(self, arguments: Mapping[str, Any]) -> dict[str, object]:
         self._check_bucket(arguments)
         uri = _uri(arguments)
         stored = self._account.objects
@@ -81,7 +81,7 @@ class FakeObjects:
         key = arguments.get("SSEKMSKeyId", "the-key-of-s3").rpartition("/")[2]
         return {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": self._account.arn("kms", f"key/{key}")}
 
-    def _list(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _list(self, arguments: Mapping[str, Any]) -> dict[str, object]:
         self._check_bucket(arguments)
         _refuse("Delimiter", arguments)
         bucket, prefix = arguments["Bucket"], arguments.get("Prefix", "")
@@ -99,7 +99,7 @@ class FakeObjects:
         more = {"NextContinuationToken": page[-1]} if is_truncated else {}
         return {**answer, **({"Contents": contents} if page else {}), **more}
 
-    def _described(self, uri: str, content: bytes) -> dict[str, Any]:
+    def _described(self, uri: str, content: bytes) -> dict[str, object]:
         return {
             "AcceptRanges": "bytes",
             "ContentLength": len(content),
@@ -109,7 +109,7 @@ class FakeObjects:
             **self._encryption.get(uri, {}),
         }
 
-    def _version(self, uri: str, content: bytes) -> dict[str, Any]:
+    def _version(self, uri: str, content: bytes) -> dict[str, object]:
         """Return an object's tag, and when it was stored; for one that a test or a job stored, the start."""
         return {"ETag": _tag(content), "LastModified": self._written.get(uri, self._account.clock.start)}
 
@@ -141,9 +141,9 @@ class Transfers:
     A ``ClientError`` of a transfer is raised unchanged.
     """
 
-    head_object: Callable[..., dict[str, Any]]
+    head_object: Callable[..., dict[str, object]]
     get_object: Callable[..., dict[str, Any]]
-    put_object: Callable[..., dict[str, Any]]
+    put_object: Callable[..., dict[str, object]]
 
     def upload_file(
         self,

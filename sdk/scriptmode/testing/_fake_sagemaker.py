@@ -60,7 +60,7 @@ class FakeSageMaker(FakeAccount):
     def __repr__(self) -> str:
         return f"FakeSageMaker(region_name={self.region_name!r}, account={self.account!r})"
 
-    def client(self, service_name: str, region_name: str | None = None, **settings: Any) -> Any:
+    def client(self, service_name: str, region_name: str | None = None, **settings: object) -> Any:
         """Create a client of a service, like ``boto3.Session.client``.
 
         Args:

@@ -26,7 +26,7 @@ class FakeTrainingJobs:
             "stop_training_job": self._stop,
         }
 
-    def _create(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def _create(self, request: Mapping[str, Any]) -> dict[str, object]:
         account = self._account
         validate("CreateTrainingJobRequest", request)
         check_training_job(request)
@@ -61,10 +61,10 @@ class FakeTrainingJobs:
                     "contact AWS support to request an increase for this quota.",
                 )
 
-    def _describe(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _describe(self, arguments: Mapping[str, Any]) -> dict[str, object]:
         return self._job(arguments).description(self._account.clock.now())
 
-    def _stop(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _stop(self, arguments: Mapping[str, Any]) -> dict[str, object]:
         job = self._job(arguments)
         now = self._account.clock.now()
         if job.ended(now):
@@ -72,11 +72,11 @@ class FakeTrainingJobs:
         job.stop(now)
         return {}
 
-    def _list(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _list(self, arguments: Mapping[str, Any]) -> dict[str, object]:
         now = self._account.clock.now()
         return list_training_jobs([job.summary(now) for job in self._account.jobs.values()], arguments)
 
-    def _list_tags(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _list_tags(self, arguments: Mapping[str, Any]) -> dict[str, object]:
         validate("ListTagsInput", arguments)
         for job in self._account.jobs.values():
             if job.arn == arguments["ResourceArn"]:

@@ -89,7 +89,7 @@ def entry_point(
     hosts: Layout = _ONE_HOST,
     mode: str = IN_PROCESS,
     directory: str | os.PathLike[str] | None = None,
-    **arguments: Any,
+    **arguments: object,
 ) -> EntryPointRun:
     """Run a training script as a job on these hosts would run it, and return how it ended.
 

@@ -202,12 +202,12 @@ class _Migrator:
         elif new != old:
             self._list(block, node, old, f"write {new}")
 
-    def _changed_import(self, block: Block, node: ast.Import | ast.ImportFrom, found: list[_Binding]) -> str:
+    def _changed_import(self, block: Block, node: ast.Import | ast.ImportFrom, bindings: list[_Binding]) -> str:
         """Return an import statement for scriptmode, as several ones where its names come from several packages."""
         modules: list[str] = []
         unchanged: list[str] = []
         packages: dict[str, list[str]] = {}
-        for binding in found:
+        for binding in bindings:
             package, _, name = f"scriptmode.{binding.own}".rpartition(".")
             if binding.own:
                 bound = name if name == binding.name else f"{name} as {binding.name}"
@@ -220,7 +220,7 @@ class _Migrator:
         if isinstance(node, ast.Import):
             return f"import {', '.join(dict.fromkeys(modules))}"
         text = block.text[block.span(node)]
-        are_same = all(binding.own.rpartition(".")[2] == binding.alias.name for binding in found)
+        are_same = all(binding.own.rpartition(".")[2] == binding.alias.name for binding in bindings)
         if len(packages) == 1 and are_same and not text.endswith("*"):
             return re.sub(r"(?<=from)(\s+)[\w.]+", rf"\g<1>{min(packages)}", text, count=1)
         statements = [f"import {', '.join(modules)}"] if modules else []

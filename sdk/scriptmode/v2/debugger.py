@@ -93,7 +93,7 @@ CollectionConfig, DebuggerHookConfig, TensorBoardOutputConfig = (
 )
 
 
-def ProfilerConfig(*values: Any, **given: Any) -> dict[str, Any]:  # noqa: N802 - v2's name
+def ProfilerConfig(*values: Any, **given: Any) -> dict[str, object]:  # noqa: N802 - v2's name
     """Return how often the service stores the usage of resources and where, and what it profiles of the framework."""
     fields = {"DisableProfiler": False, **_build("ProfilerConfig", *values, **given)}
     return {name: value for name, value in fields.items() if name != "S3OutputPath" or not fields["DisableProfiler"]}
@@ -241,7 +241,7 @@ class Rule:
         fields["rule_parameters"] = {**program, **(fields.get("rule_parameters") or {})}
         return cls(name, image_uri, instance_type=instance_type, volume_size_in_gb=volume_size_in_gb, **fields)
 
-    def to_debugger_rule_config_dict(self) -> dict[str, Any]:
+    def to_debugger_rule_config_dict(self) -> dict[str, object]:
         """Return the service's DebugRuleConfiguration."""
         return dict(self._fields)
 
@@ -249,14 +249,14 @@ class Rule:
 class ProfilerRule(Rule):
     """A profiling rule, which reads the usage of resources."""
 
-    def to_profiler_rule_config_dict(self) -> dict[str, Any]:
+    def to_profiler_rule_config_dict(self) -> dict[str, object]:
         """Return the service's ProfilerRuleConfiguration."""
         parameters = self._fields.get("RuleParameters")
         texts = {"RuleParameters": {name: str(value) for name, value in parameters.items()}} if parameters else {}
         return {**self._fields, **texts}
 
 
-def _rule_config(name: str, **parameters: Any) -> dict[str, Any]:
+def _rule_config(name: str, **parameters: Any) -> dict[str, object]:
     """Return a rule of AWS's image, as `Rule.sagemaker` takes it; a parameter left out has the image's default."""
     collections = [CollectionConfig(*saved) for saved in _DEBUG_RULES.get(name, {}).items()]
     rule = {"RuleConfigurationName": name, "RuleParameters": {**parameters, "rule_to_invoke": name}}

@@ -169,13 +169,13 @@ _describe.help = (describe.help or "").replace("scriptmode describe ", "scriptmo
 jobs.add_command(_describe, "describe")
 
 
-def _script_arguments(found: Mapping[str, Any], *, is_local: bool) -> dict[str, Any]:
+def _script_arguments(training_input: Mapping[str, Any], *, is_local: bool) -> dict[str, Any]:
     """Return the estimator's arguments for those of the script, with the job's directory as the service passes it."""
-    words = list(found.get("args", ()))
-    if "jobDir" in found:
-        if found["jobDir"].startswith("gs://"):
-            raise SpecError(f"--job-dir is {found['jobDir']!r}", advice="give an s3:// URI or a directory")
-        words += ["--job-dir", resolve_location("--job-dir", found["jobDir"], is_local=is_local)]
+    words = list(training_input.get("args", ()))
+    if "jobDir" in training_input:
+        if training_input["jobDir"].startswith("gs://"):
+            raise SpecError(f"--job-dir is {training_input['jobDir']!r}", advice="give an s3:// URI or a directory")
+        words += ["--job-dir", resolve_location("--job-dir", training_input["jobDir"], is_local=is_local)]
     hyperparameters = parse_hyperparameters(words)
     return {"arguments": words} if hyperparameters is None else {"hyperparameters": hyperparameters}
 

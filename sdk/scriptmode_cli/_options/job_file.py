@@ -104,7 +104,7 @@ def parse_instance_groups(where: str, value: list[Any]) -> list[InstanceGroup]:
     return [_construct(f"{where} instance_groups", InstanceGroup, group) for group in value]
 
 
-def parse_channels(path: Path, inputs: object, *, is_local: bool, replaced: Container[str] = ()) -> dict[str, Any]:
+def parse_channels(path: Path, inputs: object, *, is_local: bool, replaced: Container[str] = ()) -> dict[str, object]:
     """Parse a file's inputs, by channel: locations, or tables with the fields of TrainingInput or FileSystemInput.
 
     Channels in ``replaced`` are left out. Relative paths begin at the directory of the file. Raises `SpecError`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -138,7 +138,7 @@ def _read_file(path: Path, *, has_source_dir: bool) -> dict[str, Any]:
     return arguments
 
 
-def _parse_options(given: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_options(given: Mapping[str, Any]) -> dict[str, object]:
     """Return the arguments that options replace as a whole; raise `SpecError` for an argument that is given twice."""
     arguments = {argument: given[argument] for argument in SINGLE_OPTIONS if given[argument] is not None}
     if given["program"] is not None:
@@ -147,7 +147,7 @@ def _parse_options(given: Mapping[str, Any]) -> dict[str, Any]:
         arguments["dependencies"] = list(given["dependencies"])
     if given["distribution"] is not None:
         arguments["distribution"] = _parse_distribution("--distribution", given["distribution"])
-    others: dict[str, Any] = {}
+    others: dict[str, object] = {}
     for text in given["others"]:
         name, value = _parse_setting(text)
         if name in arguments:
@@ -158,7 +158,7 @@ def _parse_options(given: Mapping[str, Any]) -> dict[str, Any]:
     return {**arguments, **others}
 
 
-def _distribution_update(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _distribution_update(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, object]:
     """Return the distribution with the options that configure it, whether it is from the file or from an option."""
     options = {name: given[name] for name in ("processes_per_host", "coordinator", "evaluator") if given[name]}
     distributions = arguments.get("distribution") or {}
@@ -192,13 +192,13 @@ def _parse_setting(text: str) -> tuple[str, Any]:
     return name, value
 
 
-def _mapping_updates(arguments: Mapping[str, Any], given: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
+def _mapping_updates(arguments: Mapping[str, Any], given: Mapping[str, Any], words: Sequence[str]) -> dict[str, object]:
     """Return the arguments that are mappings, with the entries of the options added or replaced by name.
 
     Words after ``--`` that hyperparameters cannot represent are the script's ``arguments``.
     """
     after_dashes = parse_hyperparameters(words)
-    updates: dict[str, Any] = {"arguments": list(words)} if after_dashes is None else {}
+    updates: dict[str, object] = {"arguments": list(words)} if after_dashes is None else {}
     for argument, entries in (
         ("hyperparameters", _hyperparameters(given, after_dashes or {})),
         ("environment", parse_pairs("--env", given["environment"], "NAME=value")),
@@ -222,7 +222,7 @@ def _mapping_updates(arguments: Mapping[str, Any], given: Mapping[str, Any], wor
     return updates
 
 
-def _to_mapping(argument: str, value: Any, key: str, content: str) -> dict[str, Any]:
+def _to_mapping(argument: str, value: Any, key: str, content: str) -> dict[str, object]:
     """Return a list of the service's key and value pairs as a mapping; a mapping is returned unchanged."""
     if isinstance(value, dict):
         return value
@@ -235,7 +235,7 @@ def _to_mapping(argument: str, value: Any, key: str, content: str) -> dict[str, 
         ) from error
 
 
-def _hyperparameters(given: Mapping[str, Any], after_dashes: Mapping[str, str]) -> dict[str, Any]:
+def _hyperparameters(given: Mapping[str, Any], after_dashes: Mapping[str, str]) -> dict[str, object]:
     options = parse_pairs("-p", given["hyperparameters"], "epochs=5")
     for name in after_dashes:
         if name in options:
@@ -243,7 +243,7 @@ def _hyperparameters(given: Mapping[str, Any], after_dashes: Mapping[str, str]) 
     return {name: parse_number_or_text(value) for name, value in {**options, **after_dashes}.items()}
 
 
-def _parse_distribution(where: str, name: str) -> dict[str, Any]:
+def _parse_distribution(where: str, name: str) -> dict[str, object]:
     kind = NAMES.get(name.replace("_", "-"))
     if kind is None:
         raise SpecError(f"{where} is {name!r}", advice=did_you_mean(name, list(NAMES)[:3]))

@@ -139,11 +139,10 @@ def _failure(description: JobDescription, failure: Failure) -> dict[str, str]:
 def _hosts(job: JobRequest) -> str:
     resources = job.resources
     if resources.instance_groups:
-        groups = (
-            f"{one.instance_group_name}: {one.instance_count} x {one.instance_type}"
-            for one in resources.instance_groups
+        hosts = ", ".join(
+            f"{group.instance_group_name}: {group.instance_count} x {group.instance_type}"
+            for group in resources.instance_groups
         )
-        hosts = ", ".join(groups)
     else:
         hosts = f"{resources.count} x {resources.instance_type or 'instances of a plan'}"
     for switch, name in _DISTRIBUTIONS.items():

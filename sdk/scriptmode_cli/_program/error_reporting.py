@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
 
 import click
 
@@ -107,8 +106,8 @@ def _os_error_message(error: OSError) -> str:
     return f"the output of this command cannot be written: {reason}; redirect it to another file"
 
 
-def _to_object(error: Exception, text: str, code: int) -> dict[str, Any]:
-    fields: dict[str, Any] = {"error": type(error).__name__, "message": text, "exit_code": code}
+def _to_object(error: Exception, text: str, code: int) -> dict[str, object]:
+    fields: dict[str, object] = {"error": type(error).__name__, "message": text, "exit_code": code}
     if isinstance(error, errors.TrainingJobError):
         fields.update(
             job=error.job_name, status=error.status, secondary_status=error.secondary_status,

@@ -72,9 +72,9 @@ def print_json_line(value: Any) -> None:
     click.echo(json.dumps(to_json_value(value)))
 
 
-def print_log_as_json(found: Iterable[LogEvent]) -> None:
+def print_log_as_json(events: Iterable[LogEvent]) -> None:
     """Print each line of a log as one JSON object, as soon as it is read."""
-    for event in found:
+    for event in events:
         # A line longer than 1 MiB arrives in several events.
         more = {"continues": True} if event.continues else {}
         print_json_line({"host": event.host, "message": event.message, **more})

@@ -47,8 +47,8 @@ def sum_by_channel(progress: Iterable[ChannelProgress]) -> list[ChannelProgress]
     return list(totals.values())
 
 
-def _add(one: ChannelProgress, other: ChannelProgress) -> ChannelProgress:
-    total = None if one.total is None or other.total is None else one.total + other.total
-    epoch = None if one.epoch is None or other.epoch is None else max(one.epoch, other.epoch)
-    verified = add_counts(one.verification, other.verification)
-    return replace(one, done=one.done + other.done, total=total, epoch=epoch, verification=verified)
+def _add(progress: ChannelProgress, other: ChannelProgress) -> ChannelProgress:
+    total = None if progress.total is None or other.total is None else progress.total + other.total
+    epoch = None if progress.epoch is None or other.epoch is None else max(progress.epoch, other.epoch)
+    verified = add_counts(progress.verification, other.verification)
+    return replace(progress, done=progress.done + other.done, total=total, epoch=epoch, verification=verified)

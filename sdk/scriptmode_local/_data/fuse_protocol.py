@@ -164,9 +164,9 @@ def render_statfs(files: int) -> bytes:
     return _STATFS.pack(0, 0, 0, files, 0, 4096, 1024, 4096, 0)
 
 
-def render_directory_entry(found: Name, offset: int) -> bytes:
+def render_directory_entry(entry: Name, offset: int) -> bytes:
     """Render an entry of READDIR's reply; ``offset`` is that of the next entry."""
-    record = _DIRECTORY_ENTRY.pack(found.number, offset, len(found.name), S_IFMT(found.mode) >> 12) + found.name
+    record = _DIRECTORY_ENTRY.pack(entry.number, offset, len(entry.name), S_IFMT(entry.mode) >> 12) + entry.name
     return record + bytes(-len(record) % 8)
 
 

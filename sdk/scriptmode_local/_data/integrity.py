@@ -186,25 +186,25 @@ class Verifier:
         self._on_result(expected.algorithm)
 
     def require_end(
-        self, item: StoredObject, expected: Checksum, found: str, content: Callable[[], Iterable[Buffer]]
+        self, item: StoredObject, expected: Checksum, digest: str, content: Callable[[], Iterable[Buffer]]
     ) -> None:
-        """Raise `DataError` where ``found``, of bytes that were passed on already, is not the expected value.
+        """Raise `DataError` where ``digest``, of bytes that were passed on already, is not the expected value.
 
         ``content`` reads the object once more: where it has another checksum than its ETag, these bytes must have it,
         and be those that were passed on.
         """
-        if found != expected.value:
+        if digest != expected.value:
             stored = self._stored_checksum(item) if expected.algorithm == MD5 else expected
             if stored is None:
                 self._on_result(NOT_VERIFIABLE)
                 return
             if stored == expected:
-                raise _damaged(item, expected, found, "")
+                raise _damaged(item, expected, digest, "")
             passed_on, compared = Digest(expected.algorithm), Digest(stored.algorithm)
             for data in content():
                 passed_on.update(data)
                 compared.update(data)
-            if (passed_on.value(), compared.value()) != (found, stored.value):
+            if (passed_on.value(), compared.value()) != (digest, stored.value):
                 raise _damaged(item, stored, compared.value(), "")
             expected = stored
         self._on_result(expected.algorithm)
@@ -283,10 +283,10 @@ class Verifying(Protocol):
         """Count an object that was not read as a whole, or not in order."""
 
 
-def _damaged(item: StoredObject, expected: Checksum, found: str, times: str) -> DataError:
+def _damaged(item: StoredObject, expected: Checksum, digest: str, times: str) -> DataError:
     name = expected.algorithm.upper()
     declared = f"the ETag is {item.version}" if expected.algorithm == MD5 else f"S3 has {expected.value}"
     return DataError(
-        f"{item.uri}: the downloaded bytes are not the object's: their {name} is {found}, but {declared}{times}",
+        f"{item.uri}: the downloaded bytes are not the object's: their {name} is {digest}, but {declared}{times}",
         advice="start the job again, and upload the object again if that fails too",
     )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LOOKUP_WINDOW = 64
 
 _Given = TypeVar("_Given")
-_Found = TypeVar("_Found")
+_Record = TypeVar("_Record")
 
 
 class Entry(NamedTuple):
@@ -141,7 +141,7 @@ def _find(source: ChannelSource, store_of: Callable[[str], ObjectStore], uri: st
         raise type(error)(what, argument=error.argument, advice=error.advice) from error
 
 
-def _look_up(look: Callable[[_Given], _Found], given: Iterable[_Given], *, is_slow: bool) -> Iterator[_Found]:
+def _look_up(look: Callable[[_Given], _Record], given: Iterable[_Given], *, is_slow: bool) -> Iterator[_Record]:
     # A file is found sooner than a thread is started.
     if not is_slow:
         return map(look, given)

@@ -145,7 +145,7 @@ class Sandbox:
         """Write the configuration file of the hosts and the network once more."""
         (self.base / contract.RESOURCE_CONFIG_FILE).write_text(json.dumps(self._resource_config(job)), encoding="utf-8")
 
-    def config_files(self, job: JobRequest, scriptmode: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def config_files(self, job: JobRequest, scriptmode: Mapping[str, Any] | None = None) -> dict[str, object]:
         """Return the content of each configuration file by its path; None for ``scriptmode``: no cluster file."""
         files = {
             contract.HYPERPARAMETERS_FILE: {
@@ -167,7 +167,7 @@ class Sandbox:
         # Text that is not JSON is a plain string, and stays one.
         return self.map_paths(value) if value == text else contract.encode(self.map_paths(value))
 
-    def _resource_config(self, job: JobRequest) -> dict[str, Any]:
+    def _resource_config(self, job: JobRequest) -> dict[str, object]:
         groups = job.resources.host_groups
         own = next(group for group in groups if self.host in group.hosts)
         return {
@@ -185,7 +185,7 @@ class Sandbox:
 
 def single_machine_cluster(
     sandboxes: Mapping[str, Sandbox], ports: Mapping[str, Mapping[str, int]], secret: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the content of the cluster file of hosts that are processes of one machine."""
     content = cluster_of_machines(sandboxes, dict.fromkeys(sandboxes, LOOPBACK), ports, secret)
     return {**content, "single_machine": True}

@@ -37,19 +37,19 @@ class LostError(Exception):
 class _Unproven:
     """A connection whose other end has not shown yet that it knows the secret."""
 
-    def __init__(self, found: socket.socket, secret: bytes, *, is_first: bool) -> None:
-        self.socket = found
+    def __init__(self, connection: socket.socket, secret: bytes, *, is_first: bool) -> None:
+        self.socket = connection
         self.deadline = time.monotonic() + _PROOF_SECONDS
         self._secret, self._is_first = secret, is_first
         self._nonce, self._received = secrets.token_bytes(_NONCE_BYTES), b""
-        found.setblocking(False)  # noqa: FBT003
-        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(LOST_SECONDS * 1000))
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        connection.setblocking(False)  # noqa: FBT003
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(LOST_SECONDS * 1000))
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL):
-            found.setsockopt(socket.IPPROTO_TCP, option, _KEEPALIVE_SECONDS)
+            connection.setsockopt(socket.IPPROTO_TCP, option, _KEEPALIVE_SECONDS)
         # The buffer of a new connection has room for the nonce and the proof.
-        found.sendall(self._nonce)
+        connection.sendall(self._nonce)
 
     def is_proven(self) -> bool:
         """Read what has arrived; return whether the other end has proven itself, and raise ``OSError`` if it cannot."""
@@ -112,11 +112,11 @@ class ProvenStream:
         """Relay as the end that connects, until both ends have ended; raise `LostError`."""
         deadline = time.monotonic() + _CONNECT_SECONDS
         while time.monotonic() < deadline:
-            with suppress(OSError), socket.create_connection(address, _PROOF_SECONDS) as found:
-                candidate = _Unproven(found, self._secret, is_first=True)
+            with suppress(OSError), socket.create_connection(address, _PROOF_SECONDS) as connection:
+                candidate = _Unproven(connection, self._secret, is_first=True)
                 while not candidate.is_proven():
-                    select.select([found], [], [], _PROOF_SECONDS)
-                self._relay(found)
+                    select.select([connection], [], [], _PROOF_SECONDS)
+                self._relay(connection)
                 return
             time.sleep(_RETRY_SECONDS)
         raise LostError(f"no connection for {_CONNECT_SECONDS:g} s")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def read_log_events(
     folder: JobFolder, *, follow: bool, on_description: Callable[[JobDescription], None] | None, poll_seconds: float
 ) -> Iterator[LogEvent]:
-    """Yield the lines of every host's log, with ``follow`` until the job ended, as `Platform.log_events` does."""
+    """Yield the lines of every host's log, with ``follow`` until the job ended, as `LocalPlatform.log_events` does."""
     request = folder.read_job().request
     watched = recovery.ReconciledJob(folder)
     readers = [(host, LogReader(folder.log(host))) for host in request.resources.hosts]

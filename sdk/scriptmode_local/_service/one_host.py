@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode._core.request.parse import as_job_request
 from scriptmode._core.spec.inputs import TrainingInput
@@ -74,7 +74,7 @@ class OneHostPlatform(LocalPlatform):
 
     created: Job
 
-    def create(self, request: JobRequest | Mapping[str, Any], *, failure: str = "") -> str:  # noqa: ARG002 - of the base class
+    def create(self, request: JobRequest | Mapping[str, object], *, failure: str = "") -> str:  # noqa: ARG002 - of the base class
         """Validate a request, and store it; return the job's ARN."""
         self.validate(request)
         job = as_job_request(request)

@@ -1,4 +1,4 @@
-"""The local training service: `LocalPlatform`, which implements the protocol of platforms over the job store."""
+"""The local training service: `LocalPlatform`, the platform over the job store."""
 
 from __future__ import annotations
 
@@ -32,25 +32,24 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from scriptmode._core.platforms.base import TuningService
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.service_values import PlannedHost
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode_local._service.pruning import PruneReport
     from scriptmode_local._service.validation import ValidatedRequest
+    from scriptmode_local._tuning.tuning_service import LocalTuning
 
 
 #: The queue for as many jobs as this machine has processors and memory for.
 AUTOMATIC = "auto"
-_TUNING = "scriptmode_local._tuning.tuning_service:LocalTuning"
 
 
 class LocalPlatform(StoredJobs):
     """A training service on this machine, whose hosts are processes or containers.
 
-    It implements `scriptmode._core.platforms.base.Platform`. Each job belongs to a detached process, which outlives the
-    caller, and every process that uses the same data directory sees the job. Hosts that are containers (instance types
-    ``local`` and ``local_gpu``) need a Docker daemon on this machine.
+    Each job belongs to a detached process, which outlives the caller, and every process that uses the same data
+    directory sees the job. Hosts that are containers (instance types ``local`` and ``local_gpu``) need a Docker daemon
+    on this machine.
 
     On a host that is a process, ``/opt/ml`` is a folder of the job: hyperparameters that are strings, and values of
     Environment, are changed to that folder if they are ``/opt/ml`` or a path below it. Removing a job's folder deletes
@@ -128,10 +127,10 @@ class LocalPlatform(StoredJobs):
         return find_interpreter(self._settings.python)
 
     @property
-    def tuning(self) -> TuningService:
+    def tuning(self) -> LocalTuning:
         """The tuning jobs of the data directory, whose training jobs this platform runs."""
         # By its name, as engines are: its agent imports this module.
-        service: TuningService = resolve_name(_TUNING)(self)
+        service: LocalTuning = resolve_name("scriptmode_local._tuning.tuning_service:LocalTuning")(self)
         return service
 
     @property
@@ -202,7 +201,7 @@ class LocalPlatform(StoredJobs):
         )
         return replace(spec, role=role, output=output)
 
-    def validate(self, request: JobRequest | Mapping[str, Any], *, jobs: int = 1) -> None:
+    def validate(self, request: JobRequest | Mapping[str, object], *, jobs: int = 1) -> None:
         """Raise `RequestError` listing every problem of a request, by the service's model and for its hosts.
 
         Raises `QuotaError` where ``jobs`` such jobs, as far as they do not wait for one another, need a larger machine.
@@ -228,7 +227,7 @@ class LocalPlatform(StoredJobs):
         """Return how many of a number of jobs run at once, while the others wait."""
         return 1 if self._queue == AUTOMATIC else min(jobs, int(self._queue or jobs))
 
-    def require_runnable(self, request: Mapping[str, Any]) -> None:
+    def require_runnable(self, request: Mapping[str, object]) -> None:
         """Raise what `create` raises for a valid request whose data, places of results or software are missing."""
         from scriptmode._core.request.parse import as_job_request
         from scriptmode_local._service import validation
@@ -286,7 +285,7 @@ class LocalPlatform(StoredJobs):
         with s3_locations.advise_server(self._store.data_dir):
             return job_sources.fetch(uri, folder)
 
-    def create(self, request: JobRequest | Mapping[str, Any], *, failure: str = "") -> str:
+    def create(self, request: JobRequest | Mapping[str, object], *, failure: str = "") -> str:
         """Validate a request and start its job; return the job's ARN without waiting for the job.
 
         With ``failure`` the job is recorded as failed for that reason, and does not run. The same call replaces a job
@@ -337,10 +336,9 @@ class LocalPlatform(StoredJobs):
         interrupted = [job for job in reversed(self.list()) if job["SecondaryStatus"] == "Interrupted"]
         # A job on Slurm is in the hands of its scheduler.
         resumed = [name for job in interrupted if self._store.folder(name := job["TrainingJobName"]).has_agent()]
-        tuning = resolve_name(_TUNING)(self)
-        for tuning_job in tuning.list():
+        for tuning_job in self.tuning.list():
             with suppress(ScriptmodeError):
-                tuning.describe(tuning_job["HyperParameterTuningJobName"])
+                self.tuning.describe(tuning_job["HyperParameterTuningJobName"])
         return resumed
 
     def prune(self, older_than: float, *, dry_run: bool = False) -> PruneReport:

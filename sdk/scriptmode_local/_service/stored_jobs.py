@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from scriptmode._core.spec import service_values
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode._core.spec.job_failure import Failure
+    from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobStore
     from scriptmode_local._store.state import JobSummary
 
@@ -59,13 +60,9 @@ class StoredJobs:
         """Return the tags that the job was created with."""
         return dict(description.job.tags)
 
-    def tags_of(self, name: str) -> dict[str, str]:
-        """Return the tags that a job was created with, also where its state is damaged."""
-        return dict(self._store.find(name).read_job().request.tags)
-
-    def arn_of(self, name: str) -> str:
-        """Return a job's ARN, also where its state is damaged."""
-        return self._store.find(name).read_job().arn
+    def record(self, name: str) -> Job:
+        """Return what was recorded of a job at its creation, also where its state is damaged."""
+        return self._store.find(name).read_job()
 
     def server_folder(self, name: str) -> Path:
         """Return a job's directory for a server's files, or raise `JobNotFoundError`; it need not exist."""

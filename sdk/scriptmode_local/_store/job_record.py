@@ -20,7 +20,7 @@ _MOST_HOSTS = 100_000
 FITTING = -1
 _TEXTS = {"*": str}
 #: The parts of a request that are parsed without validating them again.
-_REQUEST: dict[str, Any] = {
+_REQUEST: Mapping[str, object] = {
     "TrainingJobName!": str,
     "RoleArn": str,
     "HyperParameters": _TEXTS,
@@ -73,7 +73,7 @@ _REQUEST: dict[str, Any] = {
     "ProfilerRuleConfigurations": [dict],
     "TensorBoardOutputConfig": dict,
 }
-_JOB: dict[str, Any] = {
+_JOB: Mapping[str, object] = {
     "request!": _REQUEST,
     "arn!": str,
     "region!": str,
@@ -104,7 +104,7 @@ class Job:
     #: The service's JSON of the request, where it is at hand.
     fields: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the content of ``job.json``."""
         from scriptmode._core.request.render import render_request
 

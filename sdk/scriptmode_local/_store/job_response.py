@@ -125,7 +125,7 @@ def _transition(transition: states.Transition) -> Transition:
     return Transition(transition.status, _time(transition.started), ended, readable(transition.message))
 
 
-def _render_transition(transition: Transition) -> dict[str, Any]:
+def _render_transition(transition: Transition) -> dict[str, object]:
     shape = {
         "Status": transition.status,
         "StartTime": transition.started,

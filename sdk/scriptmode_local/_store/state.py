@@ -237,7 +237,7 @@ class JobState:
         more = JobEvent(reason, _MORE, count=last.count + event.count, time=event.time)
         return replace(self, events=(*kept, more))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the content of the state file."""
         content = asdict(self)
         del content["note"], content["position"]

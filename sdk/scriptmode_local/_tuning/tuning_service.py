@@ -39,7 +39,7 @@ _CLOUD_ONLY = (
 
 
 class LocalTuning:
-    """The tuning jobs of a local platform. Implements `scriptmode._core.platforms.base.TuningService`.
+    """The tuning jobs of a local platform.
 
     A tuning job belongs to a detached process, its agent, which outlives the caller. A call that reads a tuning job
     whose agent was killed starts an agent again, which continues it.

@@ -60,12 +60,12 @@ class TuningRecord(NamedTuple):
         arn: The ARN of the tuning job.
     """
 
-    request: dict[str, Any]
-    platform: dict[str, Any]
+    request: Mapping[str, Any]
+    platform: Mapping[str, Any]
     arn: str
 
 
-def starting_state(created: float) -> dict[str, Any]:
+def starting_state(created: float) -> dict[str, object]:
     """Return the state of a new tuning job."""
     times = {"CreationTime": created, "LastModifiedTime": created}
     return {"HyperParameterTuningJobStatus": "InProgress", **times, "TrainingJobs": []}

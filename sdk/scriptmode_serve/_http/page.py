@@ -133,7 +133,7 @@ def _hash(content: bytes, tag: bytes) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'"
 
 
-def _curves(values: Sequence[MetricValue]) -> list[dict[str, Any]]:
+def _curves(values: Sequence[MetricValue]) -> list[dict[str, object]]:
     """Return the curve of each host: points of time, number, value, step and epoch.
 
     The value of a point is None where it is not finite, a step or an epoch where the log names none.

@@ -15,7 +15,6 @@ from scriptmode._core.machine.installation import install_command
 from scriptmode._core.spec.service_values import ENDED
 from scriptmode.errors import PlatformError, invalid
 from scriptmode_local import LocalPlatform
-from scriptmode_local._tuning.tuning_service import LocalTuning
 from scriptmode_serve._http import page, seaweedfs
 from scriptmode_serve._http.access_keys import AccessKeys, random_key
 from scriptmode_serve._http.application import Application
@@ -105,8 +104,6 @@ class Server:
         _check(settings, self._keys, data_dir)
         self._watch = LogWatch(self._platform)
         self._metrics = JobMetrics(self._platform, self._watch)
-        self._tuning = LocalTuning(self._platform)
-        self._tags = TagOperations(self._platform, self._tuning)
         self._application: Service | None = None
         # Before the S3 server is started, which another server may use.
         self._http = create_http_server(self._respond, settings.host, settings.port, self._check_headers)
@@ -139,10 +136,11 @@ class Server:
 
     def _sagemaker(self, settings: Settings) -> dict[str, Operation]:
         table, allowed, metrics = settings.table, settings.allowed, self._metrics.final_values
+        tuning = self._platform.tuning
         return {
             **TrainingJobs(self._platform, table, final_metrics=metrics, allowed=allowed).operations,
-            **TuningJobs(self._tuning, table, allowed=allowed).operations,
-            **self._tags.operations,
+            **TuningJobs(tuning, table, allowed=allowed).operations,
+            **TagOperations(self._platform, tuning).operations,
         }
 
     def _check_headers(self, environ: Environ) -> None:

@@ -92,16 +92,16 @@ def client_region(environ: Environ) -> str:
     return signature.region if signature and _REGION.fullmatch(signature.region) else ""
 
 
-def _require_signed_parts(environ: Environ, found: _Signature) -> None:
+def _require_signed_parts(environ: Environ, signature: _Signature) -> None:
     """Raise `ApiError` for a request with parts that its signature does not cover.
 
     Otherwise a presigned URL for one object could be used to call an operation, or, with the header
     X-Amz-Copy-Source, to read another object.
     """
-    if (found.service == _S3) != is_for_s3(environ) or not _TARGET.fullmatch(environ["REQUEST_URI"]):
+    if (signature.service == _S3) != is_for_s3(environ) or not _TARGET.fullmatch(environ["REQUEST_URI"]):
         raise ApiError("InvalidSignatureException", "The signature is for another service, or for another path.", 403)
     names = {name for name in request_headers(environ) if name.startswith("x-amz-")}
-    if unsigned := sorted(names - {*found.headers}):
+    if unsigned := sorted(names - {*signature.headers}):
         text = f"The signature does not contain the headers {', '.join(unsigned)}."
         raise ApiError("InvalidSignatureException", text, 403)
 
@@ -129,31 +129,31 @@ def _parse(environ: Environ) -> _Signature | None:
     return _Signature(scope[0], scope[2], scope[3], headers, signature, time, int(expires))
 
 
-def _sign(environ: Environ, found: _Signature, secret: str) -> str:
+def _sign(environ: Environ, signature: _Signature, secret: str) -> str:
     """Return the signature that the request must have."""
     from botocore.auth import S3SigV4Auth, S3SigV4QueryAuth, SigV4Auth
     from botocore.awsrequest import AWSRequest
     from botocore.credentials import Credentials
 
     kind: Any = SigV4Auth
-    if found.service == _S3:
-        kind = S3SigV4QueryAuth if found.expires else S3SigV4Auth
+    if signature.service == _S3:
+        kind = S3SigV4QueryAuth if signature.expires else S3SigV4Auth
     path, _, query = environ["REQUEST_URI"].partition("?")
     query = "&".join(part for part in query.split("&") if not part.startswith("X-Amz-Signature="))
     url = f"http://{environ.get('HTTP_HOST', '')}{path}{'?' if query else ''}{query}"
     of_body = {"content-type": environ.get("CONTENT_TYPE"), "content-length": environ.get("CONTENT_LENGTH")}
     known = {**request_headers(environ), **of_body}
-    headers = {name: str(known.get(name.lower()) or "") for name in found.headers}
-    body = b"" if found.service == _S3 else read_body(environ)
-    if BODY_HASH in headers and found.service != _S3:
+    headers = {name: str(known.get(name.lower()) or "") for name in signature.headers}
+    body = b"" if signature.service == _S3 else read_body(environ)
+    if BODY_HASH in headers and signature.service != _S3:
         # The signer takes the hash from the header: it must be that of this body.
         headers[BODY_HASH] = hashlib.sha256(body).hexdigest()
     request = AWSRequest(environ["REQUEST_METHOD"], url, headers=headers, data=body)
-    request.context["timestamp"] = found.time
-    signer = kind(Credentials(found.key, secret), found.service, found.region)
+    request.context["timestamp"] = signature.time
+    signer = kind(Credentials(signature.key, secret), signature.service, signature.region)
     text = signer.string_to_sign(request, signer.canonical_request(request))
-    signature: str = signer.signature(text, request)
-    return signature
+    expected: str = signer.signature(text, request)
+    return expected
 
 
 def sign_for_s3(method: str, url: str, headers: Mapping[str, str], key: AccessKey) -> dict[str, str]:

@@ -42,7 +42,7 @@ class JobDetails:
         return {detail: value for detail, value in values.items() if value is not None}
 
 
-def _in_columns(metrics: Mapping[str, list[MetricValue]]) -> list[dict[str, Any]]:
+def _in_columns(metrics: Mapping[str, list[MetricValue]]) -> list[dict[str, object]]:
     """Return the values of each metric, of each host one after the other, in columns: there may be a million."""
     ordered = {
         name: sorted(values, key=lambda value: (len(value.host), value.host)) for name, values in metrics.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.metric_definitions import Definition, LogPositions, MetricFinder
 from scriptmode.errors import JobNotFoundError
@@ -49,7 +49,7 @@ class JobMetrics:
         self._lock = threading.Lock()
         self._known: dict[tuple[str, datetime | None], _JobValues] = {}
 
-    def final_values(self, name: str) -> list[dict[str, Any]]:
+    def final_values(self, name: str) -> list[dict[str, object]]:
         """Return the last value of each metric of a job, as DescribeTrainingJob has them."""
         try:
             return last_values(self.values(name))

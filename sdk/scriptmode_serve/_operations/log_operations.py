@@ -10,6 +10,7 @@ import heapq
 import json
 import re
 import time
+from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -69,26 +70,26 @@ class Stream(NamedTuple):
     log: Log
     delay: int = 0
 
-    def event(self, line: Line) -> dict[str, Any]:
+    def event(self, line: Line) -> dict[str, object]:
         """Return a line as the service's answers have it."""
         return {"timestamp": line.time, "message": line.text, "ingestionTime": line.time + self.delay}
 
 
-class LogSource(Protocol):
-    """The jobs that have logs."""
-
-    def jobs(self) -> Iterable[str]:
-        """Return the names of the jobs that may have lines."""
-
-    def streams(self, job: str) -> list[Stream]:
-        """Return the streams of a job; none for a job that does not exist, and for hosts without output."""
-
-
 class Logs:
-    """The operations of CloudWatch Logs on the log group of training jobs, whose ARN is ``group``."""
+    """The operations of CloudWatch Logs on the log group of training jobs, whose ARN is ``group``.
 
-    def __init__(self, source: LogSource, group: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._source = source
+    ``jobs`` returns the names of the jobs that may have lines, and ``streams`` the streams of one: none for a job that
+    does not exist, and for hosts without output.
+    """
+
+    def __init__(
+        self,
+        jobs: Callable[[], Iterable[str]],
+        streams: Callable[[str], list[Stream]],
+        group: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._jobs, self._streams_of = jobs, streams
         self._group = group
         self._clock = clock
         self.operations: dict[str, Operation] = {
@@ -116,7 +117,7 @@ class Logs:
         end = start + _limit(arguments, _STREAMS)
         return {"logStreams": rows[start:end], **({"nextToken": str(end)} if end < len(rows) else {})}
 
-    def _describe(self, stream: Stream) -> dict[str, Any]:
+    def _describe(self, stream: Stream) -> dict[str, object]:
         first, last = stream.log.span
         return {
             "logStreamName": stream.name,
@@ -167,7 +168,7 @@ class Logs:
         streams = [self._stream(name) for name in names] if names else self._streams(prefix)
         since, until = _span(arguments)
         offsets = _parse_offsets(arguments.get("nextToken"))
-        events: list[dict[str, Any]] = []
+        events: list[dict[str, object]] = []
         limit, used, more = _limit(arguments, MOST_LINES), 0, False
         deadline = self._clock() + _SEARCH_SECONDS
         for line, stream in heapq.merge(
@@ -189,11 +190,11 @@ class Logs:
     def _streams(self, prefix: str) -> list[Stream]:
         """Return the streams of jobs that have output, by a prefix of their names."""
         job, slash, _ = prefix.partition("/")
-        names = [job] if slash else [name for name in self._source.jobs() if name.startswith(job)]
-        return [stream for name in names for stream in self._source.streams(name) if stream.name.startswith(prefix)]
+        names = [job] if slash else [name for name in self._jobs() if name.startswith(job)]
+        return [stream for name in names for stream in self._streams_of(name) if stream.name.startswith(prefix)]
 
     def _stream(self, name: str) -> Stream:
-        for stream in self._source.streams(name.partition("/")[0]):
+        for stream in self._streams_of(name.partition("/")[0]):
             if stream.name == name:
                 return stream
         raise ApiError("ResourceNotFoundException", "The specified log stream does not exist.")
@@ -202,34 +203,23 @@ class Logs:
 def log_operations(platform: LocalPlatform, watch: LogWatch) -> dict[str, Operation]:
     """Return the operations of CloudWatch Logs on the jobs of a platform by their names."""
     group = f"arn:aws:logs:{platform.region}:{LOCAL_ACCOUNT}:log-group:{LOG_GROUP}"
-    return Logs(JobLogs(platform, watch), group).operations
+    return Logs(watch.jobs, partial(streams_of_job, platform, watch), group).operations
 
 
-class JobLogs:
-    """The logs of the training jobs of a platform."""
-
-    def __init__(self, platform: LocalPlatform, watch: LogWatch) -> None:
-        self._platform = platform
-        self._watch = watch
-
-    def jobs(self) -> list[str]:
-        """Return the names of the jobs that may have lines."""
-        return self._watch.jobs()
-
-    def streams(self, job: str) -> list[Stream]:
-        """Return the streams of a job; none for a job that does not exist, and for hosts without output."""
-        streams = []
-        try:
-            # Before the logs are measured: what a job that has ended wrote is complete.
-            description = self._platform.describe(job)
-            created = round(description.created.timestamp() * 1000) if description.created else 0
-            for host, times, length in self._watch.times(job):
-                log = LogFile(times.log, times, length, description.has_ended)
-                if length:
-                    streams.append(Stream(f"{job}/{host}-{created}", created, log))
-        except (JobNotFoundError, UnreadableJobError, FileNotFoundError):
-            return []
-        return streams
+def streams_of_job(platform: LocalPlatform, watch: LogWatch, job: str) -> list[Stream]:
+    """Return the streams of a job of a platform; none for a job that does not exist, and for hosts without output."""
+    streams = []
+    try:
+        # Before the logs are measured: what a job that has ended wrote is complete.
+        description = platform.describe(job)
+        created = round(description.created.timestamp() * 1000) if description.created else 0
+        for host, times, length in watch.times(job):
+            log = LogFile(times.log, times, length, description.has_ended)
+            if length:
+                streams.append(Stream(f"{job}/{host}-{created}", created, log))
+    except (JobNotFoundError, UnreadableJobError, FileNotFoundError):
+        return []
+    return streams
 
 
 def _tagged(stream: Stream, offsets: Mapping[str, int], since: int) -> Iterator[tuple[Line, Stream]]:
@@ -237,7 +227,7 @@ def _tagged(stream: Stream, offsets: Mapping[str, int], since: int) -> Iterator[
     return ((line, stream) for line in stream.log.forwards(start))
 
 
-def _filtered_event(stream: Stream, line: Line) -> dict[str, Any]:
+def _filtered_event(stream: Stream, line: Line) -> dict[str, object]:
     identifier = f"{stream.created:020d}{line.time:016d}{line.start:020d}"
     return {"logStreamName": stream.name, **stream.event(line), "eventId": identifier}
 

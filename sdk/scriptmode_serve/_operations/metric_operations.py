@@ -69,7 +69,7 @@ class Metrics:
         self._expires = expires
         self.operations = {"GetMetricData": self._data, "GetMetricStatistics": self._statistics}
 
-    def _data(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _data(self, arguments: Mapping[str, Any]) -> dict[str, object]:
         newest_first = arguments.get("ScanBy", "TimestampDescending") == "TimestampDescending"
         token = arguments.get("NextToken", "0")
         if not token.isdecimal():
@@ -87,7 +87,7 @@ class Metrics:
             left -= len(page)
             if query.get("ReturnData", True):
                 results.append(_result(query, page, is_whole=skipped + len(page) == len(points)))
-        answer: dict[str, Any] = {"MetricDataResults": results, "Messages": []}
+        answer: dict[str, object] = {"MetricDataResults": results, "Messages": []}
         end = start + most - left
         return {**answer, "NextToken": str(end)} if end < position else answer
 
@@ -99,7 +99,7 @@ class Metrics:
         metric = {**asked["Metric"], "Unit": asked.get("Unit", "None"), "Period": asked["Period"]}
         return [(moment, statistic(values)) for moment, values in self._periods(metric, arguments, "ValidationError")]
 
-    def _statistics(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _statistics(self, arguments: Mapping[str, Any]) -> dict[str, object]:
         if arguments.get("ExtendedStatistics"):
             raise NotServedError(f"ExtendedStatistics are not served; Statistics may have {', '.join(_STATISTICS)}.")
         statistics = {name: _statistic(name) for name in arguments.get("Statistics") or ()}
@@ -151,7 +151,7 @@ class Metrics:
             return ()
 
 
-def last_values(values: Mapping[str, Sequence[MetricValue]]) -> list[dict[str, Any]]:
+def last_values(values: Mapping[str, Sequence[MetricValue]]) -> list[dict[str, object]]:
     """Return the last value of each metric of a job, as DescribeTrainingJob has them."""
     # Neither CloudWatch nor JSON has values that are not finite.
     finite = {metric: [point for point in points if math.isfinite(point.value)] for metric, points in values.items()}
@@ -164,7 +164,7 @@ def last_values(values: Mapping[str, Sequence[MetricValue]]) -> list[dict[str, A
     ]
 
 
-def _result(query: Mapping[str, Any], page: list[tuple[datetime, float]], *, is_whole: bool) -> dict[str, Any]:
+def _result(query: Mapping[str, Any], page: list[tuple[datetime, float]], *, is_whole: bool) -> dict[str, object]:
     return {
         "Id": query["Id"],
         "Label": query.get("Label") or query["MetricStat"]["Metric"]["MetricName"],

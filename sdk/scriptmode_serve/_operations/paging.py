@@ -27,7 +27,7 @@ SORT_FIELDS = {"Name": "TrainingJobName", "Status": "TrainingJobStatus", "Creati
 _TIMES = ("CreationTime", "LastModifiedTime")
 
 
-def list_training_jobs(jobs: Sequence[Row], arguments: Row, render: Callable[[Row], Row] = dict) -> dict[str, Any]:
+def list_training_jobs(jobs: Sequence[Row], arguments: Row, render: Callable[[Row], Row] = dict) -> dict[str, object]:
     """Return the answer of ListTrainingJobs; raise `ApiError`.
 
     ``jobs`` have the fields for filters and order; ``render`` returns the summary of one.
@@ -40,7 +40,7 @@ def list_training_jobs(jobs: Sequence[Row], arguments: Row, render: Callable[[Ro
     return {"TrainingJobSummaries": [*map(render, shown)], **more}
 
 
-def list_tags(tags: Mapping[str, str], arguments: Mapping[str, Any]) -> dict[str, Any]:
+def list_tags(tags: Mapping[str, str], arguments: Mapping[str, Any]) -> dict[str, object]:
     """Return the answer of ListTags for the tags of a resource; raise `ApiError`."""
     rows = [{"Key": key, "Value": value} for key, value in tags.items()]
     shown, more = page(rows, {"MaxResults": _TAGS, **arguments}, key="Key", name="Key")

@@ -41,7 +41,7 @@ class TagOperations:
     def __init__(self, platform: LocalPlatform, tuning: LocalTuning) -> None:
         #: By the kind of job in an ARN.
         self._jobs: dict[str, TaggedJobs] = {
-            "training-job": (platform.server_folder, platform.tags_of),
+            "training-job": (platform.server_folder, lambda name: dict(platform.record(name).request.tags)),
             "hyper-parameter-tuning-job": (tuning.server_folder, tuning.tags),
         }
         self._lock = threading.Lock()

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode._core.platforms.registry import platform_of
+from scriptmode._core.platforms.registry import local_platform
 from scriptmode._core.spec.service_values import ENDED, UNREADABLE
 from scriptmode.errors import (
     ContainerError,
@@ -68,7 +68,7 @@ class TrainingJobs:
         platform: LocalPlatform,
         table: HostTable,
         *,
-        final_metrics: Callable[[str], list[dict[str, Any]]] = lambda _: [],
+        final_metrics: Callable[[str], list[dict[str, object]]] = lambda _: [],
         allowed: Sequence[str] = (),
     ) -> None:
         self._platform = platform
@@ -89,12 +89,12 @@ class TrainingJobs:
         request_errors.check_training_job(request)
         mapped = request_mapping.to_local(request, self._table)
         with translated_errors():
-            platform = platform_of(mapped.kind) if mapped.kind.is_scheduled else self._platform
+            platform = local_platform(mapped.kind) if mapped.kind.is_scheduled else self._platform
             platform.validate(mapped.request)
             try:
                 return {"TrainingJobArn": platform.create(mapped.request, failure=mapped.failure)}
             except JobExistsError as error:
-                raise request_errors.name_used_error(platform.arn_of(mapped.request[_NAME])) from error
+                raise request_errors.name_used_error(platform.record(mapped.request[_NAME]).arn) from error
 
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DescribeTrainingJobRequest", arguments)
@@ -152,7 +152,7 @@ def list_jobs(platform: LocalPlatform, arguments: Mapping[str, Any]) -> Mapping[
         return platform.select(partial(_page, arguments=arguments))
 
 
-def _page(jobs: Iterable[JobSummary], arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _page(jobs: Iterable[JobSummary], arguments: Mapping[str, Any]) -> dict[str, object]:
     facts = ((job.name, STATUS_OF.get(job.secondary), job.created, job.modified, job) for job in jobs if job.arn)
     rows = [dict(zip(_ROW, values)) for values in facts]
     return paging.list_training_jobs(rows, arguments, lambda row: render_summary(row["job"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from scriptmode._core.platforms.registry import platform_of
+from scriptmode._core.platforms.registry import local_platform
 from scriptmode._core.request.tuning import DEFINITION, FINAL_OBJECTIVE, REQUEST_SHAPE, field_of_training_job
 from scriptmode._core.spec.service_values import ENDED
 from scriptmode_local._tuning.tuning_service import LocalTuning
@@ -54,7 +54,7 @@ class TuningJobs:
         if mapped.failure:
             raise validation_error(mapped.failure)
         with translated_errors():
-            tuning = LocalTuning(platform_of(mapped.kind)) if mapped.kind.is_scheduled else self._tuning
+            tuning = LocalTuning(local_platform(mapped.kind)) if mapped.kind.is_scheduled else self._tuning
             return {"HyperParameterTuningJobArn": tuning.create(mapped.request, mapped.tags)}
 
     def _is_extension(self, field: str, value: object) -> bool:

@@ -169,7 +169,7 @@ class S3:
         ``callback`` is called with the number of bytes of each part that was uploaded.
         """
         location = parse_s3_uri(uri)
-        settings: dict[str, Any] = {"ExtraArgs": dict(extra)} if extra else {}
+        settings: dict[str, object] = {"ExtraArgs": dict(extra)} if extra else {}
         if callback is not None:
             settings["Callback"] = callback
         try:
@@ -397,9 +397,9 @@ def unexpected_answer_error(item: S3Object, came: str, expected: str) -> DataErr
     )
 
 
-def changed_object_error(item: S3Object, found: str) -> DataError:
-    """Return the error for an object that was changed after it was listed; ``found`` says what shows that."""
-    what = f"{item.location}: the object was changed while the job read it (ETag {item.etag} at first; {found})"
+def changed_object_error(item: S3Object, evidence: str) -> DataError:
+    """Return the error for an object that was changed after it was listed; ``evidence`` says what shows that."""
+    what = f"{item.location}: the object was changed while the job read it (ETag {item.etag} at first; {evidence})"
     return DataError(what, "do not change a job's input until the job has ended")
 
 

@@ -15,7 +15,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Callable, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Callable, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
 from scriptmode._core.aws.direct_endpoints import is_loopback
@@ -91,7 +91,7 @@ class S3Reader:
         if not is_path or S3Reader._process not in (0, os.getpid()):
             return None
         S3Reader._process = os.getpid()
-        options: dict[str, Any] = {"if_match": etag} if etag else {}
+        options: dict[str, object] = {"if_match": etag} if etag else {}
         if (start, end) != (0, size):
             options["range"] = (start, end)
         parts: list[bytes | memoryview] = []
@@ -105,13 +105,13 @@ class S3Reader:
                 return None
         return parts or None
 
-    def _read_body(self, found: GetResult, length: int, parts: list[bytes | memoryview]) -> bool:
+    def _read_body(self, response: GetResult, length: int, parts: list[bytes | memoryview]) -> bool:
         """Append a response's body to ``parts``; return whether it has no more than that length."""
         if length <= PART_BYTES:
-            parts.append(memoryview(found.bytes()))
+            parts.append(memoryview(response.bytes()))
         else:
             left = length
-            for part in found.stream(min_chunk_size=PART_BYTES):
+            for part in response.stream(min_chunk_size=PART_BYTES):
                 self._raise_if_cancelled()
                 left -= len(part)
                 if left < 0:
@@ -129,10 +129,10 @@ class S3Reader:
         from obstore.store import S3Store
 
         settings = self._settings
-        client: dict[str, Any] = {"allow_http": True, "connect_timeout": f"{int(self._connect_seconds * 1000)}ms"}
+        client: dict[str, object] = {"allow_http": True, "connect_timeout": f"{int(self._connect_seconds * 1000)}ms"}
         # The whole response has a time limit, too: boto3 reads the rest of a slow one, and finds out how slow it is.
         client["timeout"] = f"{int(self._stall * RESPONSE_STALLS * 1000)}ms"
-        config: dict[str, Any] = {"endpoint": settings.url, "region": settings.region}
+        config: dict[str, object] = {"endpoint": settings.url, "region": settings.region}
         stall = f"{int(self._stall * 1000)}ms"
         if _IS_RECENT:
             # AWS_ENDPOINT_URL_S3 would win against `endpoint`.

@@ -48,7 +48,7 @@ def read_config(environ: Mapping[str, str], fetch: Callable[[str], bytes]) -> Sa
     """
     from platformdirs import site_config_dir, user_config_dir
 
-    merged: dict[str, Any] = {}
+    merged: dict[str, object] = {}
     names = []
     for variable, directory in ((ADMIN_OVERRIDE, site_config_dir), (USER_OVERRIDE, user_config_dir)):
         location = environ.get(variable)
@@ -191,7 +191,7 @@ def _read_local(path: Path) -> tuple[str, bytes] | None:
         raise ConfigError(f"config file {str(path)!r} cannot be read: {error.strerror}", "make it readable") from error
 
 
-def _merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, object]:
     merged = dict(base)
     for key, value in override.items():
         current = merged.get(key)

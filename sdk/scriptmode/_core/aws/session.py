@@ -58,7 +58,7 @@ class Connection:
         self.given = session
         self._region = region
         self._boto_session = getattr(session, "boto_session", session)
-        self._clients: dict[str, Any] = {}
+        self._clients: dict[str, object] = {}
         #: ARNs of roles by their names; each is looked up once.
         self.role_arns: dict[str, str] = {}
         self.clock: Clock = getattr(session, "clock", SYSTEM)

@@ -50,7 +50,7 @@ def filtered_events(
     follow: bool,
     on_description: Callable[[JobDescription], None] | None = None,
 ) -> Iterator[LogEvent]:
-    """Return the log lines of job ``name`` that pass the filter, as `Platform.log_events` does.
+    """Return the log lines of job ``name`` that pass the filter, as a platform's ``log_events`` does.
 
     Raises `SpecError` for a host that the job does not have.
     """

@@ -6,8 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from scriptmode._core.platforms.registry import local_platform, session_platform
-from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError
+from scriptmode._core.platforms.registry import local_platform, resolve_platform, session_platform
+from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,36 +15,37 @@ if TYPE_CHECKING:
     from scriptmode._core.platforms.base import Platform
 
 
-def find_job_platform(job_name: str, session: object = None) -> Platform:
+def find_job_platform(job_name: str, session: object = None, given: Platform | str | None = None) -> Platform:
     """Return the platform that has a training job: this machine, else Amazon SageMaker; raise `JobNotFoundError`.
 
-    With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked, or this machine alone.
+    With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked, or this machine alone; with
+    the platform that is ``given`` that one alone. Raises `SpecError` for both.
     """
-    return _find_platform(session, lambda platform: platform.describe(job_name))
+    return _find_platform(session, given, "job", lambda platform: platform.describe(job_name))
 
 
-def local_platform_or(other: Platform, job_name: str) -> Platform:
-    """Return the local platform if it has the job, else ``other``, Amazon SageMaker; raise `JobNotFoundError`.
-
-    Where ``other`` is a local platform with a data directory of its own, it alone is asked.
-    """
-    return _local_platform_or(other, lambda platform: platform.describe(job_name))
-
-
-def find_tuning_platform(name: str, session: object = None) -> Platform:
+def find_tuning_platform(name: str, session: object = None, given: Platform | str | None = None) -> Platform:
     """Return the platform that has a tuning job, as `find_job_platform` does for a training job."""
-    return _find_platform(session, lambda platform: platform.tuning.describe(name))
+    return _find_platform(session, given, "tuning job", lambda platform: platform.tuning.describe(name))
 
 
-def _find_platform(session: object, describe: Callable[[Platform], object]) -> Platform:
-    platform = session_platform(session)
-    if session is None:
-        return _local_platform_or(platform, describe)
+def _find_platform(
+    session: object, given: Platform | str | None, what: str, describe: Callable[[Platform], object]
+) -> Platform:
+    if given is not None and session is not None:
+        raise invalid("platform", f"and sagemaker_session both say where the {what} is", "keep one")
+    platform = session_platform(session) if given is None else resolve_platform(given)
+    if given is None and session is None:
+        return local_platform_or(platform, describe)
     describe(platform)
     return platform
 
 
-def _local_platform_or(other: Platform, describe: Callable[[Platform], object]) -> Platform:
+def local_platform_or(other: Platform, describe: Callable[[Platform], object]) -> Platform:
+    """Return the local platform if it describes a job, else ``other``, Amazon SageMaker; raise `JobNotFoundError`.
+
+    Where ``other`` is a local platform with a data directory of its own, it alone is asked.
+    """
     here = local_platform() if sys.platform.startswith("linux") else other
     if isinstance(other, type(here)):
         describe(other)

@@ -42,7 +42,7 @@ def for_instance_types(instance_types: tuple[str, ...], session: object = None) 
                 "with boto3's own settings for S3",
                 "leave sagemaker_session out",
             )
-        return platform_of(kind)
+        return local_platform(kind)
     return sagemaker_platform(session)
 
 
@@ -87,15 +87,10 @@ def require_local_jobs() -> None:
         )
 
 
-def local_platform() -> LocalPlatform:
-    """Return the local platform; raise `SpecError` on an operating system where it cannot run."""
-    return platform_of(instance_kind(LOCAL_PROCESS))
-
-
-def platform_of(kind: HostKind) -> LocalPlatform:
+def local_platform(kind: HostKind | None = None) -> LocalPlatform:
     """Return the platform of a kind of local hosts; raise `SpecError` on an operating system where it cannot run."""
     require_local_jobs()
-    platform: LocalPlatform = resolve_name(kind.platform)()
+    platform: LocalPlatform = resolve_name((kind or instance_kind(LOCAL_PROCESS)).platform)()
     return platform
 
 

@@ -38,7 +38,7 @@ class Field(NamedTuple):
 def _pairs(first: str, second: str) -> Conversion:
     """Return the conversion of pairs, which are objects of two fields in the request."""
     return Conversion(
-        lambda value: [{first: one, second: other} for one, other in value],
+        lambda value: [{first: pair[0], second: pair[1]} for pair in value],
         lambda value: tuple((pair[first], pair[second]) for pair in value),
     )
 
@@ -87,7 +87,7 @@ SOURCES: dict[str, tuple[type[TrainingInput | FileSystemInput], tuple[Field, ...
 }
 
 
-def render_channel(channel: Channel) -> dict[str, Any]:
+def render_channel(channel: Channel) -> dict[str, object]:
     """Return a channel as the request's InputDataConfig has it."""
     rows = next((rows for kind, rows in SOURCES.values() if isinstance(channel.source, kind)), ())
     return {"ChannelName": channel.name, **render_fields(rows, channel.source)}

@@ -74,8 +74,8 @@ def parse_description(response: Mapping[str, Any]) -> JobDescription:
 
 
 def _parse_fields(fields: Mapping[str, Any]) -> JobRequest:
-    sections: dict[str, dict[str, Any]] = {name: {} for name in (*_SECTIONS, _PLAIN)}
-    own: dict[str, Any] = {}
+    sections: dict[str, dict[str, object]] = {name: {} for name in (*_SECTIONS, _PLAIN)}
+    own: dict[str, object] = {}
     for attribute, value in parse_fields(FIELDS, fields).items():
         section, _, name = attribute.rpartition(".")
         (sections[section] if section else own)[name] = value
@@ -89,7 +89,7 @@ def _corrections(rendered: Any, given: Any, path: tuple[str | int, ...] = ()) ->
         for key in dict.fromkeys((*rendered, *given)):
             yield from _corrections(rendered.get(key, ABSENT), given.get(key, ABSENT), (*path, key))
     elif isinstance(rendered, list) and isinstance(given, list) and len(rendered) == len(given):
-        for index, (one, other) in enumerate(zip(rendered, given)):
-            yield from _corrections(one, other, (*path, index))
+        for index, pair in enumerate(zip(rendered, given)):
+            yield from _corrections(*pair, (*path, index))
     elif rendered != given:
         yield Correction(path, rendered, given)

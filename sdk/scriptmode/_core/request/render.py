@@ -139,7 +139,7 @@ def _monitoring(given: Monitoring, output_path: str, job_name: str) -> Monitorin
     )
 
 
-def _with_additional(fields: dict[str, Any], additional: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+def _with_additional(fields: Mapping[str, Any], additional: Mapping[str, Any], path: str = "") -> dict[str, Any]:
     """Merge in the fields that no argument says; raise `SpecError` for one that an argument says already.
 
     A field that is ``None`` is taken out.
@@ -177,7 +177,7 @@ def _hyperparameters(spec: TrainingJobSpec, context: RenderContext, output_path:
         source = context.source_uri
         if spec.network.isolation and source is not None:
             source = f"{contract.DEFAULT_BASE_DIR}/{contract.DATA_DIR}/{CODE_CHANNEL}/{source.rsplit('/', 1)[-1]}"
-        own: dict[str, Any] = {
+        own: dict[str, object] = {
             contract.PROGRAM: spec.script.entry_point,
             contract.SUBMIT_DIRECTORY: source,
             **({contract.ARGUMENTS: list(spec.script.arguments)} if spec.script.arguments else {}),
@@ -207,7 +207,7 @@ def _channels(spec: TrainingJobSpec, context: RenderContext) -> tuple[Channel, .
     return tuple(channels)
 
 
-def _distribution(distribution: Distribution | None) -> dict[str, Any]:
+def _distribution(distribution: Distribution | None) -> dict[str, object]:
     """Return the hyperparameters of a distribution; images without roles read the groups that train together."""
     if distribution is None:
         return {}

@@ -29,7 +29,7 @@ NOT_DESCRIBED = frozenset({"Tags", "SessionChainingConfig"})
 #: Fields of ResourceConfig that the service adds to the description of a job with InstancePreferences.
 SELECTED_HOSTS = frozenset({"SelectedInstanceType", "SelectedInstanceCount"})
 #: Values that the service describes for fields that the request left out.
-DESCRIBED_DEFAULTS: dict[str, Any] = {
+DESCRIBED_DEFAULTS: Mapping[str, object] = {
     "EnableNetworkIsolation": False,
     "EnableInterContainerTrafficEncryption": False,
     "EnableManagedSpotTraining": False,
@@ -179,13 +179,13 @@ def violations(
     return _check((), root, request, _Rules(shapes(root), extension))
 
 
-def raise_problems(why: str, found: Sequence[Problem]) -> None:
+def raise_problems(why: str, problems: Sequence[Problem]) -> None:
     """Raise `RequestError` for the problems of a request, if there are any; it names the argument of a single one."""
-    if len(found) == 1:
-        problem = found[0]
+    if len(problems) == 1:
+        problem = problems[0]
         raise RequestError(f"{why}: {problem.text}", problem.advice, argument=problem.argument or None)
-    if found:
-        listed = "\n".join(f"- {problem}" for problem in found)
+    if problems:
+        listed = "\n".join(f"- {problem}" for problem in problems)
         raise RequestError(f"{why}:\n{listed}")
 
 

@@ -26,6 +26,8 @@ FINAL_OBJECTIVE = "FinalHyperParameterTuningJobObjectiveMetric"
 REQUEST_SHAPE = "CreateHyperParameterTuningJobRequest"
 _CONFIG, _OBJECTIVE = "HyperParameterTuningJobConfig", "HyperParameterTuningJobObjective"
 DEFINITION, DEFINITIONS = "TrainingJobDefinition", "TrainingJobDefinitions"
+#: The service's ParameterRanges.
+Ranges = dict[str, list[dict[str, object]]]
 #: The hosts of training jobs, as only a tuning job has them.
 RESOURCES = "HyperParameterTuningResourceConfig"
 _DEFINITION_SHAPE = "HyperParameterTrainingJobDefinition"
@@ -42,7 +44,7 @@ _MOST_PARALLEL, _MOST_JOBS, _MOST_OF_STRATEGY = 100, 750, {"Random": 10_000}
 _OF_TUNING = ("DefinitionName", "TuningObjective", "HyperParameterRanges", "StaticHyperParameters")
 
 
-def render_tuning_request(training: Mapping[str, Any], spec: TuningJobSpec) -> dict[str, Any]:
+def render_tuning_request(training: Mapping[str, Any], spec: TuningJobSpec) -> dict[str, object]:
     """Return the CreateHyperParameterTuningJob request for the CreateTrainingJob request of one of its jobs.
 
     The name of ``training`` is that of the tuning job. Warns of hyperparameters and monitoring that have no effect;
@@ -55,7 +57,7 @@ def render_tuning_request(training: Mapping[str, Any], spec: TuningJobSpec) -> d
         "MaxParallelTrainingJobs": spec.max_parallel_jobs,
         "MaxRuntimeInSeconds": spec.max_runtime,
     }
-    config: dict[str, Any] = {
+    config: dict[str, object] = {
         "Strategy": spec.strategy,
         "StrategyConfig": spec.strategy_config,
         _OBJECTIVE: {"Type": spec.objective_type, "MetricName": spec.objective},
@@ -75,13 +77,13 @@ def render_tuning_request(training: Mapping[str, Any], spec: TuningJobSpec) -> d
     return copy.deepcopy({key: value for key, value in request.items() if value})
 
 
-def _parameters(given: Mapping[str, str], spec: TuningJobSpec) -> tuple[dict[str, str], dict[str, Any]]:
+def _parameters(given: Mapping[str, str], spec: TuningJobSpec) -> tuple[dict[str, str], Ranges]:
     """Return the static hyperparameters, and the service's ParameterRanges."""
     for name in (name for name in spec.ranges if name in given):
         warn_caller(f"hyperparameters[{name!r}] is not used: hyperparameter_ranges has {name!r} too")
     static = {name: value for name, value in given.items() if name not in spec.ranges}
     is_script = contract.PROGRAM in given
-    ranges: dict[str, Any] = render_ranges(spec.ranges, script_mode=is_script)
+    ranges = render_ranges(spec.ranges, script_mode=is_script)
     if not spec.autotune:
         return static, ranges
     if unknown := sorted({*spec.kept_static} - {*static}):
@@ -102,22 +104,22 @@ def _users_names(static: Mapping[str, str]) -> list[str]:
     return [name for name in static if not name.startswith((*own, contract.TUNING_METRIC))]
 
 
-def with_instance_configs(request: Mapping[str, Any], configs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def with_instance_configs(request: Mapping[str, Any], configs: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     """Return the request with other hosts of its training jobs: the service's InstanceConfigs."""
     definition = {key: value for key, value in request[DEFINITION].items() if key != "ResourceConfig"}
-    resources: dict[str, Any] = {"InstanceConfigs": [dict(config) for config in configs]}
+    resources: dict[str, object] = {"InstanceConfigs": [dict(config) for config in configs]}
     if key := request[DEFINITION].get("ResourceConfig", {}).get("VolumeKmsKeyId"):
         resources["VolumeKmsKeyId"] = key
     return {**request, DEFINITION: {**definition, RESOURCES: resources}}
 
 
-def instance_configs_of(request: Mapping[str, Any]) -> tuple[dict[str, Any], ...] | None:
+def instance_configs_of(request: Mapping[str, Any]) -> tuple[dict[str, object], ...] | None:
     """Return the InstanceConfigs of a request or a description with one definition; ``None`` where it has none."""
     configs = (request[DEFINITION].get(RESOURCES) or {}).get("InstanceConfigs")
     return None if configs is None else tuple(dict(config) for config in configs)
 
 
-def combine_requests(requests: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def combine_requests(requests: Mapping[str, Mapping[str, Any]]) -> dict[str, object]:
     """Return the request of one tuning job with several definitions, by their names, for the requests of each.
 
     The first one's settings of the search are those of all.
@@ -193,7 +195,7 @@ def ranges_of(response: Mapping[str, Any]) -> dict[str, Any]:
     return {row["Name"]: row for ranges in configs for rows in ranges.values() for row in rows}
 
 
-def _shared_fields(training: Mapping[str, Any]) -> dict[str, Any]:
+def _shared_fields(training: Mapping[str, Any]) -> dict[str, object]:
     """Return the fields of a training job that the jobs of a tuning job can have."""
     shapes = service_model.shapes(REQUEST_SHAPE)
     known, algorithm = (shapes[name]["members"] for name in (_DEFINITION_SHAPE, _ALGORITHM_SHAPE))
@@ -209,9 +211,9 @@ def _shared_fields(training: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name in known}
 
 
-def render_ranges(ranges: Mapping[str, ParameterRange], *, script_mode: bool) -> dict[str, list[dict[str, Any]]]:
+def render_ranges(ranges: Mapping[str, ParameterRange], *, script_mode: bool) -> Ranges:
     """Return the service's ParameterRanges; values of categorical parameters are encoded as hyperparameters are."""
-    rendered: dict[str, list[dict[str, Any]]] = {}
+    rendered: Ranges = {}
     for name, parameter in ranges.items():
         if isinstance(parameter, CategoricalParameter):
             values = _encode_values(name, parameter, script_mode=script_mode)

@@ -34,7 +34,7 @@ def experiment(value: object) -> dict[str, str]:
     return dict(value)
 
 
-def of_latest_job(job: JobRequest) -> dict[str, Any]:
+def of_latest_job(job: JobRequest) -> dict[str, object]:
     """Return what arguments that were left out are for a job, as the SageMaker SDK says.
 
     An output path that is a whole bucket ends with a slash there.

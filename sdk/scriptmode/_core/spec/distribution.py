@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Union
 
@@ -45,7 +45,7 @@ class ParameterServer:
     instance_groups: tuple[str, ...] = ()
     evaluator: bool = False
     #: Names of groups by role, in the order of TensorFlow's task types.
-    roles: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    roles: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
     chief: bool = False
 
     def __post_init__(self) -> None:
@@ -85,7 +85,7 @@ class MultiWorkerMirrored:
 
     instance_groups: tuple[str, ...] = ()
     evaluator: bool = False
-    roles: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    roles: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         _validate_roles(self, ["chief", "worker", "evaluator"], needed=("worker",))

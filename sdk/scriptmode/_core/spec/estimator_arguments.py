@@ -222,7 +222,7 @@ class EstimatorArguments:
 
         return parse_monitoring(**given)
 
-    def _plain_fields(self, *, stores_metrics: bool) -> dict[str, Any]:
+    def _plain_fields(self, *, stores_metrics: bool) -> dict[str, object]:
         plain = [field for field in fields(self) if _PLAIN in field.metadata]
         given = {field.name: arguments.of_type(field.name, getattr(self, field.name), field.type) for field in plain}
         if self.enable_sagemaker_metrics is None and stores_metrics:

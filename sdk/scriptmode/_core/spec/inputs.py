@@ -86,8 +86,8 @@ class TrainingInput:
     attribute_names: tuple[str, ...] | list[str] = ()
     target_attribute_name: str | None = None
     shuffle_config: ShuffleConfig | None = None
-    hub_access_config: Mapping[str, Any] | None = None
-    model_access_config: Mapping[str, Any] | None = None
+    hub_access_config: Mapping[str, object] | None = None
+    model_access_config: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
         refuse_pipeline_variables({f"TrainingInput {name}": value for name, value in vars(self).items()}, "inputs")
@@ -251,7 +251,7 @@ def check_mode(channel: Channel, job_mode: str) -> None:
             raise _error(what, "give input_mode='Pipe', or leave it out")
 
 
-def _given(**fields: Any) -> dict[str, Any]:
+def _given(**fields: object) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}
 
 

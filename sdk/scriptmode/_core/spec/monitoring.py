@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.spec.training_job import Monitoring
 from scriptmode.errors import invalid
@@ -22,17 +22,17 @@ _JOB = "<job>"
 _STOPS = '\\"training_job_prefix\\": \\"{}\\"'
 
 
-def rules_of_next_job(rules: Iterable[Mapping[str, Any]], job_name: str) -> list[dict[str, Any]]:
+def rules_of_next_job(rules: Iterable[Mapping[str, Any]], job_name: str) -> list[dict[str, object]]:
     """Return the debugger rules of a described job with actions for a job that is not named yet."""
     return [_with_job(rule, job_name, _JOB) for rule in rules]
 
 
-def rule_for_job(rule: Mapping[str, Any], job_name: str) -> dict[str, Any]:
+def rule_for_job(rule: Mapping[str, Any], job_name: str) -> dict[str, object]:
     """Return a rule as the request of a job has it."""
     return _with_job(rule, _JOB, job_name)
 
 
-def _with_job(rule: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
+def _with_job(rule: Mapping[str, Any], old: str, new: str) -> dict[str, object]:
     """Return a rule whose actions stop another job than they did."""
     parameters = rule.get("RuleParameters") or {}
     text = parameters.get(ACTIONS)
@@ -75,11 +75,11 @@ def parse_monitoring(
 
 def _rules(
     rules: Iterable[object] | None,
-) -> tuple[tuple[Mapping[str, Any], ...], tuple[Mapping[str, Any], ...], list[dict[str, Any]]]:
+) -> tuple[tuple[Mapping[str, Any], ...], tuple[Mapping[str, Any], ...], list[dict[str, object]]]:
     """Return debugger rules, profiler rules, and the collections that the debugger's rules read."""
     debug: list[Mapping[str, Any]] = []
     profile: list[Mapping[str, Any]] = []
-    collections: list[dict[str, Any]] = []
+    collections: list[dict[str, object]] = []
     for rule in rules or ():
         if isinstance(rule, Mapping):
             debug.append(copy.deepcopy(dict(rule)))
@@ -98,14 +98,14 @@ def _rules(
     return tuple(debug), tuple(profile), collections
 
 
-def _with_image(rule: object, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _with_image(rule: object, fields: Mapping[str, Any]) -> dict[str, object]:
     """Keep the rule with its fields where its image depends on the Region, which is not known yet."""
     if fields.get("RuleEvaluatorImage") == DEFAULT_RULE_IMAGE:
         return {**fields, "RuleEvaluatorImage": rule}
     return dict(fields)
 
 
-def _with_actions(rule: object, fields: dict[str, Any]) -> dict[str, Any]:
+def _with_actions(rule: object, fields: Mapping[str, Any]) -> dict[str, object]:
     """Add a debugger rule's actions to its parameters, where it alone says them, as in the SageMaker SDK."""
     parameters = {name: value for name, value in (fields.get("RuleParameters") or {}).items() if name != ACTIONS}
     actions = copy.deepcopy(getattr(rule, "actions", None))
@@ -117,12 +117,12 @@ def _with_actions(rule: object, fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "RuleParameters": parameters}
 
 
-def _fields(argument: str, value: object) -> dict[str, Any]:
+def _fields(argument: str, value: object) -> dict[str, object]:
     if isinstance(value, Mapping):
         return copy.deepcopy(dict(value))
     if hasattr(value, "_to_request_dict"):
         said = value._to_request_dict()  # noqa: SLF001 - how the SageMaker SDK's classes say it
-        return cast("dict[str, Any]", copy.deepcopy(said))
+        return dict(copy.deepcopy(said))
     raise invalid(argument, f"is {value!r}", "give a dict of the service's fields, or the SageMaker SDK's object")
 
 

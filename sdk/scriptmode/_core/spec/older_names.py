@@ -57,7 +57,7 @@ MISSING_METHODS = {
 }
 
 
-def take_all(given: Mapping[str, Any], arguments: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
+def take_all(given: Mapping[str, Any], arguments: Mapping[str, Any], known: Sequence[str]) -> dict[str, object]:
     """Return ``arguments`` with the values given under v1 names; warn for each, and for those that v2 ignores.
 
     Raises ``TypeError`` for a name that no version knows and for an argument given under both names.

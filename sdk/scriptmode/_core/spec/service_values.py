@@ -127,9 +127,9 @@ class ChannelProgress:
         return f"{amount}{size}: {', '.join(parts)}"
 
 
-def add_counts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+def add_counts(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
     """Return the sums of the counts of both, by name."""
-    return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
+    return {name: counts.get(name, 0) + more.get(name, 0) for name in {**counts, **more}}
 
 
 #: Reasons of events whose subject is missing from what the job has left.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import Any
 
 from scriptmode.errors import invalid
 
@@ -16,7 +15,7 @@ class WarmStartTypes(Enum):
     TRANSFER_LEARNING = "TransferLearning"
 
 
-def WarmStartConfig(warm_start_type: WarmStartTypes, parents: Iterable[str]) -> dict[str, Any]:  # noqa: N802
+def WarmStartConfig(warm_start_type: WarmStartTypes, parents: Iterable[str]) -> dict[str, object]:  # noqa: N802
     """Return the service's WarmStartConfig: earlier tuning jobs whose training jobs a new one learns from.
 
     Args:
@@ -33,7 +32,7 @@ def TuningJobCompletionCriteriaConfig(  # noqa: N802
     max_number_of_training_jobs_not_improving: int | None = None,
     complete_on_convergence: bool | None = None,  # noqa: FBT001 - the order of the SageMaker SDK
     target_objective_metric_value: float | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the service's TuningJobCompletionCriteria: conditions that end a tuning job before its limits.
 
     Args:
@@ -41,7 +40,7 @@ def TuningJobCompletionCriteriaConfig(  # noqa: N802
         complete_on_convergence: Whether it ends where the service expects no better objective.
         target_objective_metric_value: Value of the objective that is good enough.
     """
-    config: dict[str, Any] = {}
+    config: dict[str, object] = {}
     if max_number_of_training_jobs_not_improving is not None:
         number = max_number_of_training_jobs_not_improving
         config["BestObjectiveNotImproving"] = {"MaxNumberOfTrainingJobsNotImproving": number}
@@ -54,7 +53,7 @@ def TuningJobCompletionCriteriaConfig(  # noqa: N802
 
 def InstanceConfig(  # noqa: N802
     instance_count: int | None = None, instance_type: str | None = None, volume_size: int = 30
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the service's HyperParameterTuningInstanceConfig: one of several kinds of hosts that it may use.
 
     Args:
@@ -65,17 +64,17 @@ def InstanceConfig(  # noqa: N802
     return {"InstanceCount": instance_count, "InstanceType": instance_type, "VolumeSizeInGB": volume_size}
 
 
-def HyperbandStrategyConfig(max_resource: int, min_resource: int) -> dict[str, Any]:  # noqa: N802
+def HyperbandStrategyConfig(max_resource: int, min_resource: int) -> dict[str, object]:  # noqa: N802
     """Return the service's HyperbandStrategyConfig: how many values of the objective a training job logs."""
     return {"MinResource": min_resource, "MaxResource": max_resource}
 
 
-def StrategyConfig(hyperband_strategy_config: Mapping[str, Any]) -> dict[str, Any]:  # noqa: N802
+def StrategyConfig(hyperband_strategy_config: Mapping[str, object]) -> dict[str, object]:  # noqa: N802
     """Return the service's StrategyConfig with that of Hyperband."""
     return {"HyperbandStrategyConfig": dict(hyperband_strategy_config)}
 
 
-def parse_configuration(argument: str, given: Any) -> dict[str, Any]:
+def parse_configuration(argument: str, given: object) -> dict[str, object]:
     """Return the service's dict of a configuration: such a dict, or an object of the SageMaker SDK v2."""
     config = given.to_input_req() if hasattr(given, "to_input_req") else given
     if config is None:
@@ -85,7 +84,7 @@ def parse_configuration(argument: str, given: Any) -> dict[str, Any]:
     return dict(config)
 
 
-def parse_instance_configs(given: Any) -> tuple[dict[str, Any], ...] | None:
+def parse_instance_configs(given: object) -> tuple[dict[str, object], ...] | None:
     """Return the service's InstanceConfigs, in the order of preference; ``None`` for the estimator's own hosts."""
     if given is None:
         return None

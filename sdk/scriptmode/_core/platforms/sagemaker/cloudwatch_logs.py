@@ -189,7 +189,7 @@ class _StreamPosition:
         #: Number of lines read.
         self.read = 0
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self) -> Mapping[str, object]:
         """Return the arguments of GetLogEvents."""
         start = {"startTime": self._start} if self._start else {}
         return {**start, "nextToken": self.token} if self.token else start

@@ -1,4 +1,4 @@
-"""`SageMakerPlatform`: the platform protocol by calls of Amazon SageMaker, in as few calls as possible."""
+"""`SageMakerPlatform`: a platform by calls of Amazon SageMaker, in as few calls as possible."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OPEN_ENUMERATIONS = (
 
 
 class SageMakerPlatform:
-    """Training jobs of one account and Region. Implements `scriptmode._core.platforms.base.Platform`.
+    """Training jobs of one account and Region, or of a `scriptmode serve`.
 
     ``session`` is a boto3 session or the session of an installed ``sagemaker``, v2 or v3; by default boto3's own
     settings. boto3 is imported by the first call that needs it.
@@ -85,13 +85,12 @@ class SageMakerPlatform:
         problems = service_model.problems(as_fields(request), lambda field, _: field in _OPEN_ENUMERATIONS)
         service_model.raise_problems("Amazon SageMaker would refuse this job", problems)
 
-    def planned_hosts(self, request: JobRequest | Mapping[str, Any]) -> dict[str, service_values.PlannedHost]:
+    def planned_hosts(self, request: JobRequest) -> dict[str, service_values.PlannedHost]:
         """Return what each host would find, without what its image adds, which is unknown here."""
         from scriptmode._core.platforms.sagemaker.host_secret import with_host_secret
-        from scriptmode._core.request.parse import as_job_request
         from scriptmode_local._opt_ml import planned_containers
 
-        return planned_containers.plan_sagemaker_hosts(with_host_secret(as_job_request(request)), self.region)
+        return planned_containers.plan_sagemaker_hosts(with_host_secret(request), self.region)
 
     def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None, role: str | None = None) -> None:
         """Upload the archive unless the object exists: its name has the digest of its source.
@@ -113,12 +112,11 @@ class SageMakerPlatform:
                 self.connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
         self._ready_bucket = bucket
 
-    def create(self, request: JobRequest | Mapping[str, Any]) -> str:
+    def create(self, request: JobRequest) -> str:
         """Call CreateTrainingJob; if its response was lost, find out whether the job was started."""
         from scriptmode._core.platforms.sagemaker.host_secret import with_host_secret
-        from scriptmode._core.request.parse import as_job_request
 
-        job = with_host_secret(as_job_request(request))
+        job = with_host_secret(request)
         fields, name = render_request(job), job.name
         self._prepare_output(str(job.output.path), str(job.role))
         try:

@@ -22,7 +22,7 @@ _OPEN_ENUMERATIONS = tuple(f"ResourceConfig.{part}InstanceType" for part in ("",
 
 
 class SageMakerTuning:
-    """The tuning jobs of one account and Region. Implements `scriptmode._core.platforms.base.TuningService`.
+    """The tuning jobs of one account and Region.
 
     ``prepare_output`` creates the default bucket, called with an output path and the ARN of a role.
     """
