@@ -12,20 +12,24 @@ from fakes.processes import recorded, until
 from fakes.slurm import FakeSlurm
 
 from scriptmode import PlatformError
+from scriptmode._core.spec.hosts import HostKind
 from scriptmode_local._hosts.agent_control import StopReason
 from scriptmode_local._hosts.local_agent import LocalAgent
 from scriptmode_local._store.engine_record import write_engine_record
+from scriptmode_slurm import SLURM
 from scriptmode_slurm._engine import agent, commands
 from scriptmode_slurm._engine.agent import SlurmAgent
 
-CONTROL = ("pending_message", "locate", "why_terminated", "requeue", "report_failure", "withdraw")
+CONTROL = ("locate", "why_terminated", "requeue", "report_failure", "withdraw")
 AGENT = f"""
 import sys
+from scriptmode._core.spec.hosts import HostKind
 from scriptmode_local._agent import agent_process
 from scriptmode_local._hosts.local_agent import LocalAgent
 from scriptmode_slurm._engine.agent import SlurmAgent
 for name in {CONTROL}:
     setattr(LocalAgent, name, getattr(SlurmAgent, name))
+vars(HostKind.PROCESS)["pending_message"] = "Waiting in Slurm's queue"
 sys.exit(agent_process.main(["--foreground", sys.argv[1]]))
 """
 COUNTS = """
@@ -97,6 +101,7 @@ def jobs(tmp_path, fake, monkeypatch):
     monkeypatch.setattr(commands, "STATES", commands.StatusCache())
     for name in CONTROL:
         monkeypatch.setattr(LocalAgent, name, getattr(SlurmAgent, name))
+    monkeypatch.setitem(vars(HostKind.PROCESS), "pending_message", SLURM.pending_message)
     found = SlurmJobs(tmp_path, fake)
     monkeypatch.setattr(LocalAgent, "launch", found.launch)
     return found

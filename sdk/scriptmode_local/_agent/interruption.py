@@ -22,7 +22,7 @@ from scriptmode.errors import PlatformError
 from scriptmode_local._agent.delivery import Delivery
 from scriptmode_local._data import mounts
 from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, StopReason, Termination
-from scriptmode_local._hosts.engine import find_control, find_engine
+from scriptmode_local._hosts.engine import find_control, find_engine, find_kind
 from scriptmode_local._opt_ml.opt_ml import checkpoints_path
 from scriptmode_local._outputs import checkpoints
 from scriptmode_local._store import host_logs
@@ -107,16 +107,15 @@ def _is_lost(outcome: Outcome) -> bool:
 
 def _why_not_again(folder: JobFolder, limits: Limits, state: JobState) -> str:
     # A scheduler decides by itself how often, and until when, it starts spot training.
-    if limits.use_spot_instances and find_control(folder).pending_message:
+    if limits.use_spot_instances and find_kind(folder).pending_message:
         return ""
     return why_not_again(limits, before_interruption(state), time.time())
 
 
 def _find_termination(folder: JobFolder, outcome: Outcome, *, was_signalled: bool) -> Termination | None:
-    engine = find_control(folder)
-    termination = engine.why_terminated(folder, was_signalled=was_signalled)
+    termination = find_control(folder).why_terminated(folder, was_signalled=was_signalled)
     is_known = termination is not None and termination.reason is not StopReason.UNKNOWN
-    if outcome.is_machine_lost and outcome.failure and engine.pending_message and not is_known:
+    if outcome.is_machine_lost and outcome.failure and find_kind(folder).pending_message and not is_known:
         # The hosts notice the loss before the engine does.
         return Termination(StopReason.NODE_LOST, outcome.failure.cause)
     return termination

@@ -95,7 +95,8 @@ class Agent:
         self._lock = lock
         #: The job as it was asked for.
         self._asked = folder.read_job()
-        engine = find_engine(self._asked.request.resources.host_kind)
+        kind = self._asked.request.resources.host_kind
+        engine = find_engine(kind)
         self._job = engine.fit_to_allocation(self._asked, inherited)
         self._request = self._job.request
         self._state = folder.read_state()
@@ -105,7 +106,7 @@ class Agent:
         self._disk = folder.path.parent.parent
         self._queue = JobQueue(JobStore(self._disk))
         #: Whether the engine queued the job, so that it uses nothing that queued jobs of this machine wait for.
-        self._has_waited = bool(find_control(folder).pending_message)
+        self._has_waited = bool(kind.pending_message)
         self._fleet = engine.create_fleet(folder, self._job, self._tasks, inherited)
         self._sandboxes = self._fleet.sandboxes
         self._log = host_logs.AgentLog(folder.log, self._sandboxes)

@@ -119,7 +119,7 @@ def _with_stopped_host(folder: JobFolder, state: JobState) -> JobState:
 def request_stop(folder: JobFolder) -> None:
     """Request that a job stop, and end it where its agent does not answer; raise what `reconcile` raises."""
     try:
-        if not folder.read_state().ended and not folder.has_agent() and not find_control(folder).pending_message:
+        if not folder.read_state().ended and not folder.has_agent() and not find_kind(folder).pending_message:
             # Before the job is found, and started again.
             folder.request_stop()
         state = reconcile(folder)
@@ -345,7 +345,7 @@ def _why_not_again(folder: JobFolder, state: JobState, *, is_killed: bool) -> st
     with suppress(PlatformError):
         limits = folder.read_job().request.limits
         # A scheduler queues again what it lost, but not what was killed.
-        if (find_control(folder).pending_message and not is_killed) or state.secondary == "Stopping":
+        if (find_kind(folder).pending_message and not is_killed) or state.secondary == "Stopping":
             return None
         if state.secondary == "Pending" and folder.read_processes():
             # Nothing of the script has run.

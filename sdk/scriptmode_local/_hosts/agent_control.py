@@ -95,8 +95,6 @@ class AgentControl(Protocol):
     What only a scheduler does has a default.
     """
 
-    #: The first message of jobs that the engine queues before it starts them; "" for an engine without a queue.
-    pending_message: str = ""
 
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
         """Return where the agent of a job is that has not ended; called twice a second while a job is followed."""

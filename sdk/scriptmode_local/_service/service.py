@@ -299,10 +299,10 @@ class LocalPlatform(StoredJobs):
         s3_locations.require_server(parsed, self._store.data_dir)
         with s3_locations.advise_server(self._store.data_dir):
             validation.check_paths(parsed, self._store.jobs, self._file_systems)
-        engine = find_engine(parsed.resources.host_kind)
+        kind = parsed.resources.host_kind
         if not failure:
-            engine.require_software(parsed)
-        job, message = replace(self._job(parsed), fields=checked.fields), engine.pending_message
+            find_engine(kind).require_software(parsed)
+        job, message = replace(self._job(parsed), fields=checked.fields), kind.pending_message
         now = time.time()
         state = starting_state(parsed.name, job.arn, now, is_queued=job.queue != 0, pending_message=message)
         state = state.with_status("Failed", now, reason=failure) if failure else state

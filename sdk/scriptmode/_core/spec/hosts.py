@@ -50,6 +50,7 @@ class HostKind:
         is_local: Whether their jobs are in a data directory of this machine, and cost nothing.
         platform: The platform of their jobs, in the same form; by default that of hosts of this machine.
         is_scheduled: Whether a scheduler starts them on other machines, with disks and time limits of their own.
+        pending_message: The first message of jobs that the engine queues before it starts them; "" without a queue.
         runs_images: Whether they can run an image.
         runs_scripts: Whether they can run a script without an image, by an interpreter of this machine.
         takes_gpus: Whether ``NAME:gpu=N`` is the instance type of hosts with N GPUs each.
@@ -64,6 +65,7 @@ class HostKind:
     platform: str = "scriptmode_local._service.service:LocalPlatform"
     is_local: bool = True
     is_scheduled: bool = False
+    pending_message: str = ""
     runs_images: bool = False
     runs_scripts: bool = True
     takes_gpus: bool = False
