@@ -67,8 +67,6 @@ _LOSS_SECONDS, _SIGNALS = 3.0, 128
 class KubernetesFleet(Fleet):
     """All hosts of a job, each of them a pod."""
 
-    no_model_message = "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to /opt/ml/model"
-
     def __init__(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> None:
         self._folder = folder
         self._job = job

@@ -38,14 +38,13 @@ class Delivery(NamedTuple):
         """Whether a host left a model."""
         return not packed_artifacts.is_model_empty(self.sandboxes)
 
-    def deliver(self, *, with_model: bool, no_model_message: str) -> tuple[str, Losses]:
+    def deliver(self, *, with_model: bool, expects_model: bool) -> tuple[str, Losses]:
         """Deliver the artifacts and the last checkpoints; return the model's URI, "" without one, and the losses.
 
-        A job without a model gets ``no_model_message`` in its log, if that is not empty. Raises `DataError` and
-        ``OSError``.
+        With ``expects_model`` the log of a job without a model says so. Raises `DataError` and ``OSError``.
         """
-        if no_model_message and not self.has_model:
-            text = missing_model.describe_missing_model(self.request, self.sandboxes[0], no_model_message)
+        if expects_model and not self.has_model:
+            text = missing_model.describe_missing_model(self.request, self.sandboxes[0])
             if text:
                 self.log(text)
         losses = Losses()

@@ -396,15 +396,15 @@ class Agent:
 
         A completed job whose hosts left their model in this machine's ``/opt/ml`` has failed, too.
         """
-        message = ""
+        expects_model = False
         if outcome.secondary == "Completed":
             if (misplaced := self._links.misplaced()) and not self._delivery.has_model:
                 outcome = _client_error(misplaced)
             else:
                 self._enter("Uploading")
-                message = self._fleet.no_model_message
+                expects_model = True
         with_model = outcome.secondary != "Failed"
-        task = self._run_task(lambda: self._delivery.deliver(with_model=with_model, no_model_message=message))
+        task = self._run_task(lambda: self._delivery.deliver(with_model=with_model, expects_model=expects_model))
         if task.error:
             self._log.tell_user(f"artifacts were not delivered: {task.error}")
             if with_model:

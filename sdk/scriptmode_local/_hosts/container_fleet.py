@@ -57,7 +57,6 @@ _DIGEST_CHARACTERS = 8
 class ContainerFleet(Fleet, HostFleet):
     """Fleet of containers."""
 
-    no_model_message = "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to /opt/ml/model"
     mounts_file_systems = True
 
     def __init__(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> None:

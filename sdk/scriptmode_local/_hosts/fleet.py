@@ -67,8 +67,6 @@ class HostFleet(Protocol):
 class Fleet(Protocol):
     """All hosts of one job, for the job's agent, which must have no threads, because it forks."""
 
-    #: The line for the log of a job whose hosts left no model.
-    no_model_message: str
     #: The ``/opt/ml`` of every host, by the host's name, in order.
     sandboxes: Mapping[str, Sandbox]
 

@@ -45,9 +45,6 @@ FOREIGN_NAMES = frozenset(
 class ProcessFleet(Fleet, HostFleet):
     """Fleet of processes."""
 
-    no_model_message = (
-        "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to the directory that it names"
-    )
 
     def __init__(
         self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], *, only: str = ""

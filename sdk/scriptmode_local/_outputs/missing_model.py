@@ -26,17 +26,19 @@ _MODELS = (".keras", ".h5", ".hdf5", ".index", ".pb", ".tflite", ".onnx")
 _MOST_ENTRIES, _MOST_BYTES, _MOST_NAMES = 10_000, 1024 * 1024, 3
 
 
-def describe_missing_model(job: JobRequest, sandbox: Sandbox, message: str) -> str:
+def describe_missing_model(job: JobRequest, sandbox: Sandbox) -> str:
     """Return a line for the log of a completed job; "" where nothing suggests that the script meant to save a model.
 
-    ``sandbox`` is the first host's. ``message`` is the beginning of the line, and all of it for a source that names a
-    place for its model, and for an image with a program of its own.
+    ``sandbox`` is the first host's. The line has nothing but where to save for a source that names a place for its
+    model, and for an image with a program of its own.
     """
     paths = list(islice(_working_files(sandbox), _MOST_ENTRIES))
     models = sorted((path for path in paths if path.endswith(_MODELS)), key=lambda path: (path.count("/"), path))
     if not models and paths and not any(_names_place(sandbox, path) for path in paths if path.endswith(_PROGRAMS)):
         return ""
-    parts = [message]
+    is_own = sandbox.root == contract.DEFAULT_BASE_DIR
+    place = f"{sandbox.root}/{contract.MODEL_DIR}" if is_own else "the directory that it names"
+    parts = [f"the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to {place}"]
     if models:
         names = ", ".join(map(repr, models[:_MOST_NAMES])) + (", ..." if len(models) > _MOST_NAMES else "")
         parts.append(f"its working directory, which is not kept, has {names}")
