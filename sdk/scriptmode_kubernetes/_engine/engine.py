@@ -162,9 +162,6 @@ class KubernetesEngine(KubernetesAgent, Engine):
                 what = f"channel {channel.name!r} is a file system, which pods do not mount"
                 yield Problem(what, "mount its volume by Kubernetes(patch=...)", "inputs")
 
-    def require_software(self, job: JobRequest) -> None:
-        """Skip: the nodes pull the image."""
-
     def settings(self, given: HostSettings) -> dict[str, object]:
         """Return the settings of `Kubernetes` and of the variable; those of another job where none are given."""
         if given.recorded and not given.options:

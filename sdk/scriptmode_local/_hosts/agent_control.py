@@ -95,7 +95,6 @@ class AgentControl(Protocol):
     What only a scheduler does has a default.
     """
 
-
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
         """Return where the agent of a job is that has not ended; called twice a second while a job is followed."""
 

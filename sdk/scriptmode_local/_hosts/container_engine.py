@@ -58,12 +58,6 @@ class ContainerEngine(LocalAgent, Engine):
             what = f"HyperParameters[{MODEL_DIR_PARAMETER!r}] is {job.model_dir!r}; a container has its own {root}"
             yield Problem(what, f"use {root}/model", "model_dir")
 
-    def require_software(self, job: JobRequest) -> None:
-        """Raise `PlatformError` for an image of this project that is not built."""
-        from scriptmode.containers._training_images import require_built
-
-        require_built(str(job.algorithm.image_uri))
-
     def settings(self, given: HostSettings) -> dict[str, object]:
         """Return the limits of each container: those of the settings, then those of the variable."""
         return asdict(parse_limits(given.container_limits, os.environ))

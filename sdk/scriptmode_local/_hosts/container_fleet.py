@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 from scriptmode._core.spec.hosts import LOCAL_GPU
 from scriptmode._core.spec.inputs import FileSystemInput
 from scriptmode._core.text.messages import Problem
-from scriptmode.containers import _docker_client as docker_client
-from scriptmode.containers import _training_images as training_images
 from scriptmode.errors import ContainerError
 from scriptmode_local._data import file_uris, regular_files
 from scriptmode_local._data.staging import StagingArea
@@ -65,7 +63,7 @@ class ContainerFleet(Fleet, HostFleet):
         self._tasks = tasks
         self.staging = StagingArea(folder.channels)
         self._inherited = inherited
-        self._image = str(job.request.algorithm.image_uri)
+
         self._guard: job_containers.Guard | None = None
         self._umask = _READABLE
         if os.geteuid():
@@ -97,14 +95,6 @@ class ContainerFleet(Fleet, HostFleet):
             if self._folder.path in model_dir.parents:
                 opt_ml.open_to_all_users(model_dir)
 
-    def has_image(self) -> bool:
-        """Return whether the image is on this machine."""
-        return docker_client.has_image(self._image)
-
-    def pull_image(self) -> None:
-        """Pull the image."""
-        training_images.pull_image(self._image)
-
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
         """Fork one agent for all hosts."""
         return [fork_agent(self, serve, self._tasks)]
@@ -125,7 +115,7 @@ class ContainerFleet(Fleet, HostFleet):
                     name=self._docker_name(name),
                     hostname=name,
                     job=self._folder.label,
-                    image=self._image,
+                    image=str(request.algorithm.image_uri),
                     network=self._docker_name("network"),
                     environment=container_environment(self._job, self._inherited),
                     binds=self._binds(sandbox),

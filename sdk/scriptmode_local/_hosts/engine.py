@@ -35,9 +35,6 @@ class Engine(AgentControl, Protocol):
     def problems(self, job: JobRequest) -> Iterator[Problem]:
         """Yield what a request asks that the hosts do not have. Has no side effect."""
 
-    def require_software(self, job: JobRequest) -> None:
-        """Raise `PlatformError` where the hosts' software has to be made before a job can start."""
-
     def settings(self, given: HostSettings) -> dict[str, object]:  # noqa: ARG002
         """Return the settings of this engine for the job's record; raise `SpecError` for wrong ones."""
         return {}

@@ -73,14 +73,6 @@ class Fleet(Protocol):
     def prepare(self) -> None:
         """Write the sandboxes, except for the channels; raise `DataError`, `ContainerError` or ``OSError``."""
 
-    def has_image(self) -> bool:
-        """Return whether the hosts have their image, if they need one; raise `ContainerError`."""
-        return True
-
-    def pull_image(self) -> None:
-        """Pull the hosts' image, which may take long; raise `PlatformError`."""
-        return
-
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
         """Start the hosts' agents, one for each machine, after `prepare`; ``serve`` is for those that are forked."""
 

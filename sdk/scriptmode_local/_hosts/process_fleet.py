@@ -45,7 +45,6 @@ FOREIGN_NAMES = frozenset(
 class ProcessFleet(Fleet, HostFleet):
     """Fleet of processes."""
 
-
     def __init__(
         self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], *, only: str = ""
     ) -> None:

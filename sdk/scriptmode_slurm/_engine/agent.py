@@ -72,7 +72,6 @@ _HALTED = frozenset({"STOPPED", "SUSPENDED"})
 class SlurmAgent:
     """Control of the agents that are batch steps; implements `agent_control.AgentControl`."""
 
-
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
         """Return where the batch step is.
 

@@ -84,9 +84,6 @@ class SlurmEngine(SlurmAgent):
                 what = f"instance_type is {instance_type!r}, which names no partition"
                 yield Problem(what, "use 'slurm' or 'slurm:PARTITION'", "instance_type")
 
-    def require_software(self, job: JobRequest) -> None:
-        """Skip: the nodes have what runs an image."""
-
     def settings(self, given: HostSettings) -> dict[str, object]:
         """Return the settings of `Slurm`, of the variable and of the config files."""
         return _parse(given).to_json()

@@ -47,7 +47,6 @@ _ANSWER_SECONDS = 2.0
 class SlurmFleet(Fleet):
     """All hosts of a job, each of them a step on a node of its own."""
 
-
     def __init__(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> None:
         self._folder = folder
         self._job = job

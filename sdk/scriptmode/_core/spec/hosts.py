@@ -52,6 +52,7 @@ class HostKind:
         is_scheduled: Whether a scheduler starts them on other machines, with disks and time limits of their own.
         pending_message: The first message of jobs that the engine queues before it starts them; "" without a queue.
         runs_images: Whether they can run an image.
+        uses_docker: Whether this machine's Docker has to have that image.
         runs_scripts: Whether they can run a script without an image, by an interpreter of this machine.
         takes_gpus: Whether ``NAME:gpu=N`` is the instance type of hosts with N GPUs each.
         checks: What ``scriptmode doctor --platform NAME`` runs, as ``module:mapping``: functions by the names of their
@@ -67,6 +68,7 @@ class HostKind:
     is_scheduled: bool = False
     pending_message: str = ""
     runs_images: bool = False
+    uses_docker: bool = False
     runs_scripts: bool = True
     takes_gpus: bool = False
     checks: str = ""
@@ -86,6 +88,7 @@ HostKind.CONTAINER = HostKind(
     "containers of this machine",
     engine=f"{_HOSTS}.container_engine:ContainerEngine",
     runs_images=True,
+    uses_docker=True,
     runs_scripts=False,
 )
 HostKind.CLOUD = HostKind(
