@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         Job,
         JobFolder,
         JobRequest,
-        JobStore,
         Tasks,
         TrainingJobSpec,
     )
@@ -169,30 +168,24 @@ class KubernetesEngine(KubernetesAgent, Engine):
         parsed = parse_settings(given.options, os.environ)
         return replace(parsed, namespace=parsed.namespace or find_access(parsed.context).namespace).to_json()
 
-    def plan_script(self, job: Job, store: JobStore) -> str:
-        """Return a job's objects as YAML, without the values of variables; a group's first pod stands for all of it."""
+    def plan(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> tuple[dict[str, PlannedHost], str]:
+        """Return the environment of each host without the secret, and the job's objects as YAML, without variables.
+
+        A group's first pod stands for all of it.
+        """
         import yaml
 
-        groups = job.request.resources.host_groups
-        names = pods.names_of(str(store.jobs / job.request.name), job.request.name)
-        variables = host_variables(job, os.environ)
+        groups, names = job.request.resources.host_groups, names_of(folder)
+        variables = host_variables(job, inherited)
         made = [
             pods.secret(names, "******", dict.fromkeys(variables, "******")),
             pods.service(names, None),
             *(pods.pod(job, group.hosts[0], names, tuple(variables), {}) for group in groups),
         ]
         others = job.request.resources.count - len(groups)
-        return str(yaml.safe_dump_all(made, sort_keys=False)) + (f"# and {others} more pods\n" if others else "")
-
-    def plan_hosts(
-        self,
-        job: Job,
-        store: JobStore,  # noqa: ARG002 - a pod has /opt/ml
-        inherited: Mapping[str, str],
-    ) -> dict[str, PlannedHost]:
-        """Return the environment of each host, without the secret."""
+        script = str(yaml.safe_dump_all(made, sort_keys=False)) + (f"# and {others} more pods\n" if others else "")
         cluster = {"secret": "******", "isolate_requirements": True}
-        return plan_container_hosts(job.request, host_variables(job, inherited), cluster)
+        return plan_container_hosts(job.request, variables, cluster), script
 
     def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
         """Return the pods of a job."""

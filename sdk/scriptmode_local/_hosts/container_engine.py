@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from scriptmode_local._hosts import HostSettings
     from scriptmode_local._hosts.fleet import Fleet, HostFleet
     from scriptmode_local._store.job_record import Job
-    from scriptmode_local._store.job_store import JobFolder, JobStore
+    from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._system.forked_tasks import Tasks
 
 #: The dead agent's guard removes the job's containers too, twice within little more than a second: also the network,
@@ -62,17 +62,17 @@ class ContainerEngine(LocalAgent, Engine):
         """Return the limits of each container: those of the settings, then those of the variable."""
         return asdict(parse_limits(given.container_limits, os.environ))
 
-    def plan_hosts(
+    def plan(
         self,
+        folder: JobFolder,  # noqa: ARG002 - a container has /opt/ml
         job: Job,
-        store: JobStore,  # noqa: ARG002 - a container has /opt/ml
         inherited: Mapping[str, str],
-    ) -> dict[str, PlannedHost]:
+    ) -> tuple[dict[str, PlannedHost], str]:
         """Return the environment of each host, without the secret."""
         request, _ = opt_ml.with_visible_source(job.request)
         variables = container_fleet.container_environment(job, inherited)
         cluster = {"secret": planned_containers.HIDDEN, "isolate_requirements": True}
-        return planned_containers.plan_container_hosts(request, variables, cluster)
+        return planned_containers.plan_container_hosts(request, variables, cluster), ""
 
     def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
         """Return the containers of a job."""

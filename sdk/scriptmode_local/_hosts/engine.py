@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scriptmode_local._hosts import HostSettings
     from scriptmode_local._hosts.fleet import Fleet, HostFleet
     from scriptmode_local._store.job_record import Job
-    from scriptmode_local._store.job_store import JobFolder, JobStore
+    from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._system.forked_tasks import Tasks
 
 
@@ -39,10 +39,6 @@ class Engine(AgentControl, Protocol):
         """Return the settings of this engine for the job's record; raise `SpecError` for wrong ones."""
         return {}
 
-    def plan_script(self, job: Job, store: JobStore) -> str:  # noqa: ARG002
-        """Return what a scheduler would be given for a job, as text; "" for an engine without one."""
-        return ""
-
     def launch(self, folder: JobFolder, job: Job, lock: int) -> None:
         """Start a new job's agent, or submit it to where it will run; raise `PlatformError`.
 
@@ -50,8 +46,11 @@ class Engine(AgentControl, Protocol):
         machine inherits it; any other agent takes the lock when it starts (`agent.agent_process`).
         """
 
-    def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
-        """Return the environment of each host, for which nothing is reserved or written."""
+    def plan(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> tuple[dict[str, PlannedHost], str]:
+        """Return the environment of each host, and what a scheduler would be given as text; "" without one.
+
+        Nothing is reserved or written; there is no such folder.
+        """
 
     def fit_to_allocation(self, job: Job, inherited: Mapping[str, str]) -> Job:  # noqa: ARG002
         """Return the job with the hosts of this run, which may be fewer than asked; its agents call it first."""

@@ -240,11 +240,15 @@ class LocalPlatform(StoredJobs):
 
         self._require_new(request.name)
         validation.check_inputs(request, self._file_systems)
-        return find_engine(request.resources.host_kind).plan_hosts(self._job(request), self._store, os.environ)
+        return self._plan(request)[0]
 
     def planned_script(self, request: JobRequest) -> str:
         """Return the batch script of a job on Slurm; "" for a job whose agent is a process of this machine."""
-        return find_engine(request.resources.host_kind).plan_script(self._job(request), self._store)
+        return self._plan(request)[1]
+
+    def _plan(self, request: JobRequest) -> tuple[dict[str, PlannedHost], str]:
+        folder = self._store.folder(request.name)
+        return find_engine(request.resources.host_kind).plan(folder, self._job(request), os.environ)
 
     def put_source(
         self,

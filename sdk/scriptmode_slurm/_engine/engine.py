@@ -18,7 +18,6 @@ from scriptmode_local._hosts.local_agent import AGENT_MODULE
 from scriptmode_local._opt_ml import planned_containers
 from scriptmode_local._opt_ml.opt_ml import Sandbox, cluster_of_machines
 from scriptmode_local._store.engine_record import write_engine_record
-from scriptmode_local._store.job_store import JobFolder
 from scriptmode_slurm._engine import batch_script, commands, fleet
 from scriptmode_slurm._engine.agent import CLUSTER, NUMBER, SlurmAgent, cluster_name, find_own_job
 from scriptmode_slurm._engine.settings import parse_settings, settings_from_json
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from scriptmode_local._hosts import HostSettings
     from scriptmode_local._hosts.fleet import Fleet, HostFleet
     from scriptmode_local._store.job_record import Job
-    from scriptmode_local._store.job_store import JobStore
+    from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._system.forked_tasks import Tasks
     from scriptmode_slurm._engine.settings import SlurmSettings
 
@@ -88,9 +87,8 @@ class SlurmEngine(SlurmAgent):
         """Return the settings of `Slurm`, of the variable and of the config files."""
         return _parse(given).to_json()
 
-    def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
-        """Return the environment of each host; a host's name stands for the address of its node."""
-        folder = JobFolder(store.jobs / job.request.name)
+    def plan(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> tuple[dict[str, PlannedHost], str]:
+        """Return the environment of each host, whose name stands for its node's address, and what sbatch would get."""
         types = {name: group.instance_type for group in job.request.resources.host_groups for name in group.hosts}
         sandboxes = {name: Sandbox(name, folder.host(name)) for name in types}
         content = cluster_of_machines(
@@ -105,7 +103,7 @@ class SlurmEngine(SlurmAgent):
             for component in batch_script.components(job.request.resources, own)
             for host in component.hosts
         }
-        return {
+        hosts = {
             name: PlannedHost(
                 types[name],
                 str(sandbox.base),
@@ -116,10 +114,7 @@ class SlurmEngine(SlurmAgent):
             )
             for name, sandbox in sandboxes.items()
         }
-
-    def plan_script(self, job: Job, store: JobStore) -> str:
-        """Return the batch script that sbatch would get."""
-        return self._render(JobFolder(store.jobs / job.request.name), job)
+        return hosts, self._render(folder, job)
 
     def launch(self, folder: JobFolder, job: Job, lock: int) -> None:  # noqa: ARG002 - the agent takes it on its node
         """Submit the job's batch script, whose step is the agent; raise `PlatformError`.
