@@ -79,11 +79,9 @@ class PodHost:
 class PodFleet(HostFleet):
     """The host of this pod, for its agent."""
 
-    mount_obstacle = Problem("the containers of a pod share no mounts")
-
     def __init__(self, folder: JobFolder, job: Job, host: str) -> None:
         self._job = job
-        self.staging = StagingArea(folder.channels)
+        self.staging = StagingArea(folder.channels, mount_obstacle=Problem("the containers of a pod share no mounts"))
         self.sandboxes = {host: Sandbox(host, folder.host(host), contract.DEFAULT_BASE_DIR)}
         self._host = host
         self._control = Path(VOLUME, "control")

@@ -67,7 +67,7 @@ class HostAgent:
         self._spool = fleet.staging.folder / "spool"
         self._stores = Stores()
         self._producers = pipe_mode.PipeProducers(job.request, self._sandboxes, self._stores, self._spool, tasks)
-        folders = None if fleet.mounts_file_systems else job.file_systems
+        folders = None if fleet.staging.mounts_file_systems else job.file_systems
         self._mounts = mounted_channels.ChannelMounts(job.request, self._sandboxes, folders, tasks)
         self._staging_progress = file_mode.StagingProgress(job.request)
         self._staging: ForkedTask | None = None
@@ -138,7 +138,7 @@ class HostAgent:
                 self._spool.mkdir(parents=True, exist_ok=True)
                 for uri in self._job.request.streamed_uris:
                     self._stores.prepare(uri)
-                copied = self._mounts.begin(self._stores, self._spool, self._log, self._fleet.mount_obstacle)
+                copied = self._mounts.begin(self._stores, self._spool, self._log, self._fleet.staging.mount_obstacle)
         except (DataError, OSError) as error:
             self._fail_download(error)
             return

@@ -55,20 +55,18 @@ _DIGEST_CHARACTERS = 8
 class ContainerFleet(Fleet, HostFleet):
     """Fleet of containers."""
 
-    mounts_file_systems = True
-
     def __init__(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> None:
         self._folder = folder
         self._job = job
         self._tasks = tasks
-        self.staging = StagingArea(folder.channels)
+        # Other users, such as that of a container, can read only the FUSE mounts of root.
+        obstacle = Problem("a user's own mounts are not to be seen in containers") if os.geteuid() else None
+        self.staging = StagingArea(folder.channels, mount_obstacle=obstacle, mounts_file_systems=True)
         self._inherited = inherited
 
         self._guard: job_containers.Guard | None = None
         self._umask = _READABLE
-        if os.geteuid():
-            # Other users, such as that of a container, can read only the FUSE mounts of root.
-            self.mount_obstacle = Problem("a user's own mounts are not to be seen in containers")
+
         self.sandboxes = {
             name: Sandbox(name, folder.host(name), contract.DEFAULT_BASE_DIR, planned_containers.INTERFACE)
             for name in job.request.resources.hosts

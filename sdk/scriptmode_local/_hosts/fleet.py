@@ -45,12 +45,8 @@ class HostFleet(Protocol):
 
     #: The ``/opt/ml`` of every such host, by the host's name, in order.
     sandboxes: Mapping[str, Sandbox]
-    #: Where the inputs of these hosts are staged; no other agent uses the directory.
+    #: Where the inputs of these hosts are staged.
     staging: StagingArea
-    #: Why the hosts do not see mounts that the agent makes in their sandboxes; ``None`` where they do.
-    mount_obstacle: Problem | None = None
-    #: Whether the hosts mount the directories of file systems by themselves.
-    mounts_file_systems: bool = False
 
     def create_hosts(self) -> Sequence[Host]:
         """Create the hosts, not started."""
