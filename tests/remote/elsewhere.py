@@ -13,17 +13,14 @@ from scriptmode_local._opt_ml.opt_ml import single_machine_cluster, with_copied_
 class ElsewhereFleet(ProcessFleet):
     """Processes of this machine that could be anywhere."""
 
-    def prepare(self):
-        """Reserve the ports; the sandboxes are written once it is known where the hosts' directories are."""
+    def start_agents(self, serve):
+        """Start a process for each host, and its relay; the sandboxes are written once all directories are known."""
         self.ports = self._ports.reserve(list(self.sandboxes))
         made = {host: tempfile.mkdtemp(prefix=f"elsewhere-{host}-") for host in self.sandboxes}
         self.places = {host: f"{folder}/jobs/{self._folder.name}" for host, folder in made.items()}
         self.sandboxes = {
             host: replace(sandbox, root=f"{self.places[host]}/hosts/{host}") for host, sandbox in self.sandboxes.items()
         }
-
-    def start_agents(self, serve):
-        """Start a process for each host, and its relay."""
         return [self._start(host) for host in self.sandboxes]
 
     def _start(self, host):

@@ -84,7 +84,7 @@ class KubernetesFleet(Fleet):
             for name in job.request.resources.hosts
         }
 
-    def prepare(self) -> None:
+    def _prepare(self) -> None:
         """Create the sandboxes' directories, and the job's objects, the pods last."""
         for sandbox in self.sandboxes.values():
             sandbox.base.mkdir(parents=True, exist_ok=True)
@@ -119,7 +119,8 @@ class KubernetesFleet(Fleet):
         return True
 
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
-        """Start the watch of the pods, and a relay to each of them."""
+        """Create the job's objects, start the watch of the pods, and a relay to each of them."""
+        self._prepare()
         replace_file(self._pods_file, b"{}")
         self._tasks.start(self._watch, "the watch of the pods", stays=True)
         job = self._folder, self._job

@@ -99,6 +99,7 @@ class PodFleet(HostFleet):
             open_to_all_users(sandbox.checkpoints(self._job.request.output), files=True)
         return [PodHost(self._host, self._control, self._process)]
 
-    def release_machine(self) -> None:
+    def release_machine(self) -> Problem | None:
         """End the other container: its processes are no descendants of the agent."""
         process_tree.kill_tree(self._process)
+        return None

@@ -104,7 +104,7 @@ class HostAgent:
             traceback.print_exc()
             self._fail(*describe_error(error, self._folder))
         problems = self._end()
-        misplaced = self._fleet.find_misplaced_output()
+        misplaced = self._fleet.release_machine()
         with suppress(BrokenPipeError):
             self._send("finished", problems=problems, misplaced=str(misplaced or ""))
 
@@ -237,7 +237,6 @@ class HostAgent:
                 mounts.detach(sandbox.base)
             except DataError as error:  # noqa: PERF203 - the other mounts are removed nevertheless
                 problems.append(str(error))
-        self._fleet.release_machine()
         return problems
 
     def _fail_download(self, error: object) -> None:

@@ -166,7 +166,6 @@ class Agent:
         hooks = self._hooks()._replace(wait=self._wait_for_links)
         supervision.end_hosts(self._hosts, supervision.FAILURE_GRACE_SECONDS, hooks, lambda: None)
         self._end_processes()
-        self._fleet.release()
         self._folder.remove_rest()
 
     def fail(self, error: Exception) -> None:
@@ -219,10 +218,10 @@ class Agent:
         try:
             with full_disk.translate_full_disk_errors(self._disk), self._heartbeat.beating():
                 self._folder.channels.mkdir(exist_ok=True)
-                self._fleet.prepare()
+                started = self._fleet.start_agents(self._serve)
                 if (count := len(self._sandboxes)) < (most := self._asked.request.resources.count):
                     self._log.tell_user(f"this run has {count} of the {most} hosts that the job asked for")
-                self._links.connect(self._fleet.start_agents(self._serve))
+                self._links.connect(started)
         except (ContainerError, DataError, OSError) as error:
             return _client_error(f"the hosts cannot be prepared: {error}")
         return None
@@ -373,7 +372,6 @@ class Agent:
                 self._add_event("CheckpointsNotCopied", f"the last checkpoints were not copied: {task.error}")
         self._sync_logs()
         self._enter("Interrupted", reason)
-        self._fleet.release()
         self.leave_queue()
         outcome = interruption.requeue(self._folder, reason)
         # The machine of one that was signalled goes down.
@@ -426,7 +424,6 @@ class Agent:
 
     def _end(self, outcome: Outcome) -> None:
         """Record the final state of the job, then remove the files that it does not need any more."""
-        self._fleet.release()
         self._sync_logs()
         with self._heartbeat.beating():
             self._state = host_logs.with_losses(self._state, {name: self._folder.log(name) for name in self._sandboxes})

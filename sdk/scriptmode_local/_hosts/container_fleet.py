@@ -94,7 +94,8 @@ class ContainerFleet(Fleet, HostFleet):
                 opt_ml.open_to_all_users(model_dir)
 
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
-        """Fork one agent for all hosts."""
+        """Prepare the hosts, and fork one agent for all of them."""
+        self.prepare()
         return [fork_agent(self, serve, self._tasks)]
 
     def create_hosts(self) -> Sequence[Host]:

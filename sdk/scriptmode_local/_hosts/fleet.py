@@ -51,13 +51,12 @@ class HostFleet(Protocol):
     def create_hosts(self) -> Sequence[Host]:
         """Create the hosts, not started."""
 
-    def find_misplaced_output(self) -> Problem | None:
-        """Return what hosts without an ``/opt/ml`` of their own wrote to that of the machine; ``None`` without any."""
-        return None
+    def release_machine(self) -> Problem | None:
+        """Release what the hosts, which have ended, shared with other jobs of the machine.
 
-    def release_machine(self) -> None:
-        """Release what the hosts shared with other jobs of the machine; they have ended."""
-        return
+        Returns what hosts without an ``/opt/ml`` of their own wrote to that of the machine; None without any.
+        """
+        return None
 
 
 class Fleet(Protocol):
@@ -66,11 +65,11 @@ class Fleet(Protocol):
     #: The ``/opt/ml`` of every host, by the host's name, in order.
     sandboxes: Mapping[str, Sandbox]
 
-    def prepare(self) -> None:
-        """Write the sandboxes, except for the channels; raise `DataError`, `ContainerError` or ``OSError``."""
-
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
-        """Start the hosts' agents, one for each machine, after `prepare`; ``serve`` is for those that are forked."""
+        """Write the sandboxes, except for the channels, and start the hosts' agents, one for each machine.
+
+        ``serve`` is for those that are forked. Raises `DataError`, `ContainerError` or ``OSError``.
+        """
 
     def find_disconnected(self, code: int | None = None) -> Problem | None:  # noqa: ARG002 - for an override
         """Return which hosts lost their connection to the others, and why; ``None`` where none is known to.
@@ -80,12 +79,8 @@ class Fleet(Protocol):
         return None
 
     def remove_hosts(self) -> list[str]:
-        """Remove the hosts, and make the user own their sandboxes; return what failed."""
+        """Remove the hosts and what they reserved, and make the user own their sandboxes; return what failed."""
         return []
-
-    def release(self) -> None:
-        """Release what was reserved for the hosts, such as ports."""
-        return
 
 
 def fork_agent(fleet: HostFleet, serve: Serve, tasks: Tasks) -> StartedAgent:

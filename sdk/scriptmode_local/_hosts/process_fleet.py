@@ -71,7 +71,8 @@ class ProcessFleet(Fleet, HostFleet):
             sandbox.prepare(self._job.request, content)
 
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
-        """Fork one agent for all hosts."""
+        """Prepare the hosts, and fork one agent for all of them."""
+        self.prepare()
         return [fork_agent(self, serve, self._tasks)]
 
     def create_hosts(self) -> Sequence[Host]:
@@ -106,7 +107,7 @@ class ProcessFleet(Fleet, HostFleet):
         search = (str(Path(self._job.python).parent), variables.get("PATH", os.defpath))
         return {**variables, "PATH": os.pathsep.join(search)}
 
-    def find_misplaced_output(self) -> Problem | None:
+    def release_machine(self) -> Problem | None:
         """Return which file appeared in this machine's ``/opt/ml`` while hosts ran that have none of their own."""
         if not any(host.refusal for host in self._hosts):
             return None
@@ -118,10 +119,11 @@ class ProcessFleet(Fleet, HostFleet):
                     return Problem(message, "save to the directory that SM_MODEL_DIR names, or allow namespaces")
         return None
 
-    def release(self) -> None:
+    def remove_hosts(self) -> list[str]:
         """Release the ports, and remove directories that killed launchers left outside the job's directory."""
         self._ports.release()
         remove_scratch(self._job.request, self._inherited)
+        return []
 
 
 def remove_scratch(job: JobRequest, inherited: Mapping[str, str]) -> None:
