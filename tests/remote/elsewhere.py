@@ -21,10 +21,10 @@ class ElsewhereFleet(ProcessFleet):
         self.sandboxes = {
             host: replace(sandbox, root=f"{self.places[host]}/hosts/{host}") for host, sandbox in self.sandboxes.items()
         }
-        return [self._start(host) for host in self.sandboxes]
+        self.listeners = {host: open_listener("127.0.0.1", self._tasks) for host in self.sandboxes}
+        return [self._start(host, listener) for host, listener in self.listeners.items()]
 
-    def _start(self, host):
-        listener = open_listener("127.0.0.1", self._tasks)
+    def _start(self, host, listener):
         arguments = f"({self.places[host]!r},), {listener.getsockname()!r}, 'secret', await_start=lambda: None"
         code = f"import sys; from scriptmode.engines import run_host; sys.exit(run_host({arguments}))"
         subprocess.Popen((sys.executable, "-c", code), start_new_session=True)
