@@ -88,7 +88,7 @@ def test_a_stop_that_the_engine_refuses_is_an_error(jobs, monkeypatch):
         raise PlatformError("the scheduler does not answer")
 
     name = jobs.start("pass")
-    monkeypatch.setattr(LocalAgent, "withdraw", refuse)
+    monkeypatch.setattr(LocalAgent, "signal", refuse)
     with pytest.raises(PlatformError, match="does not answer"):
         jobs.platform.stop(name)
     assert jobs.platform.describe(name).response["SecondaryStatus"] == "Stopping"

@@ -21,7 +21,7 @@ from scriptmode._core.text.messages import format_duration, pluralize
 from scriptmode.errors import PlatformError
 from scriptmode_local._agent.delivery import Delivery
 from scriptmode_local._data import mounts
-from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, StopReason, Termination
+from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, AgentSignal, StopReason, Termination
 from scriptmode_local._hosts.engine import find_control, find_engine, find_kind
 from scriptmode_local._opt_ml.opt_ml import checkpoints_path
 from scriptmode_local._outputs import checkpoints
@@ -143,7 +143,7 @@ def _failed(cause: str) -> Outcome:
 def requeue(folder: JobFolder, reason: str) -> Outcome | None:
     """Queue the agent of an interrupted job again, which may end this process; return an outcome if that failed."""
     try:
-        find_control(folder).requeue(folder)
+        find_control(folder).signal(folder, AgentSignal.REQUEUE)
     except PlatformError as error:
         return _failed(f"{reason}; the job cannot be queued again: {error}")
     return None

@@ -43,6 +43,7 @@ from scriptmode_local._agent.host_link import HostLinks
 from scriptmode_local._agent.supervision import SupervisionHooks
 from scriptmode_local._data import mounts
 from scriptmode_local._data.durable import sync_directory, sync_file
+from scriptmode_local._hosts.agent_control import AgentSignal
 from scriptmode_local._hosts.engine import find_control, find_engine
 from scriptmode_local._inputs import pipe_mode
 from scriptmode_local._outputs import checkpoints
@@ -429,7 +430,7 @@ class Agent:
             self._state = host_logs.with_losses(self._state, {name: self._folder.log(name) for name in self._sandboxes})
         self._enter(outcome.secondary, outcome.message, outcome.reason, outcome.failure)
         if outcome.reason:
-            find_control(self._folder).report_failure(self._folder, outcome.reason)
+            find_control(self._folder).signal(self._folder, AgentSignal.FAILED)
         for warning in cleanup.remove_unneeded_files(self._folder, failed=outcome.secondary == "Failed"):
             self._log.write(warning)
 

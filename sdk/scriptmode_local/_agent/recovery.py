@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode._core.text.messages import Problem, format_duration
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
-from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, Presence, StopReason, Termination
+from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, AgentSignal, Presence, StopReason, Termination
 from scriptmode_local._hosts.engine import absent_engine, find_control, find_engine, find_kind
 from scriptmode_local._store import heartbeat, host_logs
 from scriptmode_local._store.state import MESSAGES, Outcome
@@ -138,7 +138,7 @@ def request_stop(folder: JobFolder) -> None:
         folder.request_stop()
         control = find_control(folder)
         if control.locate(folder, folder.read_state()).presence is Presence.WAITING:
-            control.withdraw(folder)
+            control.signal(folder, AgentSignal.WITHDRAW)
     if is_silent:
         reconcile(folder)
 
@@ -146,7 +146,7 @@ def request_stop(folder: JobFolder) -> None:
 def _with_waiting_agent(folder: JobFolder, state: JobState, control: AgentControl, location: AgentLocation) -> JobState:
     """Return the state of a job whose agent waits in the engine's queue; end a job that would wait for ever."""
     if location.never_starts:
-        control.withdraw(folder)
+        control.signal(folder, AgentSignal.WITHDRAW)
         return _record_end(folder, lambda _: Outcome.failed("ClientError", Failure(location.message)))
     if state.status != "InProgress":
         return state
@@ -231,7 +231,7 @@ def _answers_when_woken(folder: JobFolder, agent: ProcessIdentity) -> bool:
 def _kill_agent(folder: JobFolder) -> bool:
     """Kill an agent; return whether no process holds the job's lock any more."""
     with suppress(PlatformError):
-        find_control(folder).kill(folder)
+        find_control(folder).signal(folder, AgentSignal.KILL)
     return process_tree.wait_until(lambda: not folder.has_agent(), process_tree.KILL_SECONDS)
 
 

@@ -89,11 +89,22 @@ class AgentLocation(NamedTuple):
     never_starts: bool = False
 
 
-class AgentControl(Protocol):
-    """The part of an engine that concerns started agents. It has no state: what it needs is in the job's folder.
+class AgentSignal(Enum):
+    """What the agent of a job is to do, or is told."""
 
-    What only a scheduler does has a default.
-    """
+    #: End at once, and its hosts with it.
+    KILL = "kill"
+    #: Leave the engine's queue, if it waits there; one that runs goes on.
+    WITHDRAW = "withdraw"
+    #: Start once more; the agent, whose last call this is, asks for that. One that no scheduler starts runs the job
+    #: again by itself, or leaves that to who finds it gone.
+    REQUEUE = "requeue"
+    #: The job has failed, as its state says, for the place where the engine shows its jobs; never raises an error.
+    FAILED = "failed"
+
+
+class AgentControl(Protocol):
+    """The part of an engine that concerns started agents. It has no state: what it needs is in the job's folder."""
 
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
         """Return where the agent of a job is that has not ended; called twice a second while a job is followed."""
@@ -105,20 +116,8 @@ class AgentControl(Protocol):
         """
         return None
 
-    def requeue(self, folder: JobFolder) -> None:  # noqa: ARG002
-        """Submit the agent, which calls this last, once more; raise `PlatformError` where that is impossible.
+    def signal(self, folder: JobFolder, what: AgentSignal) -> bool:
+        """Tell the agent of a job; return whether it was found. All but KILL is for an engine with a queue.
 
-        An agent that no scheduler starts runs the job again by itself, or leaves that to who finds it gone.
+        Raises `PlatformError` where the engine does not answer, or refuses it.
         """
-        return
-
-    def report_failure(self, folder: JobFolder, reason: str) -> None:  # noqa: ARG002
-        """Show why a job failed, whose state is recorded, where the engine shows its jobs; never raise an error."""
-        return
-
-    def withdraw(self, folder: JobFolder) -> None:  # noqa: ARG002
-        """Remove a waiting agent from the engine's queue, and leave one that runs alone; raise `PlatformError`."""
-        return
-
-    def kill(self, folder: JobFolder) -> bool:
-        """Kill a running agent, with which its hosts end; return whether it was found. Raises `PlatformError`."""

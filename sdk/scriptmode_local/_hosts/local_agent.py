@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 from scriptmode.errors import PlatformError
 from scriptmode_local._data import regular_files
-from scriptmode_local._hosts.agent_control import AgentControl, AgentLocation, Presence, StopReason, Termination
+from scriptmode_local._hosts.agent_control import (
+    AgentControl,
+    AgentLocation,
+    AgentSignal,
+    Presence,
+    StopReason,
+    Termination,
+)
 from scriptmode_local._store import host_logs
 from scriptmode_runtime.processes import process_tree
 
@@ -43,9 +50,9 @@ class LocalAgent(AgentControl):
         """Return that the machine goes down, for an agent that got SIGTERM without a request to stop."""
         return Termination(StopReason.TERMINATED, "the job's agent got SIGTERM") if was_signalled else None
 
-    def kill(self, folder: JobFolder) -> bool:
+    def signal(self, folder: JobFolder, what: AgentSignal) -> bool:
         """Send SIGKILL to the process; return whether it is known."""
-        agent = folder.read_processes().get("agent")
+        agent = folder.read_processes().get("agent") if what is AgentSignal.KILL else None
         if agent is not None:
             process_tree.send_signal(agent, signal.SIGKILL)
         return agent is not None
