@@ -19,7 +19,7 @@ from scriptmode_local._data.staging import StagingArea
 from scriptmode_local._hosts import Host, HostSettings
 from scriptmode_local._hosts.agent_control import StopReason, Termination, record_termination, recorded_termination
 from scriptmode_local._hosts.engine import Engine
-from scriptmode_local._hosts.fleet import Fleet, HostFleet, Serve, StartedAgent
+from scriptmode_local._hosts.fleet import Fleet, Serve, StartedAgent
 from scriptmode_local._hosts.job_variables import CREDENTIALS, with_job_variables
 from scriptmode_local._hosts.local_agent import LocalAgent
 from scriptmode_local._hosts.process_engine import ProcessEngine
@@ -34,7 +34,7 @@ from scriptmode_local._system.forked_tasks import ForkedProcess, Tasks
 from scriptmode_runtime.processes import process_tree
 
 __all__ = [
-    "CREDENTIALS", "REMOTE_HOST_MODULE", "Engine", "FileSystemInput", "Fleet", "ForkedProcess", "Host", "HostFleet",
+    "CREDENTIALS", "REMOTE_HOST_MODULE", "Engine", "FileSystemInput", "Fleet", "ForkedProcess", "Host",
     "HostKind", "HostSettings", "Job", "JobFolder", "JobRequest", "JobStore", "LocalAgent", "LocalPlatform",
     "PlannedHost", "Problem", "ProcessEngine", "ProcessFleet", "Relay", "RemoteHooks", "Sandbox", "Serve",
     "StagingArea", "StartedAgent", "StopReason", "Tasks", "Termination", "TrainingJobSpec", "did_you_mean",

@@ -10,14 +10,14 @@ from tests.house import loaded, sources, test_sizes
 
 from scriptmode import engines
 from scriptmode_local._hosts import Host
-from scriptmode_local._hosts.fleet import Fleet, HostFleet
+from scriptmode_local._hosts.fleet import Fleet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
-PROTOCOLS = (engines.Engine, Fleet, HostFleet, Host)
+PROTOCOLS = (engines.Engine, Fleet, Host)
 
 
 def depth(node: ast.AST, around: int = 0) -> int:

@@ -58,9 +58,9 @@ class _Hooks:
 class ElsewhereEngine(ProcessEngine):
     """The engine of the instance type "elsewhere"."""
 
-    def create_fleet(self, folder, job, tasks, inherited):
+    def create_fleet(self, folder, job, tasks, inherited, host=""):
         """Return the hosts of a job."""
-        return ElsewhereFleet(folder, job, tasks, inherited)
+        return (ProcessFleet if host else ElsewhereFleet)(folder, job, tasks, inherited, only=host)
 
 
 ELSEWHERE = HostKind("processes that could be anywhere", engine="elsewhere:ElsewhereEngine")

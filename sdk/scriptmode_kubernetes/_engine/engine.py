@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from scriptmode.engines import (
         Fleet,
-        HostFleet,
         HostSettings,
         Job,
         JobFolder,
@@ -187,24 +186,17 @@ class KubernetesEngine(KubernetesAgent, Engine):
         cluster = {"secret": "******", "isolate_requirements": True}
         return plan_container_hosts(job.request, variables, cluster), script
 
-    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
-        """Return the pods of a job."""
+    def create_fleet(
+        self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], host: str = ""
+    ) -> Fleet:
+        """Return the pods of a job or, with ``host``, that of the pod that this process runs in."""
+        if host:
+            from scriptmode_kubernetes._engine.pod_host import PodFleet
+
+            return PodFleet(folder, job, host)
         from scriptmode_kubernetes._engine.fleet import KubernetesFleet
 
         return KubernetesFleet(folder, job, tasks, inherited)
-
-    def create_host_fleet(
-        self,
-        folder: JobFolder,
-        job: Job,
-        host: str,
-        tasks: Tasks,  # noqa: ARG002 - nothing is forked
-        inherited: Mapping[str, str],  # noqa: ARG002 - the other container has the variables
-    ) -> HostFleet:
-        """Return the host of the pod that this process runs in."""
-        from scriptmode_kubernetes._engine.pod_host import PodFleet
-
-        return PodFleet(folder, job, host)
 
     def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:  # noqa: ARG002 - pods
         """Delete the job's objects."""

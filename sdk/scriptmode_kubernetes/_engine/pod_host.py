@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.engines import HostFleet, Problem, Sandbox, StagingArea, open_to_all_users, process_tree
+from scriptmode.engines import Fleet, Problem, Sandbox, StagingArea, open_to_all_users, process_tree
 from scriptmode_kubernetes._engine.pods import VOLUME
 from scriptmode_runtime import contract
 
@@ -76,7 +76,7 @@ class PodHost:
                 os.kill(pid, number)
 
 
-class PodFleet(HostFleet):
+class PodFleet(Fleet):
     """The host of this pod, for its agent."""
 
     def __init__(self, folder: JobFolder, job: Job, host: str) -> None:

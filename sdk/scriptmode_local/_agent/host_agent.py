@@ -32,6 +32,7 @@ from scriptmode_local._data import mounts
 from scriptmode_local._data.stores import Stores
 from scriptmode_local._hosts.engine import find_engine
 from scriptmode_local._inputs import file_mode, mounted_channels, pipe_mode
+from scriptmode_local._opt_ml.opt_ml import Sandbox
 from scriptmode_local._store.heartbeat import LONGEST_WORK_SECONDS
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_local._system import full_disk
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
     from scriptmode._core.spec.service_values import ChannelProgress
     from scriptmode_local._hosts import Host
-    from scriptmode_local._hosts.fleet import HostFleet
+    from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._system.forked_tasks import ForkedTask
 
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 class HostAgent:
     """Agent of the hosts of one machine; ``commands`` and ``events`` are descriptors of pipes."""
 
-    def __init__(self, folder: JobFolder, job: Job, fleet: HostFleet, tasks: Tasks, pipes: tuple[int, int]) -> None:
+    def __init__(self, folder: JobFolder, job: Job, fleet: Fleet, tasks: Tasks, pipes: tuple[int, int]) -> None:
         self._folder = folder
         self._job = job
         self._fleet = fleet
@@ -295,9 +296,8 @@ def main(arguments: list[str]) -> int:
         # What follows may take long on a busy file server.
         host_messages.send(events, event="alive")
         job = folder.read_job()
-        engine = find_engine(job.request.resources.host_kind)
-        job = engine.fit_to_allocation(job, os.environ)
-        fleet = engine.create_host_fleet(folder, job, host, tasks, os.environ)
+        job = job.with_hosts(len(Sandbox(host, folder.host(host)).read_hosts()))
+        fleet = find_engine(job.request.resources.host_kind).create_fleet(folder, job, tasks, os.environ, host)
     except (PlatformError, OSError) as error:
         failure = Failure(f"{host} cannot be prepared: {error}", host=host)
         with suppress(BrokenPipeError):

@@ -173,7 +173,8 @@ def rescue_checkpoints(folder: JobFolder, job: Job, log: Callable[[str], None]) 
     ``job`` has the hosts of that run.
     """
     output = job.request.output
-    fleet = find_engine(job.request.resources.host_kind).create_fleet(folder, job, Tasks(), os.environ)
+    # Without the variables of this run, which may have fewer hosts.
+    fleet = find_engine(job.request.resources.host_kind).create_fleet(folder, job, Tasks(), {})
     sandboxes = list(fleet.sandboxes.values())
     sync = checkpoints.create_sync(folder, output, sandboxes)
     # Until `restore` ended, the checkpoints of the hosts are copies, of which a part may be missing.

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from scriptmode_local._agent.host_link import LinkedHost
-    from scriptmode_local._hosts.fleet import HostFleet
+    from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._system.forked_tasks import ForkedTask
     from scriptmode_runtime.processes.process_tree import ProcessIdentity
 
@@ -97,19 +97,18 @@ class Agent:
         #: The job as it was asked for.
         self._asked = folder.read_job()
         kind = self._asked.request.resources.host_kind
-        engine = find_engine(kind)
-        self._job = engine.fit_to_allocation(self._asked, inherited)
+        self._tasks = Tasks(lock)
+        self._fleet = find_engine(kind).create_fleet(folder, self._asked, self._tasks, inherited)
+        self._sandboxes = self._fleet.sandboxes
+        self._job = self._asked.with_hosts(len(self._sandboxes))
         self._request = self._job.request
         self._state = folder.read_state()
         self._children = Children()
-        self._tasks = Tasks(lock)
         #: The data directory, which names the disk of the job's directory in messages.
         self._disk = folder.path.parent.parent
         self._queue = JobQueue(JobStore(self._disk))
         #: Whether the engine queued the job, so that it uses nothing that queued jobs of this machine wait for.
         self._has_waited = bool(kind.pending_message)
-        self._fleet = engine.create_fleet(folder, self._job, self._tasks, inherited)
-        self._sandboxes = self._fleet.sandboxes
         self._log = host_logs.AgentLog(folder.log, self._sandboxes)
         self._states = StateRecorder(folder, self._log.write)
         sandboxes = list(self._sandboxes.values())
@@ -257,7 +256,7 @@ class Agent:
             self._wait(supervision.POLL_SECONDS)
         return _find_copy_error(restoring)
 
-    def _serve(self, fleet: HostFleet, commands: int, events: int) -> None:
+    def _serve(self, fleet: Fleet, commands: int, events: int) -> None:
         """Run the agent of a part of the hosts, in a fork of this process."""
         host_agent.HostAgent(self._folder, self._job, fleet, self._tasks, (commands, events)).serve()
 

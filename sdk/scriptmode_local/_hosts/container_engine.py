@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.service_values import PlannedHost
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode_local._hosts import HostSettings
-    from scriptmode_local._hosts.fleet import Fleet, HostFleet
+    from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._system.forked_tasks import Tasks
@@ -74,20 +74,14 @@ class ContainerEngine(LocalAgent, Engine):
         cluster = {"secret": planned_containers.HIDDEN, "isolate_requirements": True}
         return planned_containers.plan_container_hosts(request, variables, cluster), ""
 
-    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
-        """Return the containers of a job."""
+    def create_fleet(
+        self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], host: str = ""
+    ) -> Fleet:
+        """Return the containers of a job, all of which one agent runs, for they need its guard and its umask."""
+        if host:
+            what = f"{host} of {folder.name} has no agent of its own"
+            raise ContainerError(what, advice="start it with the other hosts")
         return container_fleet.ContainerFleet(folder, job, tasks, inherited)
-
-    def create_host_fleet(
-        self,
-        folder: JobFolder,
-        job: Job,  # noqa: ARG002 - refused for every job
-        host: str,
-        tasks: Tasks,  # noqa: ARG002
-        inherited: Mapping[str, str],  # noqa: ARG002
-    ) -> HostFleet:
-        """Raise `ContainerError`: one agent runs all containers of a job, for they need its guard and its umask."""
-        raise ContainerError(f"{host} of {folder.name} has no agent of its own", advice="start it with the other hosts")
 
     def remove_outside_folder(
         self,

@@ -20,7 +20,7 @@ from scriptmode_local._data.staging import StagingArea
 from scriptmode_local._hosts import job_containers
 from scriptmode_local._hosts.container_host import BindMount, Container, ContainerHost
 from scriptmode_local._hosts.container_limits import ContainerLimits, default_pids
-from scriptmode_local._hosts.fleet import Fleet, HostFleet, fork_agent
+from scriptmode_local._hosts.fleet import Fleet, fork_agent
 from scriptmode_local._hosts.job_containers import WrittenFolder
 from scriptmode_local._hosts.job_variables import CREDENTIALS, with_job_variables
 from scriptmode_local._opt_ml import opt_ml, planned_containers
@@ -52,7 +52,7 @@ _BEFORE_SHAPE = {"since!": float, "known!": [int]}
 _DIGEST_CHARACTERS = 8
 
 
-class ContainerFleet(Fleet, HostFleet):
+class ContainerFleet(Fleet):
     """Fleet of containers."""
 
     def __init__(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode._core.text.messages import Problem
     from scriptmode_local._hosts import HostSettings
-    from scriptmode_local._hosts.fleet import Fleet, HostFleet
+    from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._system.forked_tasks import Tasks
@@ -52,19 +52,13 @@ class Engine(AgentControl, Protocol):
         Nothing is reserved or written; there is no such folder.
         """
 
-    def fit_to_allocation(self, job: Job, inherited: Mapping[str, str]) -> Job:  # noqa: ARG002
-        """Return the job with the hosts of this run, which may be fewer than asked; its agents call it first."""
-        return job
+    def create_fleet(
+        self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], host: str = ""
+    ) -> Fleet:
+        """Return the hosts of a job that starts, for its agent; they may be fewer than asked.
 
-    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
-        """Return the hosts of a job that starts; the caller is its agent."""
-
-    def create_host_fleet(
-        self, folder: JobFolder, job: Job, host: str, tasks: Tasks, inherited: Mapping[str, str]
-    ) -> HostFleet:
-        """Return one host of a job, which a fleet has prepared; the caller is the agent of this host alone.
-
-        Raises `PlatformError` or ``OSError`` where the host cannot run on this machine.
+        With ``host`` this one alone, which such a fleet has prepared, for its agent on its machine. Raises
+        `PlatformError` or ``OSError`` where it cannot run there.
         """
 
     def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:

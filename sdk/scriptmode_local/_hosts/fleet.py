@@ -1,13 +1,10 @@
-"""The protocols of all hosts of a job together: for the job's agent, and for the agent of the machine they run on.
-
-A method with a default is for fleets that have something to do there.
-"""
+"""All hosts of a job together: for the job's agent, and for the agent of the machine they run on."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Callable, Protocol
+from typing import TYPE_CHECKING, Callable
 
 from scriptmode_local._system.forked_tasks import ForkedProcess
 
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
     from scriptmode_local._system.forked_tasks import Tasks
 
 #: Runs the agent of a part of a fleet: it reads commands from the first descriptor and writes events to the second.
-Serve = Callable[["HostFleet", int, int], None]
+Serve = Callable[["Fleet", int, int], None]
 
 
 @dataclass(frozen=True)
@@ -40,36 +37,28 @@ class StartedAgent:
     waits: bool = False
 
 
-class HostFleet(Protocol):
-    """Hosts of one job on one machine, for the host's agent there, which must have no threads, because it forks."""
+class Fleet:
+    """All hosts of one job, for the job's agent, or those of one machine, for the host's agent there.
 
-    #: The ``/opt/ml`` of every such host, by the host's name, in order.
-    sandboxes: Mapping[str, Sandbox]
-    #: Where the inputs of these hosts are staged.
-    staging: StagingArea
-
-    def create_hosts(self) -> Sequence[Host]:
-        """Create the hosts, not started."""
-
-    def release_machine(self) -> Problem | None:
-        """Release what the hosts, which have ended, shared with other jobs of the machine.
-
-        Returns what hosts without an ``/opt/ml`` of their own wrote to that of the machine; None without any.
-        """
-        return None
-
-
-class Fleet(Protocol):
-    """All hosts of one job, for the job's agent, which must have no threads, because it forks."""
+    These agents must have no threads, because they fork. A fleet has what its agent calls: the job's `start_agents`,
+    the host's ``staging`` and `create_hosts`. A method with a default is for fleets that have something to do there.
+    """
 
     #: The ``/opt/ml`` of every host, by the host's name, in order.
     sandboxes: Mapping[str, Sandbox]
+    #: Where the inputs of these hosts are staged.
+    staging: StagingArea
 
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
         """Write the sandboxes, except for the channels, and start the hosts' agents, one for each machine.
 
         ``serve`` is for those that are forked. Raises `DataError`, `ContainerError` or ``OSError``.
         """
+        raise NotImplementedError
+
+    def create_hosts(self) -> Sequence[Host]:
+        """Create the hosts, not started."""
+        raise NotImplementedError
 
     def find_disconnected(self, code: int | None = None) -> Problem | None:  # noqa: ARG002 - for an override
         """Return which hosts lost their connection to the others, and why; ``None`` where none is known to.
@@ -82,8 +71,15 @@ class Fleet(Protocol):
         """Remove the hosts and what they reserved, and make the user own their sandboxes; return what failed."""
         return []
 
+    def release_machine(self) -> Problem | None:
+        """Release what the hosts of a machine, which have ended, shared with other jobs there.
 
-def fork_agent(fleet: HostFleet, serve: Serve, tasks: Tasks) -> StartedAgent:
+        Returns what hosts without an ``/opt/ml`` of their own wrote to that of the machine; None without any.
+        """
+        return None
+
+
+def fork_agent(fleet: Fleet, serve: Serve, tasks: Tasks) -> StartedAgent:
     """Start one agent for all hosts of this machine as a fork of this process, which takes some milliseconds."""
     their_commands, commands = os.pipe()
     events, their_events = os.pipe()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode_local._hosts import HostSettings
-    from scriptmode_local._hosts.fleet import Fleet, HostFleet
+    from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._system.forked_tasks import Tasks
@@ -77,16 +77,10 @@ class ProcessEngine(LocalAgent, Engine):
         }
         return hosts, ""
 
-    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
+    def create_fleet(
+        self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], host: str = ""
+    ) -> Fleet:
         """Return the processes of a job."""
-        from scriptmode_local._hosts import process_fleet
-
-        return process_fleet.ProcessFleet(folder, job, tasks, inherited)
-
-    def create_host_fleet(
-        self, folder: JobFolder, job: Job, host: str, tasks: Tasks, inherited: Mapping[str, str]
-    ) -> HostFleet:
-        """Return one process of a job."""
         from scriptmode_local._hosts import process_fleet
 
         return process_fleet.ProcessFleet(folder, job, tasks, inherited, only=host)

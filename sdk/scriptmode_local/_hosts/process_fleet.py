@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode._core.text.messages import Problem
 from scriptmode_local._data.staging import StagingArea
-from scriptmode_local._hosts.fleet import Fleet, HostFleet, fork_agent
+from scriptmode_local._hosts.fleet import Fleet, fork_agent
 from scriptmode_local._hosts.host_identity import loopback_address, write_hosts_file
 from scriptmode_local._hosts.job_variables import with_job_variables
 from scriptmode_local._hosts.process_host import ProcessHost
@@ -42,7 +42,7 @@ FOREIGN_NAMES = frozenset(
 )
 
 
-class ProcessFleet(Fleet, HostFleet):
+class ProcessFleet(Fleet):
     """Fleet of processes."""
 
     def __init__(

@@ -141,6 +141,11 @@ class Sandbox:
         content = json.loads((self.base / contract.CLUSTER_FILE).read_text(encoding="utf-8"))
         return {name: str(host["address"]) for name, host in content["hosts"].items()}
 
+    def read_hosts(self) -> list[str]:
+        """Return the names of all hosts of this run in the configuration file of the hosts."""
+        content = json.loads((self.base / contract.RESOURCE_CONFIG_FILE).read_text(encoding="utf-8"))
+        return [str(name) for name in content["hosts"]]
+
     def write_resource_config(self, job: JobRequest) -> None:
         """Write the configuration file of the hosts and the network once more."""
         (self.base / contract.RESOURCE_CONFIG_FILE).write_text(json.dumps(self._resource_config(job)), encoding="utf-8")

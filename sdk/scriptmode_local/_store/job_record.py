@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode._core.spec.hosts import LOCAL_CONTAINER, HostKind, host_kind
@@ -103,6 +103,15 @@ class Job:
     queue: int = 0
     #: The service's JSON of the request, where it is at hand.
     fields: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+
+    def with_hosts(self, count: int) -> Job:
+        """Return the job with the hosts of one run, which may be fewer than those that were asked for."""
+        from scriptmode._core.request.fields import changed
+
+        resources = self.request.resources
+        if count == resources.count:
+            return self
+        return replace(self, request=replace(self.request, resources=changed(resources, instance_count=count)))
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of ``job.json``."""

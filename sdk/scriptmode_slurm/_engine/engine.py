@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from scriptmode._core.request.fields import changed
 from scriptmode._core.spec.service_values import PlannedHost
 from scriptmode._core.text.messages import Problem
 from scriptmode.errors import DataError, PlatformError, invalid
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode_local._hosts import HostSettings
-    from scriptmode_local._hosts.fleet import Fleet, HostFleet
+    from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._system.forked_tasks import Tasks
@@ -140,22 +138,19 @@ class SlurmEngine(SlurmAgent):
                 advice="make the data directory writable",
             ) from error
 
-    def fit_to_allocation(self, job: Job, inherited: Mapping[str, str]) -> Job:
-        """Return the job with as many hosts as its allocation has nodes, which may be fewer with ``min_nodes``."""
+    def create_fleet(
+        self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], host: str = ""
+    ) -> Fleet:
+        """Return the hosts of a job, as many as its allocation has nodes, which may be fewer with ``min_nodes``.
+
+        This process is its batch step or, with ``host``, the step on that host's node.
+        """
+        if host:
+            return fleet.NodeFleet(folder, job, host, tasks, inherited)
         resources, nodes = job.request.resources, int(inherited.get("SLURM_JOB_NUM_NODES", "0"))
-        if not job.engine.get("min_nodes") or resources.instance_groups or not 0 < nodes < resources.count:
-            return job
-        return replace(job, request=replace(job.request, resources=changed(resources, instance_count=nodes)))
-
-    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
-        """Return the hosts of a job, whose batch step is this process."""
+        if job.engine.get("min_nodes") and not resources.instance_groups and 0 < nodes < resources.count:
+            job = job.with_hosts(nodes)
         return fleet.SlurmFleet(folder, job, tasks, inherited)
-
-    def create_host_fleet(
-        self, folder: JobFolder, job: Job, host: str, tasks: Tasks, inherited: Mapping[str, str]
-    ) -> HostFleet:
-        """Return one host of a job, for its agent on its node; raise `DataError` or ``OSError``."""
-        return fleet.NodeFleet(folder, job, host, tasks, inherited)
 
     def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:  # noqa: ARG002 - Slurm has it
         """Cancel the job, which ends what is left on its nodes."""

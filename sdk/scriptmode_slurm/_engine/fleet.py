@@ -152,7 +152,7 @@ class SlurmFleet(Fleet):
 
 
 class NodeFleet(ProcessFleet):
-    """One host of a job, on the node of this process; implements `fleet.HostFleet`.
+    """One host of a job, on the node of this process.
 
     Channels, FIFOs and mounts are in a directory of the node's own disk, in TMPDIR, to which the sandbox has a link.
     """
