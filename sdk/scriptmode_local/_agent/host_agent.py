@@ -42,7 +42,7 @@ from scriptmode_runtime import contract
 from scriptmode_runtime.processes import forks, process_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
     from scriptmode._core.spec.service_values import ChannelProgress
     from scriptmode_local._hosts import Host
@@ -73,8 +73,8 @@ class HostAgent:
         self._staging_progress = file_mode.StagingProgress(job.request)
         self._staging: ForkedTask | None = None
         #: All hosts, those that are not started yet, in reverse order, and those that were started and have not ended.
-        self._hosts: Sequence[Host] = ()
-        self._unstarted: list[Host] = []
+        self._hosts: Mapping[str, Host] = {}
+        self._unstarted: list[str] = []
         self._running: dict[str, Host] = {}
         self._has_failed = False
         #: The exit code of the first host that failed; 0 without one.
@@ -121,12 +121,12 @@ class HostAgent:
             elif what == "train":
                 self._deadline = time.monotonic() + command.get("left", float("inf")) + OVERDUE_SECONDS
                 self._hosts = self._fleet.create_hosts()
-                self._unstarted = [*reversed(self._hosts)]
+                self._unstarted = list(self._hosts)[::-1]
             elif host := self._running.get(command["host"]):
-                (host.terminate if what == "terminate" else host.kill)()
-            elif host := next((unstarted for unstarted in self._unstarted if unstarted.name == command["host"]), None):
-                self._unstarted.remove(host)
-                self._send("ended", host=host.name, code=-signal.SIGTERM, machine_failure="")
+                host.signal(signal.SIGTERM if what == "terminate" else signal.SIGKILL)
+            elif (name := command["host"]) in self._unstarted:
+                self._unstarted.remove(name)
+                self._send("ended", host=name, code=-signal.SIGTERM, machine_failure="")
         return not self._commands.is_closed
 
     def _stage(self) -> None:
@@ -162,9 +162,9 @@ class HostAgent:
             with full_disk.translate_full_disk_errors(self._disk):
                 if len(self._unstarted) == len(self._hosts):
                     self._producers.create_fifos()
-                host = self._unstarted.pop()
-                host.start()
-                self._running[host.name] = host
+                name = self._unstarted.pop()
+                self._hosts[name].start()
+                self._running[name] = self._hosts[name]
                 if self._unstarted:
                     return
                 self._producers.start()
@@ -173,14 +173,13 @@ class HostAgent:
             command = (*self._job.request.algorithm.container_entry_point, self._job.python)[0]
             self._fail("ClientError", Failure(f"the hosts cannot be started with {command!r}: {error}"))
             return
-        hosts = self._hosts
-        first, empty_seconds = hosts[0].name, self._producers.empty_seconds
+        hosts, first, empty_seconds = self._hosts, next(iter(self._hosts)), self._producers.empty_seconds
         interfaces = {sandbox.host: sandbox.network_interface for sandbox in self._sandboxes}
         sampler = UsageSampler(
             hosts, self._folder.usage_file(first), empty_seconds=empty_seconds, interfaces=interfaces
         )
         self._tasks.start(sampler.run, "the sampler of CPU and memory", is_endless=True)
-        pids = {f"agent of {hosts[0].name}": os.getpid(), **{host.name: host.pid for host in hosts}}
+        pids = {f"agent of {first}": os.getpid(), **{name: host.pid for name, host in hosts.items()}}
         identities = {name: process_tree.identify(pid) for name, pid in pids.items()}
         self._send("started", processes={name: identity._asdict() for name, identity in identities.items() if identity})
 
@@ -267,10 +266,10 @@ class HostAgent:
             is_grace_over = overdue > self._job.stop_grace + contract.STOP_MARGIN
             for name, host in list(self._running.items()):
                 if is_grace_over:
-                    host.kill()
+                    host.signal(signal.SIGKILL)
                 elif name not in self._overdue:
                     self._overdue.add(name)
-                    host.terminate()
+                    host.signal(signal.SIGTERM)
 
     def _on_timer(self, *_: object) -> None:
         """Send ``alive``; a signal calls it. Where an event waits for a reader that is stopped, end overdue hosts."""

@@ -1,4 +1,4 @@
-"""The hosts of a job: processes or containers of this machine, behind the protocols `Host`, `Fleet` and `Engine`.
+"""The hosts of a job: processes or containers of this machine, behind `Host`, `Fleet` and `Engine`.
 
 - `engine`: all that depends on the kind of the hosts, and the choice of the kind
 - `fleet`: the hosts of one job, and the start of their agents
@@ -13,7 +13,7 @@ The agent, recovery and the service import this package. It imports the store, b
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.hosts import LOCAL_REGION
 
@@ -37,36 +37,29 @@ class HostSettings:
     region: str = LOCAL_REGION
 
 
-class StartedHost(Protocol):
-    """A host that was started, as the agents see it."""
-
-    @property
-    def name(self) -> str:
-        """The host's name in the job, such as ``algo-1``."""
-
-    def poll(self) -> int | None:
-        """Return the exit code once ``train`` ended, ``-n`` for signal n, else None; never block."""
-
-    def terminate(self) -> None:
-        """Send SIGTERM to ``train``."""
-
-    def kill(self) -> None:
-        """Kill every process of the host (SIGKILL)."""
-
-
-class Host(StartedHost, Protocol):
+class Host:
     """One machine of a training job: started once, ended once."""
+
+    #: A failure of the machine, not of its ``train``, such as exhausted memory; "" without one.
+    machine_failure: str = ""
 
     @property
     def pid(self) -> int:
-        """The agent's child that ends with the host; 0 before the start."""
+        """The agent's child that ends with the host; 0 before the start, and for a host that is no child."""
+        return 0
 
     def find_process(self) -> int:
         """Return the process ID of the host's first process; 0 while it is unknown. May wait for Docker."""
-
-    @property
-    def machine_failure(self) -> str:
-        """A failure of the machine, not of its ``train``, such as exhausted memory; "" without one."""
+        return self.pid
 
     def start(self) -> None:
         """Start the host's ``train``; raise ``OSError`` if that is impossible."""
+        raise NotImplementedError
+
+    def poll(self) -> int | None:
+        """Return the exit code once ``train`` ended, ``-n`` for signal n, else None; never block."""
+        raise NotImplementedError
+
+    def signal(self, number: int) -> None:
+        """Send SIGTERM to ``train``, or SIGKILL to every process of the host."""
+        raise NotImplementedError

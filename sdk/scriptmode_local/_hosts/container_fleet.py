@@ -98,7 +98,7 @@ class ContainerFleet(Fleet):
         self.prepare()
         return [fork_agent(self, serve, self._tasks)]
 
-    def create_hosts(self) -> Sequence[Host]:
+    def create_hosts(self) -> Mapping[str, Host]:
         """Create the hosts, not started."""
         limits = ContainerLimits(**self._job.engine)
         limits = replace(limits, pids=limits.pids or default_pids(len(self.sandboxes)))
@@ -108,8 +108,8 @@ class ContainerFleet(Fleet):
         for sandbox in self.sandboxes.values():
             # Checkpoints were restored since `prepare`.
             opt_ml.open_to_all_users(sandbox.checkpoints(request.output), files=True)
-        return [
-            ContainerHost(
+        return {
+            name: ContainerHost(
                 Container(
                     name=self._docker_name(name),
                     hostname=name,
@@ -128,7 +128,7 @@ class ContainerFleet(Fleet):
                 self._tasks,
             )
             for name, sandbox in self.sandboxes.items()
-        ]
+        }
 
     def find_disconnected(self, code: int | None = None) -> Problem | None:  # noqa: ARG002 - whatever it is
         """Return which containers were disconnected from the job's network."""

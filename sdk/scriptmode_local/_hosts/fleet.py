@@ -56,8 +56,8 @@ class Fleet:
         """
         raise NotImplementedError
 
-    def create_hosts(self) -> Sequence[Host]:
-        """Create the hosts, not started."""
+    def create_hosts(self) -> Mapping[str, Host]:
+        """Create the hosts, not started; return them by their names, in order."""
         raise NotImplementedError
 
     def find_disconnected(self, code: int | None = None) -> Problem | None:  # noqa: ARG002 - for an override

@@ -54,7 +54,7 @@ class ProcessFleet(Fleet):
         self._tasks = tasks
         self.staging = StagingArea(folder.channels / only)
         self._inherited = inherited
-        self._hosts: list[ProcessHost] = []
+        self._hosts: dict[str, ProcessHost] = {}
         self._created = 0.0
         self._hosts_file = folder.channels / "hosts"
         self._ports = Ports(JobStore(folder.path.parent.parent).ports)
@@ -75,12 +75,11 @@ class ProcessFleet(Fleet):
         self.prepare()
         return [fork_agent(self, serve, self._tasks)]
 
-    def create_hosts(self) -> Sequence[Host]:
+    def create_hosts(self) -> Mapping[str, Host]:
         """Create the hosts, not started."""
         self._created = time.time()
-        self._hosts = [
-            ProcessHost(
-                name=name,
+        self._hosts = {
+            name: ProcessHost(
                 argv=self._command(),
                 env=self.environment(sandbox),
                 cwd=Path("/"),
@@ -89,7 +88,7 @@ class ProcessFleet(Fleet):
                 hosts_file=self._hosts_file,
             )
             for name, sandbox in self.sandboxes.items()
-        ]
+        }
         return self._hosts
 
     def _command(self) -> tuple[str, ...]:
@@ -109,7 +108,7 @@ class ProcessFleet(Fleet):
 
     def release_machine(self) -> Problem | None:
         """Return which file appeared in this machine's ``/opt/ml`` while hosts ran that have none of their own."""
-        if not any(host.refusal for host in self._hosts):
+        if not any(host.refusal for host in self._hosts.values()):
             return None
         walk = os.walk(DEFAULT_BASE_DIR)
         for path in (os.path.join(folder, name) for folder, _, files in walk for name in files):  # noqa: PTH118 - texts
