@@ -21,7 +21,6 @@ from scriptmode_local._hosts.agent_control import StopReason, Termination, recor
 from scriptmode_local._hosts.engine import Engine
 from scriptmode_local._hosts.fleet import Fleet, Serve, StartedAgent
 from scriptmode_local._hosts.job_variables import CREDENTIALS, with_job_variables
-from scriptmode_local._hosts.local_agent import LocalAgent
 from scriptmode_local._hosts.process_engine import ProcessEngine
 from scriptmode_local._hosts.process_fleet import ProcessFleet
 from scriptmode_local._opt_ml.opt_ml import Sandbox, open_to_all_users, with_copied_source
@@ -35,7 +34,7 @@ from scriptmode_runtime.processes import process_tree
 
 __all__ = [
     "CREDENTIALS", "REMOTE_HOST_MODULE", "Engine", "FileSystemInput", "Fleet", "ForkedProcess", "Host",
-    "HostKind", "HostSettings", "Job", "JobFolder", "JobRequest", "JobStore", "LocalAgent", "LocalPlatform",
+    "HostKind", "HostSettings", "Job", "JobFolder", "JobRequest", "JobStore", "LocalPlatform",
     "PlannedHost", "Problem", "ProcessEngine", "ProcessFleet", "Relay", "RemoteHooks", "Sandbox", "Serve",
     "StagingArea", "StartedAgent", "StopReason", "Tasks", "Termination", "TrainingJobSpec", "did_you_mean",
     "open_listener", "open_to_all_users", "plan_container_hosts", "process_tree",

@@ -13,7 +13,6 @@ from scriptmode.engines import (
     CREDENTIALS,
     Engine,
     FileSystemInput,
-    LocalAgent,
     PlannedHost,
     Problem,
     Termination,
@@ -75,23 +74,6 @@ def names_of(folder: JobFolder) -> pods.Names:
     return pods.names_of(folder.label, folder.name)
 
 
-class KubernetesAgent(LocalAgent):
-    """Control of the agents of jobs whose hosts are pods: processes beside the service."""
-
-    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:
-        """Return why the cluster ended a pod of the job, or that this machine goes down."""
-        if was_signalled:
-            return super().why_terminated(folder, was_signalled=was_signalled)
-        recorded = recorded_termination(folder)
-        if recorded is not None:
-            # Of pods that the job's agent deleted since.
-            return next(iter(recorded), None)
-        job = folder.read_job()
-        with suppress(PlatformError):
-            return _find_termination(open_api(settings_from_json(job.engine)), folder, job)
-        return None
-
-
 def record_end(api: Api, folder: JobFolder, job: Job) -> bool:
     """Record why the cluster ended a pod of a job, before the pods are deleted; return whether it did, or raise."""
     try:
@@ -127,8 +109,21 @@ def find_events(api: Api, found: Mapping[str, Mapping[str, Any] | None]) -> dict
     return events
 
 
-class KubernetesEngine(KubernetesAgent, Engine):
-    """Engine of ``kubernetes``."""
+class KubernetesEngine(Engine):
+    """Engine of ``kubernetes``, whose jobs have their agents beside the service."""
+
+    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:
+        """Return why the cluster ended a pod of the job, or that this machine goes down."""
+        if was_signalled:
+            return super().why_terminated(folder, was_signalled=was_signalled)
+        recorded = recorded_termination(folder)
+        if recorded is not None:
+            # Of pods that the job's agent deleted since.
+            return next(iter(recorded), None)
+        job = folder.read_job()
+        with suppress(PlatformError):
+            return _find_termination(open_api(settings_from_json(job.engine)), folder, job)
+        return None
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
         """Fill in the image; raise `SpecError` without one, and `ConfigError` without access to a cluster."""

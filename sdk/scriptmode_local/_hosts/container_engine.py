@@ -16,7 +16,6 @@ from scriptmode_local._hosts import container_fleet, job_containers
 from scriptmode_local._hosts.container_limits import parse_limits
 from scriptmode_local._hosts.engine import Engine
 from scriptmode_local._hosts.interpreter import warn_of_others
-from scriptmode_local._hosts.local_agent import LocalAgent
 from scriptmode_local._opt_ml import opt_ml, planned_containers
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 _GUARD_SECONDS = 3.0
 
 
-class ContainerEngine(LocalAgent, Engine):
+class ContainerEngine(Engine):
     """Engine of ``local`` and ``local_gpu``."""
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:

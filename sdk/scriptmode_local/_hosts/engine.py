@@ -1,13 +1,13 @@
-"""The protocol of an engine, which runs the hosts of one kind, and the choice of its implementation."""
+"""The base class of an engine, which runs the hosts of one kind, and the choice of its implementation."""
 
 from __future__ import annotations
 
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.hosts import HostKind, host_kind
 from scriptmode.errors import UnreadableJobError
-from scriptmode_local._hosts.agent_control import AgentControl
+from scriptmode_local._hosts.local_agent import LocalAgent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,40 +17,38 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode._core.text.messages import Problem
     from scriptmode_local._hosts import HostSettings
+    from scriptmode_local._hosts.agent_control import AgentControl
     from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._system.forked_tasks import Tasks
 
 
-class Engine(AgentControl, Protocol):
+class Engine(LocalAgent):
     """All that depends on the kind of a job's hosts, from the specification to what a killed agent left behind.
 
-    An engine has no state: what it needs of a job is in the job's folder.
+    An engine has no state: what it needs of a job is in the job's folder. Jobs have an agent on this machine, unless
+    an engine overrides what `LocalAgent` has.
     """
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
         """Fill in the software of the hosts; raise `SpecError` or `PlatformError` where they cannot run the job."""
+        raise NotImplementedError
 
-    def problems(self, job: JobRequest) -> Iterator[Problem]:
+    def problems(self, job: JobRequest) -> Iterator[Problem]:  # noqa: ARG002
         """Yield what a request asks that the hosts do not have. Has no side effect."""
+        return iter(())
 
     def settings(self, given: HostSettings) -> dict[str, object]:  # noqa: ARG002
         """Return the settings of this engine for the job's record; raise `SpecError` for wrong ones."""
         return {}
-
-    def launch(self, folder: JobFolder, job: Job, lock: int) -> None:
-        """Start a new job's agent, or submit it to where it will run; raise `PlatformError`.
-
-        The caller holds the job's lock with the descriptor ``lock``, and releases it after this call. An agent on this
-        machine inherits it; any other agent takes the lock when it starts (`agent.agent_process`).
-        """
 
     def plan(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> tuple[dict[str, PlannedHost], str]:
         """Return the environment of each host, and what a scheduler would be given as text; "" without one.
 
         Nothing is reserved or written; there is no such folder.
         """
+        raise NotImplementedError
 
     def create_fleet(
         self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], host: str = ""
@@ -60,12 +58,14 @@ class Engine(AgentControl, Protocol):
         With ``host`` this one alone, which such a fleet has prepared, for its agent on its machine. Raises
         `PlatformError` or ``OSError`` where it cannot run there.
         """
+        raise NotImplementedError
 
     def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:
         """Remove what a job whose agent is dead has outside its folder; raise `PlatformError`.
 
         Only an engine that needs the job's request reads it, because the file may be damaged.
         """
+        raise NotImplementedError
 
 
 def find_kind(folder: JobFolder) -> HostKind:

@@ -38,7 +38,11 @@ class LocalAgent(AgentControl):
     """Control of the agents whose hosts are on this machine."""
 
     def launch(self, folder: JobFolder, job: Job, lock: int) -> None:  # noqa: ARG002 - the agent reads the job itself
-        """Start the agent as a detached process, which inherits the held lock; raise `PlatformError`."""
+        """Start a new job's agent as a detached process, or submit it to where it will run; raise `PlatformError`.
+
+        The caller holds the job's lock with the descriptor ``lock``, and releases it after this call. An agent on this
+        machine inherits it; any other agent takes the lock when it starts (`agent.agent_process`).
+        """
         start_agent(AGENT_MODULE, folder.path, lock, folder.agent_log)
 
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:  # noqa: ARG002 - the lock is enough

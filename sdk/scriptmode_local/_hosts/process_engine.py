@@ -9,7 +9,6 @@ from scriptmode._core.text.messages import Problem
 from scriptmode.errors import SpecError, invalid
 from scriptmode_local._hosts import interpreter
 from scriptmode_local._hosts.engine import Engine
-from scriptmode_local._hosts.local_agent import LocalAgent
 from scriptmode_runtime.contract import DEFAULT_PORTS
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 UNCHOSEN_PORTS = dict.fromkeys(DEFAULT_PORTS, 0)
 
 
-class ProcessEngine(LocalAgent, Engine):
+class ProcessEngine(Engine):
     """Engine of ``local_process``."""
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:

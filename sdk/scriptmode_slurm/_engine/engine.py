@@ -12,6 +12,7 @@ from scriptmode._core.text.messages import Problem
 from scriptmode.errors import DataError, PlatformError, invalid
 from scriptmode_local._data.durable import replace_file
 from scriptmode_local._hosts import interpreter, process_engine, process_fleet
+from scriptmode_local._hosts.engine import Engine
 from scriptmode_local._hosts.local_agent import AGENT_MODULE
 from scriptmode_local._opt_ml import planned_containers
 from scriptmode_local._opt_ml.opt_ml import Sandbox, cluster_of_machines
@@ -47,8 +48,8 @@ def _parse(given: HostSettings) -> SlurmSettings:
     return parse_settings(given.options, os.environ, recorded)
 
 
-class SlurmEngine(SlurmAgent):
-    """Engine of ``slurm`` and ``slurm:PARTITION``; implements `engine.Engine`."""
+class SlurmEngine(SlurmAgent, Engine):
+    """Engine of ``slurm`` and ``slurm:PARTITION``."""
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
         """Return the spec as it is, after slurmctld answered, which may restart; `launch` waits for nothing.
