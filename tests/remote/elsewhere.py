@@ -6,8 +6,9 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from scriptmode.engines import HostKind, ProcessEngine, ProcessFleet, open_listener, start_relay
-from scriptmode_local._opt_ml.opt_ml import single_machine_cluster, with_copied_source
+from scriptmode.engines import HostKind, ProcessEngine, start_relay
+from scriptmode_local._hosts.process_fleet import ProcessFleet
+from scriptmode_local._opt_ml.opt_ml import single_machine_cluster
 
 
 class ElsewhereFleet(ProcessFleet):
@@ -21,7 +22,7 @@ class ElsewhereFleet(ProcessFleet):
         self.sandboxes = {
             host: replace(sandbox, root=f"{self.places[host]}/hosts/{host}") for host, sandbox in self.sandboxes.items()
         }
-        self.listeners = {host: open_listener("127.0.0.1", self._tasks) for host in self.sandboxes}
+        self.listeners = {host: self._tasks.open_listener("127.0.0.1") for host in self.sandboxes}
         return [self._start(host, listener) for host, listener in self.listeners.items()]
 
     def _start(self, host, listener):
@@ -42,7 +43,7 @@ class _Hooks:
         sandboxes = {host: replace(each, base=Path(each.root)) for host, each in self.fleet.sandboxes.items()}
         content = single_machine_cluster(sandboxes, self.fleet.ports, "secret")
         sandbox = self.fleet.sandboxes[self.host]
-        sandbox.prepare(with_copied_source(self.fleet._job.request, sandbox), content)
+        sandbox.prepare(self.fleet._job.request, content, copies_source=True)
         channels = Path(self.fleet.places[self.host], "channels")
         channels.mkdir(parents=True, exist_ok=True)
         (channels / "hosts").write_text("127.0.0.1 localhost algo-1 algo-2\n")

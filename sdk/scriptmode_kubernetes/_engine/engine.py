@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from contextlib import suppress
@@ -9,17 +10,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from scriptmode import FileSystemInput
 from scriptmode.engines import (
     CREDENTIALS,
     Engine,
-    FileSystemInput,
     PlannedHost,
     Problem,
+    StopReason,
     Termination,
     plan_container_hosts,
-    record_termination,
-    recorded_termination,
-    with_job_variables,
 )
 from scriptmode.errors import PlatformError, SpecError, invalid
 from scriptmode_kubernetes._engine import pods, status
@@ -28,6 +27,7 @@ from scriptmode_kubernetes._engine.settings import KubernetesSettings, parse_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from scriptmode.engines import (
         Fleet,
@@ -55,7 +55,7 @@ def open_api(settings: KubernetesSettings) -> Api:
 def host_variables(job: Job, inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of every host: the credentials among the inherited ones, the request's and the job's."""
     own = {name: inherited[name] for name in CREDENTIALS if name in inherited}
-    return with_job_variables({**own, **job.request.environment}, job)
+    return job.variables({**own, **job.request.environment})
 
 
 def with_address(variables: Mapping[str, str], address: str) -> dict[str, str]:
@@ -82,8 +82,15 @@ def record_end(api: Api, folder: JobFolder, job: Job) -> bool:
         if error.may_pass:
             raise
         termination = None
-    record_termination(folder, termination)
+    with suppress(OSError):
+        content = [termination.reason.value, termination.text] if termination else []
+        _record(folder).write_text(json.dumps(content), encoding="utf-8")
     return termination is not None
+
+
+def _record(folder: JobFolder) -> Path:
+    """Return the file that says why the cluster ended a pod of the job, or that it ended none."""
+    return folder.channels / "termination.json"
 
 
 def _find_termination(api: Api, folder: JobFolder, job: Job) -> Termination | None:
@@ -116,10 +123,10 @@ class KubernetesEngine(Engine):
         """Return why the cluster ended a pod of the job, or that this machine goes down."""
         if was_signalled:
             return super().why_terminated(folder, was_signalled=was_signalled)
-        recorded = recorded_termination(folder)
-        if recorded is not None:
+        with suppress(OSError, ValueError):
             # Of pods that the job's agent deleted since.
-            return next(iter(recorded), None)
+            content = json.loads(_record(folder).read_text(encoding="utf-8"))
+            return Termination(StopReason(content[0]), content[1]) if content else None
         job = folder.read_job()
         with suppress(PlatformError):
             return _find_termination(open_api(settings_from_json(job.engine)), folder, job)

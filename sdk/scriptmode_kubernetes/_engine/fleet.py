@@ -18,12 +18,7 @@ from scriptmode.engines import (
     RemoteHooks,
     Sandbox,
     StartedAgent,
-    open_listener,
-    open_to_all_users,
-    record_address,
-    replace_file,
     start_relay,
-    with_copied_source,
 )
 from scriptmode.errors import DataError, PlatformError
 from scriptmode_kubernetes._engine import pods, status
@@ -46,8 +41,9 @@ from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
-    from scriptmode.engines import Job, JobFolder, Serve, Tasks
+    from scriptmode.engines import Job, JobFolder, Tasks
     from scriptmode_kubernetes._engine.api import Api
 
 _INTERFACE = "eth0"
@@ -91,7 +87,7 @@ class KubernetesFleet(Fleet):
         try:
             api = open_api(self._settings)
             address = self._settings.address or _own_address(find_access(self._settings.context).server)
-            self._listeners = {host: open_listener(address, self._tasks) for host in self.sandboxes}
+            self._listeners = {host: self._tasks.open_listener(address) for host in self.sandboxes}
             deadline = time.monotonic() + _CONFLICT_SECONDS
             while not self._create_objects(api, address, is_last=time.monotonic() > deadline):
                 remove_objects(api, self._folder, waits=True)
@@ -118,10 +114,10 @@ class KubernetesFleet(Fleet):
             return False
         return True
 
-    def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
+    def start_agents(self, serve: object) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
         """Create the job's objects, start the watch of the pods, and a relay to each of them."""
         self._prepare()
-        replace_file(self._pods_file, b"{}")
+        _replace(self._pods_file, "{}")
         self._tasks.start(self._watch, "the watch of the pods", stays=True)
         job = self._folder, self._job
         return [
@@ -157,7 +153,7 @@ class KubernetesFleet(Fleet):
 
     def _write_pods(self, found: Mapping[str, Any]) -> None:
         with suppress(OSError):
-            replace_file(self._pods_file, json.dumps({host: found.get(host) for host in self.sandboxes}).encode())
+            _replace(self._pods_file, json.dumps({host: found.get(host) for host in self.sandboxes}))
 
     def read_pods(self) -> dict[str, Any]:
         """Return the last status of each pod by its host, None for a deleted one; nothing before they were listed."""
@@ -175,14 +171,17 @@ class KubernetesFleet(Fleet):
 
     def write_sandbox(self, host: str, address: str) -> bool:
         """Write a host's sandbox once all addresses are known; return whether it is written."""
-        addresses = record_address(self._folder, host, address, self.sandboxes)
-        if not addresses:
+        folder = self._folder.channels / "addresses"
+        folder.mkdir(exist_ok=True)
+        if not (folder / host).exists():
+            _replace(folder / host, address)
+        if not all((folder / name).exists() for name in self.sandboxes):
             return False
-        hosts = {name: {"address": ip} for name, ip in addresses.items()}
+        hosts = {name: {"address": (folder / name).read_text(encoding="utf-8")} for name in self.sandboxes}
         content = {"hosts": hosts, "single_machine": False, "isolate_requirements": True, "secret": self._secret}
         sandbox = self.sandboxes[host]
-        sandbox.prepare(with_copied_source(self._job.request, sandbox), content)
-        open_to_all_users(sandbox.base, files=True)
+        sandbox.prepare(self._job.request, content, copies_source=True)
+        sandbox.open_to_all_users(files=True)
         return True
 
     def find_disconnected(self, code: int | None = None) -> Problem | None:
@@ -259,6 +258,13 @@ class _PodHooks(RemoteHooks):
                 return explained
             time.sleep(0.1)
         return ""
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file that other processes write and read meanwhile."""
+    draft = path.with_name(f".{path.name}-{os.getpid()}")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
 
 
 def _own_address(server: str) -> str:

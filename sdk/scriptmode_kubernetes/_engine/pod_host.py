@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.engines import Fleet, Host, Problem, Sandbox, StagingArea, open_to_all_users, process_tree
+from scriptmode.engines import Fleet, Host, Problem, Sandbox, StagingArea, process_tree
 from scriptmode_kubernetes._engine.pods import VOLUME
 from scriptmode_runtime import contract
 
@@ -82,8 +82,8 @@ class PodFleet(Fleet):
     def create_hosts(self) -> Mapping[str, Host]:
         """Return the host, not started."""
         for sandbox in self.sandboxes.values():
-            open_to_all_users(sandbox.base)
-            open_to_all_users(sandbox.checkpoints(self._job.request.output), files=True)
+            sandbox.open_to_all_users()
+            sandbox.open_to_all_users(sandbox.checkpoints(self._job.request.output), files=True)
         return {self._host: PodHost(self._control, self._process)}
 
     def release_machine(self) -> Problem | None:

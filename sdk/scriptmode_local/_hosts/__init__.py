@@ -4,7 +4,6 @@
 - `fleet`: the hosts of one job, and the start of their agents
 - `process_engine`, `process_fleet`, `process_host`, `interpreter`: hosts that are processes
 - `container_engine`, `container_fleet`, `container_host`, `job_containers`, `container_limits`: containers
-- `job_variables`: environment variables of both kinds
 - `agent_control`: starting and locating agents; `local_agent`: those of both kinds, detached processes
 
 The agent, recovery and the service import this package. It imports the store, but neither inputs nor outputs.
@@ -19,6 +18,17 @@ from scriptmode._core.spec.hosts import LOCAL_REGION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+#: The user's credentials, Region and endpoints, which hosts with an environment of their own get. SageMaker gives its
+#: hosts those of the role.
+CREDENTIALS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+)
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._store.state import JobState
 
@@ -41,25 +37,6 @@ class Termination:
 
     reason: StopReason = StopReason.UNKNOWN
     text: str = ""
-
-
-def record_termination(folder: JobFolder, found: Termination | None) -> None:
-    """Record why an engine ended a job's hosts, before it removes what says so; None for no end by the engine."""
-    with suppress(OSError):
-        content = [found.reason.value, found.text] if found else []
-        _termination_file(folder).write_text(json.dumps(content), encoding="utf-8")
-
-
-def recorded_termination(folder: JobFolder) -> tuple[Termination, ...] | None:
-    """Return what `record_termination` recorded, nothing where the engine ended no host; None without a record."""
-    with suppress(OSError, ValueError):
-        content = json.loads(_termination_file(folder).read_text(encoding="utf-8"))
-        return (Termination(StopReason(content[0]), content[1]),) if content else ()
-    return None
-
-
-def _termination_file(folder: JobFolder) -> Path:
-    return folder.channels / "termination.json"
 
 
 class Presence(Enum):

@@ -17,12 +17,11 @@ from scriptmode._core.text.messages import Problem
 from scriptmode.errors import ContainerError
 from scriptmode_local._data import file_uris, regular_files
 from scriptmode_local._data.staging import StagingArea
-from scriptmode_local._hosts import job_containers
+from scriptmode_local._hosts import CREDENTIALS, job_containers
 from scriptmode_local._hosts.container_host import BindMount, Container, ContainerHost
 from scriptmode_local._hosts.container_limits import ContainerLimits, default_pids
 from scriptmode_local._hosts.fleet import Fleet, fork_agent
 from scriptmode_local._hosts.job_containers import WrittenFolder
-from scriptmode_local._hosts.job_variables import CREDENTIALS, with_job_variables
 from scriptmode_local._opt_ml import opt_ml, planned_containers
 from scriptmode_local._opt_ml.opt_ml import Sandbox
 from scriptmode_local._store import shapes
@@ -82,10 +81,10 @@ class ContainerFleet(Fleet):
         job_containers.create_network(self._docker_name("network"), job, is_internal=isolated)
         content = {"secret": secrets.token_hex(32), "isolate_requirements": True}
         for sandbox in self.sandboxes.values():
-            sandbox.prepare(opt_ml.with_copied_source(self._job.request, sandbox), content)
+            sandbox.prepare(self._job.request, content, copies_source=True)
             for name in self._file_systems(sandbox):
                 sandbox.channel(name).mkdir(parents=True, exist_ok=True)
-            opt_ml.open_to_all_users(sandbox.base)
+            sandbox.open_to_all_users()
         if model_dir := model_dir_here(self._job.request):
             before = {"since": time.time(), "known": sorted(job_containers.folder_inodes(model_dir))}
             (self._folder.channels / _BEFORE).write_text(json.dumps(before), encoding="utf-8")
@@ -107,7 +106,7 @@ class ContainerFleet(Fleet):
         types = {name: group.instance_type for group in request.resources.host_groups for name in group.hosts}
         for sandbox in self.sandboxes.values():
             # Checkpoints were restored since `prepare`.
-            opt_ml.open_to_all_users(sandbox.checkpoints(request.output), files=True)
+            sandbox.open_to_all_users(sandbox.checkpoints(request.output), files=True)
         return {
             name: ContainerHost(
                 Container(
@@ -183,7 +182,7 @@ def container_environment(job: Job, inherited: Mapping[str, str]) -> dict[str, s
     own = {name: inherited[name] for name in names if name in inherited}
     if request.resources.count > 1:
         own.update(_ON_SHARED_CORES)
-    return with_job_variables({**own, **request.environment}, job)
+    return job.variables({**own, **request.environment})
 
 
 def restore_ownership(folder: JobFolder, job: Job) -> None:

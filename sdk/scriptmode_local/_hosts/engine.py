@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.hosts import HostKind, host_kind
 from scriptmode.errors import UnreadableJobError
+from scriptmode_local._hosts.agent_control import AgentLocation, Presence
 from scriptmode_local._hosts.local_agent import LocalAgent
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
+    from scriptmode_local._store.state import JobState
     from scriptmode_local._system.forked_tasks import Tasks
 
 
@@ -94,3 +96,14 @@ def find_control(folder: JobFolder) -> AgentControl:
     """Return what controls the agent of a job, without the import of the engine itself."""
     control: AgentControl = resolve_name(find_kind(folder).agent)()
     return control
+
+
+class AgentWithoutEngine(LocalAgent):
+    """Control of an agent whose engine is not installed, which alone ends what the job has outside its folder."""
+
+    def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
+        """Return where the agent is, and nothing of one that is gone."""
+        location = super().locate(folder, state)
+        if location.presence is not Presence.GONE:
+            return location
+        return AgentLocation(Presence.UNKNOWN, f"its agent died, and {absent_engine(folder)}, which ends the job")

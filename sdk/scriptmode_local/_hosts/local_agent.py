@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from scriptmode.errors import PlatformError
 from scriptmode_local._data import regular_files
-from scriptmode_local._hosts.agent_control import (
-    AgentControl,
-    AgentLocation,
-    AgentSignal,
-    Presence,
-    StopReason,
-    Termination,
-)
+from scriptmode_local._hosts.agent_control import AgentLocation, AgentSignal, Presence, StopReason, Termination
 from scriptmode_local._store import host_logs
 from scriptmode_runtime.processes import process_tree
 
@@ -34,8 +27,8 @@ _START_SECONDS = 60.0
 AGENT_MODULE = "scriptmode_local._agent.agent_process"
 
 
-class LocalAgent(AgentControl):
-    """Control of the agents whose hosts are on this machine."""
+class LocalAgent:
+    """Control of the agents that are processes of this machine; implements `agent_control.AgentControl`."""
 
     def launch(self, folder: JobFolder, job: Job, lock: int) -> None:  # noqa: ARG002 - the agent reads the job itself
         """Start a new job's agent as a detached process, or submit it to where it will run; raise `PlatformError`.
@@ -60,19 +53,6 @@ class LocalAgent(AgentControl):
         if agent is not None:
             process_tree.send_signal(agent, signal.SIGKILL)
         return agent is not None
-
-
-class AgentWithoutEngine(LocalAgent):
-    """Control of an agent whose engine is not installed, which alone ends what the job has outside its folder."""
-
-    def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
-        """Return where the agent is, and nothing of one that is gone."""
-        location = super().locate(folder, state)
-        if location.presence is not Presence.GONE:
-            return location
-        from scriptmode_local._hosts.engine import absent_engine
-
-        return AgentLocation(Presence.UNKNOWN, f"its agent died, and {absent_engine(folder)}, which ends the job")
 
 
 def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:

@@ -12,7 +12,6 @@ from scriptmode._core.text.messages import Problem
 from scriptmode_local._data.staging import StagingArea
 from scriptmode_local._hosts.fleet import Fleet, fork_agent
 from scriptmode_local._hosts.host_identity import loopback_address, write_hosts_file
-from scriptmode_local._hosts.job_variables import with_job_variables
 from scriptmode_local._hosts.process_host import ProcessHost
 from scriptmode_local._opt_ml.opt_ml import Sandbox, single_machine_cluster
 from scriptmode_local._store.job_store import JobStore
@@ -139,4 +138,4 @@ def process_environment(job: Job, sandbox: Sandbox, inherited: Mapping[str, str]
         if not name.startswith(FOREIGN_PREFIXES) and name not in FOREIGN_NAMES
     }
     given = {name: sandbox.map_paths(value) for name, value in job.request.environment.items()}
-    return with_job_variables({**own, **given, BASE_DIR_VARIABLE: str(sandbox.base)}, job)
+    return job.variables({**own, **given, BASE_DIR_VARIABLE: str(sandbox.base)})

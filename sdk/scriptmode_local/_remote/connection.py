@@ -14,7 +14,6 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from scriptmode_local._data.durable import replace_file
 from scriptmode_local._hosts.fleet import StartedAgent
 from scriptmode_local._remote.proven_stream import LostError, ProvenStream
 from scriptmode_local._remote.relay import Relay
@@ -22,7 +21,7 @@ from scriptmode_local._system.forked_tasks import ForkedProcess
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from scriptmode_local._remote.relay import RemoteHooks
     from scriptmode_local._store.job_record import Job
@@ -35,26 +34,6 @@ REMOTE_HOST_MODULE = "scriptmode_local._remote.remote_host"
 _END_SECONDS = 60.0
 #: Seconds for what the two ends say last to each other.
 _LAST_SECONDS = 5.0
-
-
-def record_address(folder: JobFolder, host: str, address: str, hosts: Iterable[str]) -> dict[str, str]:
-    """Record the address of a host; return those of all hosts once they are known, else {}."""
-    addresses = folder.channels / "addresses"
-    addresses.mkdir(exist_ok=True)
-    if not (addresses / host).exists():
-        replace_file(addresses / host, address.encode())
-    paths = {name: addresses / name for name in hosts}
-    if not all(path.exists() for path in paths.values()):
-        return {}
-    return {name: path.read_text(encoding="utf-8") for name, path in paths.items()}
-
-
-def open_listener(address: str, tasks: Tasks) -> socket.socket:
-    """Open a port of this machine, which has ``address``, for the connection of one host; raise ``OSError``."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listener = socket.create_server(("", 0), family=family, backlog=4)
-    tasks.keep_private(listener.fileno())
-    return listener
 
 
 def start_relay(

@@ -240,15 +240,13 @@ class LocalPlatform(StoredJobs):
 
         self._require_new(request.name)
         validation.check_inputs(request, self._file_systems)
-        return self._plan(request)[0]
+        engine, folder = find_engine(request.resources.host_kind), self._store.folder(request.name)
+        return engine.plan(folder, self._job(request), os.environ)[0]
 
     def planned_script(self, request: JobRequest) -> str:
         """Return the batch script of a job on Slurm; "" for a job whose agent is a process of this machine."""
-        return self._plan(request)[1]
-
-    def _plan(self, request: JobRequest) -> tuple[dict[str, PlannedHost], str]:
-        folder = self._store.folder(request.name)
-        return find_engine(request.resources.host_kind).plan(folder, self._job(request), os.environ)
+        engine, folder = find_engine(request.resources.host_kind), self._store.folder(request.name)
+        return engine.plan(folder, self._job(request), os.environ)[1]
 
     def put_source(
         self,

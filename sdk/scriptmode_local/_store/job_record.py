@@ -85,6 +85,14 @@ _JOB: dict[str, Any] = {
 _FIELDS = {"stop_grace", *(key.rstrip("!") for key in _JOB)}
 
 
+def _is_more(asked: str, granted: float) -> bool:
+    """Return whether a job requests more seconds than the platform grants; `train` refuses other text."""
+    try:
+        return granted < float(asked) < float("inf")
+    except ValueError:
+        return False
+
+
 @dataclass(frozen=True)
 class Job:
     """The part of a job that does not change after its creation."""
@@ -112,6 +120,18 @@ class Job:
         if count == resources.count:
             return self
         return replace(self, request=replace(self.request, resources=changed(resources, instance_count=count)))
+
+    def variables(self, given: Mapping[str, str]) -> dict[str, str]:
+        """Return variables of a host with the Region, the job's name and ARN, and the grace period of a stop."""
+        made = dict(given)
+        if contract.REGION_VARIABLE not in self.request.environment:
+            made[contract.REGION_VARIABLE] = self.region
+        made[contract.JOB_NAME_VARIABLE] = self.request.name
+        made[contract.JOB_ARN_VARIABLE] = self.arn
+        asked = made.get(contract.STOP_GRACE_VARIABLE, "")
+        if not asked or _is_more(asked, self.stop_grace):
+            made[contract.STOP_GRACE_VARIABLE] = f"{self.stop_grace:g}"
+        return made
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of ``job.json``."""
