@@ -21,7 +21,6 @@ from scriptmode_local._hosts.process_engine import ProcessEngine
 from scriptmode_local._opt_ml.opt_ml import Sandbox
 from scriptmode_local._opt_ml.planned_containers import plan_container_hosts
 from scriptmode_local._remote.connection import run_host, start_relay
-from scriptmode_local._remote.relay import RemoteHooks
 from scriptmode_local._store.job_record import Job
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_local._system.forked_tasks import Tasks
@@ -29,7 +28,7 @@ from scriptmode_runtime.processes import process_tree
 
 __all__ = [
     "CREDENTIALS", "Engine", "Fleet", "Host", "HostKind", "HostSettings", "Job", "JobFolder", "JobRequest",
-    "PlannedHost", "Problem", "ProcessEngine", "RemoteHooks", "Sandbox", "StagingArea", "StartedAgent", "StopReason",
+    "PlannedHost", "Problem", "ProcessEngine", "Sandbox", "StagingArea", "StartedAgent", "StopReason",
     "Tasks", "Termination", "TrainingJobSpec", "did_you_mean", "plan_container_hosts", "process_tree", "run_host",
     "start_relay",
 ]  # fmt: skip

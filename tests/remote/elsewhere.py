@@ -29,31 +29,17 @@ class ElsewhereFleet(ProcessFleet):
         arguments = f"({self.places[host]!r},), {listener.getsockname()!r}, 'secret', await_start=lambda: None"
         code = f"import sys; from scriptmode.engines import run_host; sys.exit(run_host({arguments}))"
         subprocess.Popen((sys.executable, "-c", code), start_new_session=True)
-        return start_relay((self._folder, self._job), host, listener, "secret", _Hooks(self, host), self._tasks)
+        return start_relay((self._folder, self._job), host, listener, "secret", self, self._tasks)
 
-
-class _Hooks:
-    def __init__(self, fleet, host):
-        self.fleet, self.host = fleet, host
-
-    def waits_for(self):
-        return f"the program of {self.host}"
-
-    def prepare(self, address):
-        sandboxes = {host: replace(each, base=Path(each.root)) for host, each in self.fleet.sandboxes.items()}
-        content = single_machine_cluster(sandboxes, self.fleet.ports, "secret")
-        sandbox = self.fleet.sandboxes[self.host]
-        sandbox.prepare(self.fleet._job.request, content, copies_source=True)
-        channels = Path(self.fleet.places[self.host], "channels")
+    def write_sandbox(self, host, address):
+        """Write the sandbox and the file of the hosts' names."""
+        sandboxes = {host: replace(each, base=Path(each.root)) for host, each in self.sandboxes.items()}
+        content = single_machine_cluster(sandboxes, self.ports, "secret")
+        self.sandboxes[host].prepare(self._job.request, content, copies_source=True)
+        channels = Path(self.places[host], "channels")
         channels.mkdir(parents=True, exist_ok=True)
         (channels / "hosts").write_text("127.0.0.1 localhost algo-1 algo-2\n")
         return True
-
-    def describe_loss(self):
-        return ""
-
-    def explain_end(self, code):
-        return ""
 
 
 class ElsewhereEngine(ProcessEngine):

@@ -15,7 +15,6 @@ from scriptmode.engines import (
     CREDENTIALS,
     Fleet,
     Problem,
-    RemoteHooks,
     Sandbox,
     StartedAgent,
     start_relay,
@@ -121,7 +120,7 @@ class KubernetesFleet(Fleet):
         self._tasks.start(self._watch, "the watch of the pods", stays=True)
         job = self._folder, self._job
         return [
-            start_relay(job, host, listener, self._connection, _PodHooks(self, host), self._tasks)
+            start_relay(job, host, listener, self._connection, self, self._tasks)
             for host, listener in self._listeners.items()
         ]
 
@@ -184,6 +183,28 @@ class KubernetesFleet(Fleet):
         sandbox.open_to_all_users(files=True)
         return True
 
+    def waits_for(self, host: str) -> str:
+        """Return what the pod waits for; raise `PlatformError` for one that never runs."""
+        pod = self.read_pods().get(host)
+        return status.describe_wait(host, pod) if pod else f"the pod of {host}"
+
+    def describe_loss(self, host: str) -> str:
+        """Return how the cluster ended the pod; "" where it did not, or nothing is known."""
+        by_host = self.read_pods()
+        return status.describe_loss(host, by_host[host]) if by_host else ""
+
+    def explain_end(self, host: str, code: int) -> str:
+        """Return that the container ran out of memory; the kubelet tells its end after some moments."""
+        if code not in (-9, 128 + 9):
+            return ""
+        deadline = time.monotonic() + _STATUS_SECONDS
+        while time.monotonic() < deadline:
+            explained = status.describe_out_of_memory(self.read_pods().get(host))
+            if explained is not None:
+                return explained
+            time.sleep(0.1)
+        return ""
+
     def find_disconnected(self, code: int | None = None) -> Problem | None:
         """Return which pod the cluster ended; it may take a moment until it says so of one whose host was killed."""
         # A host that exits because another pod is gone does so after the cluster's record of it.
@@ -224,40 +245,6 @@ class KubernetesFleet(Fleet):
         except PlatformError as error:
             return error
         return None
-
-
-class _PodHooks(RemoteHooks):
-    """What a relay asks about the pod of its host."""
-
-    def __init__(self, fleet: KubernetesFleet, host: str) -> None:
-        self._fleet = fleet
-        self._host = host
-
-    def waits_for(self) -> str:
-        """Return what the pod waits for; raise `PlatformError` for one that never runs."""
-        pod = self._fleet.read_pods().get(self._host)
-        return status.describe_wait(self._host, pod) if pod else f"the pod of {self._host}"
-
-    def prepare(self, address: str) -> bool:
-        """Write the sandbox once every pod has an address."""
-        return self._fleet.write_sandbox(self._host, address)
-
-    def describe_loss(self) -> str:
-        """Return how the cluster ended the pod; "" where it did not, or nothing is known."""
-        by_host = self._fleet.read_pods()
-        return status.describe_loss(self._host, by_host[self._host]) if by_host else ""
-
-    def explain_end(self, code: int) -> str:
-        """Return that the container ran out of memory; the kubelet tells its end after some moments."""
-        if code not in (-9, 128 + 9):
-            return ""
-        deadline = time.monotonic() + _STATUS_SECONDS
-        while time.monotonic() < deadline:
-            explained = status.describe_out_of_memory(self._fleet.read_pods().get(self._host))
-            if explained is not None:
-                return explained
-            time.sleep(0.1)
-        return ""
 
 
 def _replace(path: Path, text: str) -> None:

@@ -40,8 +40,8 @@ class StartedAgent:
 class Fleet:
     """All hosts of one job, for the job's agent, or those of one machine, for the host's agent there.
 
-    These agents must have no threads, because they fork. A fleet has what its agent calls: the job's `start_agents`,
-    the host's ``staging`` and `create_hosts`. A method with a default is for fleets that have something to do there.
+    These agents must have no threads, because they fork. A fleet has what its agent calls: the job's `start_agents`
+    and, of hosts with relays, `write_sandbox`; the host's ``staging`` and `create_hosts`. The rest has a default.
     """
 
     #: The ``/opt/ml`` of every host, by the host's name, in order.
@@ -77,6 +77,25 @@ class Fleet:
         Returns what hosts without an ``/opt/ml`` of their own wrote to that of the machine; None without any.
         """
         return None
+
+    def write_sandbox(self, host: str, address: str) -> bool:
+        """Write the sandbox of a host with a relay, which has ``address``, once the addresses of all are known.
+
+        Returns whether it is written.
+        """
+        raise NotImplementedError
+
+    def waits_for(self, host: str) -> str:  # noqa: ARG002
+        """Return what a host with a relay waits for; raise `PlatformError` for one that never says hello."""
+        return "its machine"
+
+    def describe_loss(self, host: str) -> str:  # noqa: ARG002
+        """Return how the machine of a host with a relay ended that does not answer; "" while it may answer again."""
+        return ""
+
+    def explain_end(self, host: str, code: int) -> str:  # noqa: ARG002
+        """Return the failure of the machine with which a host with a relay ended; "" without one."""
+        return ""
 
 
 def fork_agent(fleet: Fleet, serve: Serve, tasks: Tasks) -> StartedAgent:

@@ -23,7 +23,7 @@ from scriptmode_runtime.processes import process_tree
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scriptmode_local._remote.relay import RemoteHooks
+    from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._system.forked_tasks import Tasks
@@ -37,7 +37,7 @@ _LAST_SECONDS = 5.0
 
 
 def start_relay(
-    job: tuple[JobFolder, Job], host: str, listener: socket.socket, secret: str, hooks: RemoteHooks, tasks: Tasks
+    job: tuple[JobFolder, Job], host: str, listener: socket.socket, secret: str, fleet: Fleet, tasks: Tasks
 ) -> StartedAgent:
     """Start the relay of a host, which stands for its agent, and what accepts its connection."""
     their_commands, commands = os.pipe()
@@ -58,7 +58,7 @@ def start_relay(
         stream_process = ForkedProcess(tasks, stream)
         os.close(stream_source)
         os.close(stream_target)
-        code = Relay(job, host, (incoming, outgoing), (their_commands, their_events), hooks).run()
+        code = Relay(job, host, (incoming, outgoing), (their_commands, their_events), fleet).run()
         os.close(outgoing)
         if not code:
             # Both ends know then that nothing follows.
