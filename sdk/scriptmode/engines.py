@@ -2,7 +2,7 @@
 
 An engine is found by an entry point of the group ``scriptmode.engines``. Its name is the instance type of the hosts,
 and its object a `HostKind`, which names the engine's class. The guide "engines" has an example. Engines import nothing
-but this module, the errors and the runtime's contract.
+but this module, the errors, other public names and the runtime's contract.
 """
 
 from __future__ import annotations
