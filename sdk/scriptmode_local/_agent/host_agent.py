@@ -213,9 +213,9 @@ class HostAgent:
 
     def _report_end(self, name: str, code: int) -> None:
         self.exit_code = self.exit_code or (code if code >= 0 else 128 - code)
-        host = self._running.pop(name)
+        del self._running[name]
         overdue = {"overdue": True} if name in self._overdue else {}
-        self._send("ended", host=name, code=code, machine_failure=host.machine_failure, **overdue)
+        self._send("ended", host=name, code=code, machine_failure=self._fleet.explain_end(name, code), **overdue)
 
     def _read_progress(self) -> list[ChannelProgress]:
         return sum_by_channel(

@@ -264,17 +264,16 @@ class Agent:
         """Pull the image if it is missing on this machine; return an outcome only if the job ends here."""
         if not self._request.resources.host_kind.uses_docker:
             return None
-        from scriptmode.containers import _docker_client as docker_client
-        from scriptmode.containers import _training_images as training_images
+        from scriptmode.containers import _docker_client, _training_images
 
         image = str(self._request.algorithm.image_uri)
         try:
-            if docker_client.has_image(image):
+            if _docker_client.has_image(image):
                 return None
         except ContainerError as error:
             return _client_error(str(error))
         self._enter("DownloadingTrainingImage")
-        task = self._tasks.start(lambda: training_images.pull_image(image), "the pull of the image")
+        task = self._tasks.start(lambda: _training_images.pull_image(image), "the pull of the image")
         while not task.poll():
             if self._stop_requested():
                 self._enter("Stopping")

@@ -50,9 +50,6 @@ class HostSettings:
 class Host:
     """One machine of a training job: started once, ended once."""
 
-    #: A failure of the machine, not of its ``train``, such as exhausted memory; "" without one.
-    machine_failure: str = ""
-
     @property
     def pid(self) -> int:
         """The agent's child that ends with the host; 0 before the start, and for a host that is no child."""

@@ -86,12 +86,11 @@ class AgentControl(Protocol):
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
         """Return where the agent of a job is that has not ended; called twice a second while a job is followed."""
 
-    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:  # noqa: ARG002
+    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:
         """Return why the agent, which calls this, or its hosts ended or got SIGTERM without a request in the folder.
 
         ``None`` where the engine did not end them. ``was_signalled``: the agent itself got a signal, not only hosts.
         """
-        return None
 
     def signal(self, folder: JobFolder, what: AgentSignal) -> bool:
         """Tell the agent of a job; return whether it was found. All but KILL is for an engine with a queue.

@@ -62,10 +62,9 @@ class ContainerFleet(Fleet):
         obstacle = Problem("a user's own mounts are not to be seen in containers") if os.geteuid() else None
         self.staging = StagingArea(folder.channels, mount_obstacle=obstacle, mounts_file_systems=True)
         self._inherited = inherited
-
         self._guard: job_containers.Guard | None = None
         self._umask = _READABLE
-
+        self._hosts: dict[str, ContainerHost] = {}
         self.sandboxes = {
             name: Sandbox(name, folder.host(name), contract.DEFAULT_BASE_DIR, planned_containers.INTERFACE)
             for name in job.request.resources.hosts
@@ -107,7 +106,7 @@ class ContainerFleet(Fleet):
         for sandbox in self.sandboxes.values():
             # Checkpoints were restored since `prepare`.
             sandbox.open_to_all_users(sandbox.checkpoints(request.output), files=True)
-        return {
+        self._hosts = {
             name: ContainerHost(
                 Container(
                     name=self._docker_name(name),
@@ -128,6 +127,11 @@ class ContainerFleet(Fleet):
             )
             for name, sandbox in self.sandboxes.items()
         }
+        return self._hosts
+
+    def explain_end(self, host: str, code: int) -> str:  # noqa: ARG002 - Docker knows
+        """Return what Docker says of the container's end."""
+        return self._hosts[host].machine_failure
 
     def find_disconnected(self, code: int | None = None) -> Problem | None:  # noqa: ARG002 - whatever it is
         """Return which containers were disconnected from the job's network."""

@@ -83,6 +83,7 @@ class ContainerHost(Host):
     container: Container
     log: Path
     tasks: Tasks
+    machine_failure: str = ""
     _follower: ForkedTask | None = field(default=None, init=False, repr=False)
     _asked: bool = field(default=False, init=False)
 

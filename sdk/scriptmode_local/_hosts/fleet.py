@@ -94,7 +94,7 @@ class Fleet:
         return ""
 
     def explain_end(self, host: str, code: int) -> str:  # noqa: ARG002
-        """Return the failure of the machine with which a host with a relay ended; "" without one."""
+        """Return the failure of the machine with which a host ended, such as exhausted memory; "" without one."""
         return ""
 
 
