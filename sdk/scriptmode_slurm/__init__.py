@@ -18,6 +18,7 @@ SLURM = HostKind(
     agent="scriptmode_slurm._engine.agent:SlurmAgent",
     platform="scriptmode_slurm._engine.platform:Slurm",
     is_scheduled=True,
+    pending_message="Waiting in Slurm's queue",
     runs_images=True,
     checks="scriptmode_slurm._engine.checks:CHECKS",
 )

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 from tests.house import loaded, sources, test_sizes
 
 from scriptmode import engines
-from scriptmode_local._hosts import Host
-from scriptmode_local._hosts.fleet import Fleet, HostFleet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
-PROTOCOLS = (engines.Engine, Fleet, HostFleet, Host)
+#: What an engine derives from: for a kind of hosts, for the hosts of one job, and for one host.
+BASES = (engines.Engine, engines.Fleet, engines.Host)
 
 
 def depth(node: ast.AST, around: int = 0) -> int:
@@ -32,10 +31,18 @@ def depth(node: ast.AST, around: int = 0) -> int:
     return deepest
 
 
-def methods() -> int:
-    """Return the number of methods and attributes that the protocols of an engine name."""
-    own = {name for kind in PROTOCOLS for base in kind.__mro__ for name in vars(base) if base.__module__ != "typing"}
-    return len([name for name in own if not name.startswith("_")])
+def members() -> list[bool]:
+    """Return of each member of an engine's base classes whether an engine has to write it: it has no default."""
+    found = {}
+    for kind in BASES:
+        for base in reversed(kind.__mro__[:-1]):
+            own = {**dict.fromkeys(base.__annotations__), **vars(base)}
+            found.update({(kind, name): value for name, value in own.items() if not name.startswith("_")})
+    return [value is None or "NotImplementedError" in _names(value) for value in found.values()]
+
+
+def _names(member: object) -> tuple[str, ...]:
+    return getattr(getattr(member, "__code__", None), "co_names", ())
 
 
 def figures() -> Iterator[tuple[str, object]]:
@@ -46,8 +53,9 @@ def figures() -> Iterator[tuple[str, object]]:
     yield "lines of the tests", test_sizes.lines("tests")
     for call in loaded.CALLS:
         yield f"lines loaded by {call}", sum(loaded.measure(call).lines.values())
-    yield "members of an engine's protocols", methods()
-    yield "protocols of an engine", len(PROTOCOLS)
+    yield "members that an engine has to write", sum(members())
+    yield "members that it may override", members().count(False)
+    yield "base classes of an engine", len(BASES)
     yield "names of an engine's face", len(engines.__all__)
     yield "functions nested four deep", sum(depth(function) >= 4 for function in functions)
     yield "dict[str, Any]", sum(source.text.count("dict[str, Any]") for source in product)

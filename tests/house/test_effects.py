@@ -16,7 +16,6 @@ PURE = {
     "sdk/scriptmode/_display": "downsampled_series.py formatting.py html_card.py snapshot.py status_panel.py",
     "sdk/scriptmode/planning": "_job_plan.py _plan_parts.py _plan_summary.py",
     "sdk/scriptmode_local/_opt_ml": "planned_containers.py",
-    "sdk/scriptmode_local/_hosts": "job_variables.py",
     "sdk/scriptmode_local/_store": "job_record.py shapes.py state.py",
     "sdk/scriptmode_local/_tuning": "tuning_response.py",
     "sdk/scriptmode_slurm/_engine": "steps.py",

@@ -26,23 +26,25 @@ AGENT = """
 import sys
 from scriptmode.errors import PlatformError
 from scriptmode_local._agent import agent_process
-from scriptmode_local._hosts.agent_control import StopReason, Termination
+from scriptmode_local._hosts.agent_control import AgentSignal, StopReason, Termination
+from scriptmode._core.spec.hosts import HostKind
 from scriptmode._core.text.messages import Problem
 from scriptmode_local._hosts.local_agent import LocalAgent
 from scriptmode_local._hosts.process_fleet import ProcessFleet
 
 folder, reason, text, requeues = sys.argv[1:]
 
-def requeue(self, folder):
-    if requeues != "yes":
-        raise PlatformError("the scheduler refuses it")
-    (folder.path / "requeued").touch()
+def tell(self, folder, what):
+    if what is AgentSignal.REQUEUE:
+        if requeues != "yes":
+            raise PlatformError("the scheduler refuses it")
+        (folder.path / "requeued").touch()
 
-LocalAgent.pending_message = "Waiting in the queue"
+vars(HostKind.PROCESS)["pending_message"] = "Waiting in the queue"
 LOST = Problem("algo-1 was lost with its node")
 ProcessFleet.find_disconnected = lambda fleet, code=None: LOST if (fleet._folder.path / "lost").exists() else None
 LocalAgent.why_terminated = lambda self, folder, was_signalled: Termination(StopReason(reason), text)
-LocalAgent.requeue = requeue
+LocalAgent.signal = tell
 sys.exit(agent_process.main(["--foreground", folder]))
 """
 #: Counts the interruptions in a checkpoint, and prints what it finds of an earlier run.

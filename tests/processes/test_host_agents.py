@@ -64,7 +64,7 @@ def prepared(jobs):
     fleets = []
     yield prepare
     for fleet in fleets:
-        fleet.release()
+        fleet.remove_hosts()
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from fakes.processes import processes_naming, until
 
 from scriptmode import Estimator
 from scriptmode._core.spec.training_job import Output
+from scriptmode.engines import Fleet
 from scriptmode.errors import TrainingJobFailed
 from scriptmode_local._agent.host_messages import MessageReader
 from scriptmode_local._remote.frames import send_frame
@@ -47,10 +48,9 @@ class Ends:
         events, their_events = os.pipe()
         self.events = MessageReader(events, "event")
         job = SimpleNamespace(request=SimpleNamespace(output=Output("file:///out"), channels=()))
-        hooks = SimpleNamespace(
-            waits_for=lambda: "its pod", prepare=lambda *_: False, describe_loss=lambda: "", explain_end=lambda _: ""
-        )
-        self.relay = Relay((self.folder, job), "algo-1", (incoming, outgoing), (commands, their_events), hooks)
+        fleet = Fleet()
+        fleet.write_sandbox = lambda *_: False
+        self.relay = Relay((self.folder, job), "algo-1", (incoming, outgoing), (commands, their_events), fleet)
         self.codes = []
         self.thread = threading.Thread(target=lambda: self.codes.append(self.relay.run()), daemon=True)
 
@@ -156,7 +156,7 @@ def test_a_relay_reads_while_it_sends_and_ends_when_it_is_told(ends):
 
 def test_a_host_that_waits_for_others_is_not_lost(ends):
     ends.start()
-    assert ends.until_event("waiting")["message"] == "its pod"
+    assert ends.until_event("waiting")["message"] == "its machine"
     ends.send("hello", address="10.0.0.1", folder="/jobs/one")
     assert ends.until_event("waiting")["message"] == "the other hosts"
     ends.command(do="end")

@@ -11,6 +11,7 @@ import pytest
 from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 
+from scriptmode._core.spec.hosts import HostKind
 from scriptmode._core.spec.service_values import ChannelProgress
 from scriptmode._core.spec.training_job import Limits, Output
 from scriptmode.errors import PlatformError
@@ -40,7 +41,7 @@ class Scheduler:
 @pytest.fixture
 def scheduler(monkeypatch):
     found = Scheduler()
-    monkeypatch.setattr(LocalAgent, "pending_message", "Submitted")
+    monkeypatch.setitem(vars(HostKind.PROCESS), "pending_message", "Submitted")
     monkeypatch.setattr(LocalAgent, "launch", lambda *_: None)
     monkeypatch.setattr(LocalAgent, "locate", lambda *_: found.location)
     return found
@@ -87,7 +88,7 @@ def test_a_stop_that_the_engine_refuses_is_an_error(jobs, monkeypatch):
         raise PlatformError("the scheduler does not answer")
 
     name = jobs.start("pass")
-    monkeypatch.setattr(LocalAgent, "withdraw", refuse)
+    monkeypatch.setattr(LocalAgent, "signal", refuse)
     with pytest.raises(PlatformError, match="does not answer"):
         jobs.platform.stop(name)
     assert jobs.platform.describe(name).response["SecondaryStatus"] == "Stopping"

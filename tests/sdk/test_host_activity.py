@@ -41,11 +41,11 @@ def sleeping():
 
 
 def host(name, pid):
-    return SimpleNamespace(name=name, find_process=lambda: pid)
+    return name, SimpleNamespace(find_process=lambda: pid)
 
 
 def sampler(*hosts, gpus=None):
-    made = UsageSampler(hosts, path=None)
+    made = UsageSampler(dict(hosts), path=None)
     made._gpus = gpus
     return made
 
@@ -65,7 +65,7 @@ def test_a_hosts_usage_is_that_of_all_its_processes_ended_ones_too():
 
 
 def test_the_wait_for_input_is_that_of_the_channel_whose_fifo_was_empty_for_longest(sleeping):
-    hosts = [host("algo-1", sleeping.pid), host("algo-2", sleeping.pid)]
+    hosts = dict([host("algo-1", sleeping.pid), host("algo-2", sleeping.pid)])
     moments = [
         ({}, None),
         ({"train": 1.0}, None),
@@ -83,7 +83,7 @@ def test_the_wait_for_input_is_that_of_the_channel_whose_fifo_was_empty_for_long
 
 
 def test_the_bytes_that_a_host_received_are_those_of_its_own_interface(sleeping):
-    hosts = [host(name, sleeping.pid) for name in ("algo-1", "algo-2", "algo-3")]
+    hosts = dict(host(name, sleeping.pid) for name in ("algo-1", "algo-2", "algo-3"))
     (own, *_) = [each for _, each in socket.if_nameindex() if each != "lo"]
     interfaces = {"algo-1": own, "algo-2": "lo", "algo-3": f"{own}0"}
     read = Path("/sys/class/net", own, "statistics", "rx_bytes").read_text
@@ -95,7 +95,7 @@ def test_the_bytes_that_a_host_received_are_those_of_its_own_interface(sleeping)
 
 def test_a_host_that_has_ended_or_is_not_there_yet_has_no_usage(sleeping):
     found = []
-    later = SimpleNamespace(name="algo-2", find_process=lambda: found[0] if found else 0)
+    later = "algo-2", SimpleNamespace(find_process=lambda: found[0] if found else 0)
     samples = sampler(host("algo-1", sleeping.pid), later)
     assert list(samples.sample(0.0)) == ["algo-1"]
     found.append(os.getpid())

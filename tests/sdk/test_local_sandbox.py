@@ -5,7 +5,6 @@ import os
 import socket
 import tracemalloc
 from itertools import zip_longest
-from types import SimpleNamespace
 
 import pytest
 from fakes.local_jobs import channel, request_for
@@ -13,7 +12,6 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from scriptmode._core.request.parse import parse_request
 from scriptmode_local._data.durable import sync_file
-from scriptmode_local._hosts import job_variables
 from scriptmode_local._hosts.container_fleet import container_environment
 from scriptmode_local._opt_ml.opt_ml import Sandbox
 from scriptmode_local._store import host_logs
@@ -88,7 +86,7 @@ def test_the_environment_of_a_container_is_the_requests_and_the_callers_credenti
     inherited = {"HOME": "/root", "AWS_ACCESS_KEY_ID": "a", "AWS_SESSION_TOKEN": "t", "AWS_PROFILE": "p"}
     job = Job(parse_request(request), "arn", "us-east-1", "python", 120.0)
     expected = {"OUT": "/opt/ml/output", "AWS_ACCESS_KEY_ID": "a", "AWS_SESSION_TOKEN": "asked"}
-    assert container_environment(job, inherited) == job_variables.with_job_variables(expected, job)
+    assert container_environment(job, inherited) == job.variables(expected)
 
 
 @pytest.mark.parametrize(
@@ -98,8 +96,8 @@ def test_the_environment_of_a_container_is_the_requests_and_the_callers_credenti
     ids=str,
 )  # fmt: skip
 def test_a_job_may_ask_for_less_time_to_stop_than_the_platform_grants(requested, granted):
-    job = SimpleNamespace(request=parse_request(request_for("job")), region="us-east-1", arn="arn", stop_grace=20.0)
-    assert job_variables.with_job_variables(requested, job)[GRACE] == granted
+    job = Job(parse_request(request_for("job")), "arn", "us-east-1", "python", 20.0)
+    assert job.variables(requested)[GRACE] == granted
 
 
 @pytest.fixture

@@ -12,20 +12,24 @@ from fakes.processes import recorded, until
 from fakes.slurm import FakeSlurm
 
 from scriptmode import PlatformError
-from scriptmode_local._hosts.agent_control import StopReason
+from scriptmode._core.spec.hosts import HostKind
+from scriptmode_local._hosts.agent_control import AgentSignal, StopReason
 from scriptmode_local._hosts.local_agent import LocalAgent
 from scriptmode_local._store.engine_record import write_engine_record
+from scriptmode_slurm import SLURM
 from scriptmode_slurm._engine import agent, commands
 from scriptmode_slurm._engine.agent import SlurmAgent
 
-CONTROL = ("pending_message", "locate", "why_terminated", "requeue", "report_failure", "withdraw")
+CONTROL = ("locate", "why_terminated", "signal")
 AGENT = f"""
 import sys
+from scriptmode._core.spec.hosts import HostKind
 from scriptmode_local._agent import agent_process
 from scriptmode_local._hosts.local_agent import LocalAgent
 from scriptmode_slurm._engine.agent import SlurmAgent
 for name in {CONTROL}:
     setattr(LocalAgent, name, getattr(SlurmAgent, name))
+vars(HostKind.PROCESS)["pending_message"] = "Waiting in Slurm's queue"
 sys.exit(agent_process.main(["--foreground", sys.argv[1]]))
 """
 COUNTS = """
@@ -97,6 +101,7 @@ def jobs(tmp_path, fake, monkeypatch):
     monkeypatch.setattr(commands, "STATES", commands.StatusCache())
     for name in CONTROL:
         monkeypatch.setattr(LocalAgent, name, getattr(SlurmAgent, name))
+    monkeypatch.setitem(vars(HostKind.PROCESS), "pending_message", SLURM.pending_message)
     found = SlurmJobs(tmp_path, fake)
     monkeypatch.setattr(LocalAgent, "launch", found.launch)
     return found
@@ -258,7 +263,7 @@ def test_a_job_of_another_cluster_is_left_alone(jobs, fake):
     write_engine_record(folder, {"job": "1", "cluster": "elsewhere", "nodes": "node1"})
     assert "is on the Slurm cluster 'elsewhere', and this machine belongs to " in jobs.last(name)[1]
     with pytest.raises(PlatformError, match="is on the Slurm cluster 'elsewhere'"):
-        SlurmAgent().withdraw(folder)
+        SlurmAgent().signal(folder, AgentSignal.WITHDRAW)
     assert fake.job(1)["state"] == "PENDING"
     assert jobs.platform.describe(name).response["TrainingJobStatus"] == "InProgress"
 

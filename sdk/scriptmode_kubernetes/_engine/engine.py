@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from contextlib import suppress
@@ -9,18 +10,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from scriptmode import FileSystemInput
 from scriptmode.engines import (
     CREDENTIALS,
     Engine,
-    FileSystemInput,
-    LocalAgent,
     PlannedHost,
     Problem,
+    StopReason,
     Termination,
     plan_container_hosts,
-    record_termination,
-    recorded_termination,
-    with_job_variables,
 )
 from scriptmode.errors import PlatformError, SpecError, invalid
 from scriptmode_kubernetes._engine import pods, status
@@ -29,15 +27,14 @@ from scriptmode_kubernetes._engine.settings import KubernetesSettings, parse_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from scriptmode.engines import (
         Fleet,
-        HostFleet,
         HostSettings,
         Job,
         JobFolder,
         JobRequest,
-        JobStore,
         Tasks,
         TrainingJobSpec,
     )
@@ -58,7 +55,7 @@ def open_api(settings: KubernetesSettings) -> Api:
 def host_variables(job: Job, inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of every host: the credentials among the inherited ones, the request's and the job's."""
     own = {name: inherited[name] for name in CREDENTIALS if name in inherited}
-    return with_job_variables({**own, **job.request.environment}, job)
+    return job.variables({**own, **job.request.environment})
 
 
 def with_address(variables: Mapping[str, str], address: str) -> dict[str, str]:
@@ -77,23 +74,6 @@ def names_of(folder: JobFolder) -> pods.Names:
     return pods.names_of(folder.label, folder.name)
 
 
-class KubernetesAgent(LocalAgent):
-    """Control of the agents of jobs whose hosts are pods: processes beside the service."""
-
-    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:
-        """Return why the cluster ended a pod of the job, or that this machine goes down."""
-        if was_signalled:
-            return super().why_terminated(folder, was_signalled=was_signalled)
-        recorded = recorded_termination(folder)
-        if recorded is not None:
-            # Of pods that the job's agent deleted since.
-            return next(iter(recorded), None)
-        job = folder.read_job()
-        with suppress(PlatformError):
-            return _find_termination(open_api(settings_from_json(job.engine)), folder, job)
-        return None
-
-
 def record_end(api: Api, folder: JobFolder, job: Job) -> bool:
     """Record why the cluster ended a pod of a job, before the pods are deleted; return whether it did, or raise."""
     try:
@@ -102,8 +82,15 @@ def record_end(api: Api, folder: JobFolder, job: Job) -> bool:
         if error.may_pass:
             raise
         termination = None
-    record_termination(folder, termination)
+    with suppress(OSError):
+        content = [termination.reason.value, termination.text] if termination else []
+        _record(folder).write_text(json.dumps(content), encoding="utf-8")
     return termination is not None
+
+
+def _record(folder: JobFolder) -> Path:
+    """Return the file that says why the cluster ended a pod of the job, or that it ended none."""
+    return folder.channels / "termination.json"
 
 
 def _find_termination(api: Api, folder: JobFolder, job: Job) -> Termination | None:
@@ -129,8 +116,21 @@ def find_events(api: Api, found: Mapping[str, Mapping[str, Any] | None]) -> dict
     return events
 
 
-class KubernetesEngine(KubernetesAgent, Engine):
-    """Engine of ``kubernetes``."""
+class KubernetesEngine(Engine):
+    """Engine of ``kubernetes``, whose jobs have their agents beside the service."""
+
+    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:
+        """Return why the cluster ended a pod of the job, or that this machine goes down."""
+        if was_signalled:
+            return super().why_terminated(folder, was_signalled=was_signalled)
+        with suppress(OSError, ValueError):
+            # Of pods that the job's agent deleted since.
+            content = json.loads(_record(folder).read_text(encoding="utf-8"))
+            return Termination(StopReason(content[0]), content[1]) if content else None
+        job = folder.read_job()
+        with suppress(PlatformError):
+            return _find_termination(open_api(settings_from_json(job.engine)), folder, job)
+        return None
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
         """Fill in the image; raise `SpecError` without one, and `ConfigError` without access to a cluster."""
@@ -162,9 +162,6 @@ class KubernetesEngine(KubernetesAgent, Engine):
                 what = f"channel {channel.name!r} is a file system, which pods do not mount"
                 yield Problem(what, "mount its volume by Kubernetes(patch=...)", "inputs")
 
-    def require_software(self, job: JobRequest) -> None:
-        """Skip: the nodes pull the image."""
-
     def settings(self, given: HostSettings) -> dict[str, object]:
         """Return the settings of `Kubernetes` and of the variable; those of another job where none are given."""
         if given.recorded and not given.options:
@@ -172,49 +169,36 @@ class KubernetesEngine(KubernetesAgent, Engine):
         parsed = parse_settings(given.options, os.environ)
         return replace(parsed, namespace=parsed.namespace or find_access(parsed.context).namespace).to_json()
 
-    def plan_script(self, job: Job, store: JobStore) -> str:
-        """Return a job's objects as YAML, without the values of variables; a group's first pod stands for all of it."""
+    def plan(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> tuple[dict[str, PlannedHost], str]:
+        """Return the environment of each host without the secret, and the job's objects as YAML, without variables.
+
+        A group's first pod stands for all of it.
+        """
         import yaml
 
-        groups = job.request.resources.host_groups
-        names = pods.names_of(str(store.jobs / job.request.name), job.request.name)
-        variables = host_variables(job, os.environ)
+        groups, names = job.request.resources.host_groups, names_of(folder)
+        variables = host_variables(job, inherited)
         made = [
             pods.secret(names, "******", dict.fromkeys(variables, "******")),
             pods.service(names, None),
             *(pods.pod(job, group.hosts[0], names, tuple(variables), {}) for group in groups),
         ]
         others = job.request.resources.count - len(groups)
-        return str(yaml.safe_dump_all(made, sort_keys=False)) + (f"# and {others} more pods\n" if others else "")
-
-    def plan_hosts(
-        self,
-        job: Job,
-        store: JobStore,  # noqa: ARG002 - a pod has /opt/ml
-        inherited: Mapping[str, str],
-    ) -> dict[str, PlannedHost]:
-        """Return the environment of each host, without the secret."""
+        script = str(yaml.safe_dump_all(made, sort_keys=False)) + (f"# and {others} more pods\n" if others else "")
         cluster = {"secret": "******", "isolate_requirements": True}
-        return plan_container_hosts(job.request, host_variables(job, inherited), cluster)
+        return plan_container_hosts(job.request, variables, cluster), script
 
-    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
-        """Return the pods of a job."""
+    def create_fleet(
+        self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], host: str = ""
+    ) -> Fleet:
+        """Return the pods of a job or, with ``host``, that of the pod that this process runs in."""
+        if host:
+            from scriptmode_kubernetes._engine.pod_host import PodFleet
+
+            return PodFleet(folder, job, host)
         from scriptmode_kubernetes._engine.fleet import KubernetesFleet
 
         return KubernetesFleet(folder, job, tasks, inherited)
-
-    def create_host_fleet(
-        self,
-        folder: JobFolder,
-        job: Job,
-        host: str,
-        tasks: Tasks,  # noqa: ARG002 - nothing is forked
-        inherited: Mapping[str, str],  # noqa: ARG002 - the other container has the variables
-    ) -> HostFleet:
-        """Return the host of the pod that this process runs in."""
-        from scriptmode_kubernetes._engine.pod_host import PodFleet
-
-        return PodFleet(folder, job, host)
 
     def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:  # noqa: ARG002 - pods
         """Delete the job's objects."""

@@ -15,15 +15,9 @@ from scriptmode.engines import (
     CREDENTIALS,
     Fleet,
     Problem,
-    RemoteHooks,
     Sandbox,
     StartedAgent,
-    open_listener,
-    open_to_all_users,
-    record_address,
-    replace_file,
     start_relay,
-    with_copied_source,
 )
 from scriptmode.errors import DataError, PlatformError
 from scriptmode_kubernetes._engine import pods, status
@@ -46,8 +40,9 @@ from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
-    from scriptmode.engines import Job, JobFolder, Serve, Tasks
+    from scriptmode.engines import Job, JobFolder, Tasks
     from scriptmode_kubernetes._engine.api import Api
 
 _INTERFACE = "eth0"
@@ -67,8 +62,6 @@ _LOSS_SECONDS, _SIGNALS = 3.0, 128
 class KubernetesFleet(Fleet):
     """All hosts of a job, each of them a pod."""
 
-    no_model_message = "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to /opt/ml/model"
-
     def __init__(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> None:
         self._folder = folder
         self._job = job
@@ -86,14 +79,14 @@ class KubernetesFleet(Fleet):
             for name in job.request.resources.hosts
         }
 
-    def prepare(self) -> None:
+    def _prepare(self) -> None:
         """Create the sandboxes' directories, and the job's objects, the pods last."""
         for sandbox in self.sandboxes.values():
             sandbox.base.mkdir(parents=True, exist_ok=True)
         try:
             api = open_api(self._settings)
             address = self._settings.address or _own_address(find_access(self._settings.context).server)
-            self._listeners = {host: open_listener(address, self._tasks) for host in self.sandboxes}
+            self._listeners = {host: self._tasks.open_listener(address) for host in self.sandboxes}
             deadline = time.monotonic() + _CONFLICT_SECONDS
             while not self._create_objects(api, address, is_last=time.monotonic() > deadline):
                 remove_objects(api, self._folder, waits=True)
@@ -120,13 +113,14 @@ class KubernetesFleet(Fleet):
             return False
         return True
 
-    def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
-        """Start the watch of the pods, and a relay to each of them."""
-        replace_file(self._pods_file, b"{}")
+    def start_agents(self, serve: object) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
+        """Create the job's objects, start the watch of the pods, and a relay to each of them."""
+        self._prepare()
+        _replace(self._pods_file, "{}")
         self._tasks.start(self._watch, "the watch of the pods", stays=True)
         job = self._folder, self._job
         return [
-            start_relay(job, host, listener, self._connection, _PodHooks(self, host), self._tasks)
+            start_relay(job, host, listener, self._connection, self, self._tasks)
             for host, listener in self._listeners.items()
         ]
 
@@ -158,7 +152,7 @@ class KubernetesFleet(Fleet):
 
     def _write_pods(self, found: Mapping[str, Any]) -> None:
         with suppress(OSError):
-            replace_file(self._pods_file, json.dumps({host: found.get(host) for host in self.sandboxes}).encode())
+            _replace(self._pods_file, json.dumps({host: found.get(host) for host in self.sandboxes}))
 
     def read_pods(self) -> dict[str, Any]:
         """Return the last status of each pod by its host, None for a deleted one; nothing before they were listed."""
@@ -176,15 +170,40 @@ class KubernetesFleet(Fleet):
 
     def write_sandbox(self, host: str, address: str) -> bool:
         """Write a host's sandbox once all addresses are known; return whether it is written."""
-        addresses = record_address(self._folder, host, address, self.sandboxes)
-        if not addresses:
+        folder = self._folder.channels / "addresses"
+        folder.mkdir(exist_ok=True)
+        if not (folder / host).exists():
+            _replace(folder / host, address)
+        if not all((folder / name).exists() for name in self.sandboxes):
             return False
-        hosts = {name: {"address": ip} for name, ip in addresses.items()}
+        hosts = {name: {"address": (folder / name).read_text(encoding="utf-8")} for name in self.sandboxes}
         content = {"hosts": hosts, "single_machine": False, "isolate_requirements": True, "secret": self._secret}
         sandbox = self.sandboxes[host]
-        sandbox.prepare(with_copied_source(self._job.request, sandbox), content)
-        open_to_all_users(sandbox.base, files=True)
+        sandbox.prepare(self._job.request, content, copies_source=True)
+        sandbox.open_to_all_users(files=True)
         return True
+
+    def waits_for(self, host: str) -> str:
+        """Return what the pod waits for; raise `PlatformError` for one that never runs."""
+        pod = self.read_pods().get(host)
+        return status.describe_wait(host, pod) if pod else f"the pod of {host}"
+
+    def describe_loss(self, host: str) -> str:
+        """Return how the cluster ended the pod; "" where it did not, or nothing is known."""
+        by_host = self.read_pods()
+        return status.describe_loss(host, by_host[host]) if by_host else ""
+
+    def explain_end(self, host: str, code: int) -> str:
+        """Return that the container ran out of memory; the kubelet tells its end after some moments."""
+        if code not in (-9, 128 + 9):
+            return ""
+        deadline = time.monotonic() + _STATUS_SECONDS
+        while time.monotonic() < deadline:
+            explained = status.describe_out_of_memory(self.read_pods().get(host))
+            if explained is not None:
+                return explained
+            time.sleep(0.1)
+        return ""
 
     def find_disconnected(self, code: int | None = None) -> Problem | None:
         """Return which pod the cluster ended; it may take a moment until it says so of one whose host was killed."""
@@ -228,38 +247,11 @@ class KubernetesFleet(Fleet):
         return None
 
 
-class _PodHooks(RemoteHooks):
-    """What a relay asks about the pod of its host."""
-
-    def __init__(self, fleet: KubernetesFleet, host: str) -> None:
-        self._fleet = fleet
-        self._host = host
-
-    def waits_for(self) -> str:
-        """Return what the pod waits for; raise `PlatformError` for one that never runs."""
-        pod = self._fleet.read_pods().get(self._host)
-        return status.describe_wait(self._host, pod) if pod else f"the pod of {self._host}"
-
-    def prepare(self, address: str) -> bool:
-        """Write the sandbox once every pod has an address."""
-        return self._fleet.write_sandbox(self._host, address)
-
-    def describe_loss(self) -> str:
-        """Return how the cluster ended the pod; "" where it did not, or nothing is known."""
-        by_host = self._fleet.read_pods()
-        return status.describe_loss(self._host, by_host[self._host]) if by_host else ""
-
-    def explain_end(self, code: int) -> str:
-        """Return that the container ran out of memory; the kubelet tells its end after some moments."""
-        if code not in (-9, 128 + 9):
-            return ""
-        deadline = time.monotonic() + _STATUS_SECONDS
-        while time.monotonic() < deadline:
-            explained = status.describe_out_of_memory(self._fleet.read_pods().get(self._host))
-            if explained is not None:
-                return explained
-            time.sleep(0.1)
-        return ""
+def _replace(path: Path, text: str) -> None:
+    """Write a file that other processes write and read meanwhile."""
+    draft = path.with_name(f".{path.name}-{os.getpid()}")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
 
 
 def _own_address(server: str) -> str:

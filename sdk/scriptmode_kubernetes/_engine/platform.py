@@ -6,8 +6,8 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from scriptmode.engines import LocalPlatform
 from scriptmode.errors import invalid
+from scriptmode.platforms.local import LocalPlatform
 from scriptmode_kubernetes._engine.pods import INSTANCE_TYPE
 from scriptmode_kubernetes._engine.settings import parse_settings
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE

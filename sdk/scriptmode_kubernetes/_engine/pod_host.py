@@ -9,35 +9,27 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.engines import HostFleet, Problem, Sandbox, StagingArea, open_to_all_users, process_tree
+from scriptmode.engines import Fleet, Host, Problem, Sandbox, StagingArea, process_tree
 from scriptmode_kubernetes._engine.pods import VOLUME
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
-    from scriptmode.engines import Host, Job, JobFolder
+    from scriptmode.engines import Job, JobFolder
 
 #: Seconds from the end of the container's first process to its exit code, which it writes before.
 _CODE_SECONDS = 1.0
 
 
-class PodHost:
+class PodHost(Host):
     """The program of the container ``train``."""
 
-    machine_failure = ""
-
-    def __init__(self, name: str, control: Path, process: int) -> None:
-        self.name = name
+    def __init__(self, control: Path, process: int) -> None:
         self._control = control
         self._process = process
         self._is_started = False
         self._ended_since: float | None = None
-
-    @property
-    def pid(self) -> int:
-        """0: the host is no child of its agent."""
-        return 0
 
     def find_process(self) -> int:
         """Return the process ID of the container's first process, which both containers see."""
@@ -61,29 +53,22 @@ class PodHost:
         self._ended_since = self._ended_since or time.monotonic()
         return -signal.SIGKILL if time.monotonic() - self._ended_since > _CODE_SECONDS else None
 
-    def terminate(self) -> None:
-        """Send SIGTERM to the program."""
-        self._signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """Kill the program and all its descendants."""
+    def signal(self, number: int) -> None:
+        """Send a signal to the program, SIGKILL to all its descendants, too."""
         for pid in process_tree.children(self._process):
-            process_tree.kill_tree(pid)
+            if number == signal.SIGKILL:
+                process_tree.kill_tree(pid)
+            else:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
 
-    def _signal(self, number: int) -> None:
-        for pid in process_tree.children(self._process):
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
 
-
-class PodFleet(HostFleet):
+class PodFleet(Fleet):
     """The host of this pod, for its agent."""
-
-    mount_obstacle = Problem("the containers of a pod share no mounts")
 
     def __init__(self, folder: JobFolder, job: Job, host: str) -> None:
         self._job = job
-        self.staging = StagingArea(folder.channels)
+        self.staging = StagingArea(folder.channels, mount_obstacle=Problem("the containers of a pod share no mounts"))
         self.sandboxes = {host: Sandbox(host, folder.host(host), contract.DEFAULT_BASE_DIR)}
         self._host = host
         self._control = Path(VOLUME, "control")
@@ -94,13 +79,14 @@ class PodFleet(HostFleet):
         log.chmod(0o666)
         os.link(log, folder.log(host))
 
-    def create_hosts(self) -> Sequence[Host]:
+    def create_hosts(self) -> Mapping[str, Host]:
         """Return the host, not started."""
         for sandbox in self.sandboxes.values():
-            open_to_all_users(sandbox.base)
-            open_to_all_users(sandbox.checkpoints(self._job.request.output), files=True)
-        return [PodHost(self._host, self._control, self._process)]
+            sandbox.open_to_all_users()
+            sandbox.open_to_all_users(sandbox.checkpoints(self._job.request.output), files=True)
+        return {self._host: PodHost(self._control, self._process)}
 
-    def release_machine(self) -> None:
+    def release_machine(self) -> Problem | None:
         """End the other container: its processes are no descendants of the agent."""
         process_tree.kill_tree(self._process)
+        return None

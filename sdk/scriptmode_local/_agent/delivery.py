@@ -51,14 +51,13 @@ class Delivery(NamedTuple):
         """Whether a host left a model."""
         return not packed_artifacts.is_model_empty(self.sandboxes)
 
-    def deliver(self, *, with_model: bool, no_model_message: str) -> tuple[str, Losses]:
+    def deliver(self, *, with_model: bool, expects_model: bool) -> tuple[str, Losses]:
         """Deliver the artifacts and the last checkpoints; return the model's URI, "" without one, and the losses.
 
-        A job without a model gets ``no_model_message`` in its log, if that is not empty. Raises `DataError` and
-        ``OSError``.
+        With ``expects_model`` the log of a job without a model says so. Raises `DataError` and ``OSError``.
         """
-        if no_model_message and not self.has_model:
-            text = _describe_missing_model(self.request, self.sandboxes[0], no_model_message)
+        if expects_model and not self.has_model:
+            text = _describe_missing_model(self.request, self.sandboxes[0])
             if text:
                 self.log(text)
         losses = Losses()
@@ -96,17 +95,19 @@ class Delivery(NamedTuple):
         return note
 
 
-def _describe_missing_model(job: JobRequest, sandbox: Sandbox, message: str) -> str:
+def _describe_missing_model(job: JobRequest, sandbox: Sandbox) -> str:
     """Return a line for the log of a completed job; "" where nothing suggests that the script meant to save a model.
 
-    ``sandbox`` is the first host's. ``message`` is the beginning of the line, and all of it for a source that names a
-    place for its model, and for an image with a program of its own.
+    ``sandbox`` is the first host's. The line has nothing but where to save for a source that names a place for its
+    model, and for an image with a program of its own.
     """
     paths = list(islice(_working_files(sandbox), _MOST_ENTRIES))
     models = sorted((path for path in paths if path.endswith(_MODELS)), key=lambda path: (path.count("/"), path))
     if not models and paths and not any(_names_place(sandbox, path) for path in paths if path.endswith(_PROGRAMS)):
         return ""
-    parts = [message]
+    is_own = sandbox.root == contract.DEFAULT_BASE_DIR
+    place = f"{sandbox.root}/{contract.MODEL_DIR}" if is_own else "the directory that it names"
+    parts = [f"the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to {place}"]
     if models:
         names = ", ".join(map(repr, models[:_MOST_NAMES])) + (", ..." if len(models) > _MOST_NAMES else "")
         parts.append(f"its working directory, which is not kept, has {names}")

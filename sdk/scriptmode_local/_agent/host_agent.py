@@ -32,6 +32,7 @@ from scriptmode_local._data import mounts
 from scriptmode_local._data.stores import Stores
 from scriptmode_local._hosts.engine import find_engine
 from scriptmode_local._inputs import file_mode, mounted_channels, pipe_mode
+from scriptmode_local._opt_ml.opt_ml import Sandbox
 from scriptmode_local._store.heartbeat import LONGEST_WORK_SECONDS
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_local._system import full_disk
@@ -41,11 +42,11 @@ from scriptmode_runtime import contract
 from scriptmode_runtime._processes import forks, process_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
     from scriptmode._core.spec.service_values import ChannelProgress
     from scriptmode_local._hosts import Host
-    from scriptmode_local._hosts.fleet import HostFleet
+    from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._system.forked_tasks import ForkedTask
 
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 class HostAgent:
     """Agent of the hosts of one machine; ``commands`` and ``events`` are descriptors of pipes."""
 
-    def __init__(self, folder: JobFolder, job: Job, fleet: HostFleet, tasks: Tasks, pipes: tuple[int, int]) -> None:
+    def __init__(self, folder: JobFolder, job: Job, fleet: Fleet, tasks: Tasks, pipes: tuple[int, int]) -> None:
         self._folder = folder
         self._job = job
         self._fleet = fleet
@@ -67,13 +68,13 @@ class HostAgent:
         self._spool = fleet.staging.folder / "spool"
         self._stores = Stores()
         self._producers = pipe_mode.PipeProducers(job.request, self._sandboxes, self._stores, self._spool, tasks)
-        folders = None if fleet.mounts_file_systems else job.file_systems
+        folders = None if fleet.staging.mounts_file_systems else job.file_systems
         self._mounts = mounted_channels.ChannelMounts(job.request, self._sandboxes, folders, tasks)
         self._staging_progress = file_mode.StagingProgress(job.request)
         self._staging: ForkedTask | None = None
         #: All hosts, those that are not started yet, in reverse order, and those that were started and have not ended.
-        self._hosts: Sequence[Host] = ()
-        self._unstarted: list[Host] = []
+        self._hosts: Mapping[str, Host] = {}
+        self._unstarted: list[str] = []
         self._running: dict[str, Host] = {}
         self._has_failed = False
         #: The exit code of the first host that failed; 0 without one.
@@ -104,7 +105,7 @@ class HostAgent:
             traceback.print_exc()
             self._fail(*describe_error(error, self._folder))
         problems = self._end()
-        misplaced = self._fleet.find_misplaced_output()
+        misplaced = self._fleet.release_machine()
         with suppress(BrokenPipeError):
             self._send("finished", problems=problems, misplaced=str(misplaced or ""))
 
@@ -120,12 +121,12 @@ class HostAgent:
             elif what == "train":
                 self._deadline = time.monotonic() + command.get("left", float("inf")) + OVERDUE_SECONDS
                 self._hosts = self._fleet.create_hosts()
-                self._unstarted = [*reversed(self._hosts)]
+                self._unstarted = list(self._hosts)[::-1]
             elif host := self._running.get(command["host"]):
-                (host.terminate if what == "terminate" else host.kill)()
-            elif host := next((unstarted for unstarted in self._unstarted if unstarted.name == command["host"]), None):
-                self._unstarted.remove(host)
-                self._send("ended", host=host.name, code=-signal.SIGTERM, machine_failure="")
+                host.signal(signal.SIGTERM if what == "terminate" else signal.SIGKILL)
+            elif (name := command["host"]) in self._unstarted:
+                self._unstarted.remove(name)
+                self._send("ended", host=name, code=-signal.SIGTERM, machine_failure="")
         return not self._commands.is_closed
 
     def _stage(self) -> None:
@@ -138,7 +139,7 @@ class HostAgent:
                 self._spool.mkdir(parents=True, exist_ok=True)
                 for uri in self._job.request.streamed_uris:
                     self._stores.prepare(uri)
-                copied = self._mounts.begin(self._stores, self._spool, self._log, self._fleet.mount_obstacle)
+                copied = self._mounts.begin(self._stores, self._spool, self._log, self._fleet.staging.mount_obstacle)
         except (DataError, OSError) as error:
             self._fail_download(error)
             return
@@ -161,9 +162,9 @@ class HostAgent:
             with full_disk.translate_full_disk_errors(self._disk):
                 if len(self._unstarted) == len(self._hosts):
                     self._producers.create_fifos()
-                host = self._unstarted.pop()
-                host.start()
-                self._running[host.name] = host
+                name = self._unstarted.pop()
+                self._hosts[name].start()
+                self._running[name] = self._hosts[name]
                 if self._unstarted:
                     return
                 self._producers.start()
@@ -172,14 +173,13 @@ class HostAgent:
             command = (*self._job.request.algorithm.container_entry_point, self._job.python)[0]
             self._fail("ClientError", Failure(f"the hosts cannot be started with {command!r}: {error}"))
             return
-        hosts = self._hosts
-        first, empty_seconds = hosts[0].name, self._producers.empty_seconds
+        hosts, first, empty_seconds = self._hosts, next(iter(self._hosts)), self._producers.empty_seconds
         interfaces = {sandbox.host: sandbox.network_interface for sandbox in self._sandboxes}
         sampler = UsageSampler(
             hosts, self._folder.usage_file(first), empty_seconds=empty_seconds, interfaces=interfaces
         )
         self._tasks.start(sampler.run, "the sampler of CPU and memory", is_endless=True)
-        pids = {f"agent of {hosts[0].name}": os.getpid(), **{host.name: host.pid for host in hosts}}
+        pids = {f"agent of {first}": os.getpid(), **{name: host.pid for name, host in hosts.items()}}
         identities = {name: process_tree.identify(pid) for name, pid in pids.items()}
         self._send("started", processes={name: identity._asdict() for name, identity in identities.items() if identity})
 
@@ -213,9 +213,9 @@ class HostAgent:
 
     def _report_end(self, name: str, code: int) -> None:
         self.exit_code = self.exit_code or (code if code >= 0 else 128 - code)
-        host = self._running.pop(name)
+        del self._running[name]
         overdue = {"overdue": True} if name in self._overdue else {}
-        self._send("ended", host=name, code=code, machine_failure=host.machine_failure, **overdue)
+        self._send("ended", host=name, code=code, machine_failure=self._fleet.explain_end(name, code), **overdue)
 
     def _read_progress(self) -> list[ChannelProgress]:
         return sum_by_channel(
@@ -237,7 +237,6 @@ class HostAgent:
                 mounts.detach(sandbox.base)
             except DataError as error:  # noqa: PERF203 - the other mounts are removed nevertheless
                 problems.append(str(error))
-        self._fleet.release_machine()
         return problems
 
     def _fail_download(self, error: object) -> None:
@@ -267,10 +266,10 @@ class HostAgent:
             is_grace_over = overdue > self._job.stop_grace + contract.STOP_MARGIN
             for name, host in list(self._running.items()):
                 if is_grace_over:
-                    host.kill()
+                    host.signal(signal.SIGKILL)
                 elif name not in self._overdue:
                     self._overdue.add(name)
-                    host.terminate()
+                    host.signal(signal.SIGTERM)
 
     def _on_timer(self, *_: object) -> None:
         """Send ``alive``; a signal calls it. Where an event waits for a reader that is stopped, end overdue hosts."""
@@ -296,9 +295,8 @@ def main(arguments: list[str]) -> int:
         # What follows may take long on a busy file server.
         host_messages.send(events, event="alive")
         job = folder.read_job()
-        engine = find_engine(job.request.resources.host_kind)
-        job = engine.fit_to_allocation(job, os.environ)
-        fleet = engine.create_host_fleet(folder, job, host, tasks, os.environ)
+        job = job.with_hosts(len(Sandbox(host, folder.host(host)).read_hosts()))
+        fleet = find_engine(job.request.resources.host_kind).create_fleet(folder, job, tasks, os.environ, host)
     except (PlatformError, OSError) as error:
         failure = Failure(f"{host} cannot be prepared: {error}", host=host)
         with suppress(BrokenPipeError):

@@ -42,7 +42,7 @@ _KILLED = -9
 
 @dataclass
 class LinkedHost:
-    """A host that the agent of its machine starts and ends; implements `hosts.StartedHost`."""
+    """A host that the agent of its machine starts and ends; implements `supervision.StartedHost`."""
 
     name: str
     link: HostLink = field(repr=False)

@@ -22,7 +22,7 @@ Events, on its standard output:
 ``alive``     Every `ALIVE_SECONDS`, so that an agent is missed that cannot tell its end.
 ``log``       ``text`` is for the log of ``host``.
 ``failed``    The job fails: the fields of a `Failure`, and ``kind``, the service's name of its kind. Sent once at most.
-``ended``     ``host`` ended with ``code`` (``-n`` for signal n); ``machine_failure`` as in `hosts.Host`; ``overdue``:
+``ended``     ``host`` ended with ``code`` (``-n`` for signal n); ``machine_failure``: `Fleet.explain_end`; ``overdue``:
               its agent ended it, because it had no time left.
 ``finished``  ``problems``: what could not be ended; ``misplaced``: a `Problem` of output outside the sandboxes, "" for
               none. The last event.

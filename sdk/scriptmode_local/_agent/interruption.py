@@ -21,8 +21,8 @@ from scriptmode._core.text.messages import format_duration, pluralize
 from scriptmode.errors import PlatformError
 from scriptmode_local._agent.delivery import Delivery
 from scriptmode_local._data import mounts
-from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, StopReason, Termination
-from scriptmode_local._hosts.engine import find_control, find_engine
+from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, AgentSignal, StopReason, Termination
+from scriptmode_local._hosts.engine import find_control, find_engine, find_kind
 from scriptmode_local._opt_ml.opt_ml import checkpoints_path
 from scriptmode_local._outputs import checkpoints
 from scriptmode_local._store import host_logs
@@ -107,16 +107,15 @@ def _is_lost(outcome: Outcome) -> bool:
 
 def _why_not_again(folder: JobFolder, limits: Limits, state: JobState) -> str:
     # A scheduler decides by itself how often, and until when, it starts spot training.
-    if limits.use_spot_instances and find_control(folder).pending_message:
+    if limits.use_spot_instances and find_kind(folder).pending_message:
         return ""
     return why_not_again(limits, before_interruption(state), time.time())
 
 
 def _find_termination(folder: JobFolder, outcome: Outcome, *, was_signalled: bool) -> Termination | None:
-    engine = find_control(folder)
-    termination = engine.why_terminated(folder, was_signalled=was_signalled)
+    termination = find_control(folder).why_terminated(folder, was_signalled=was_signalled)
     is_known = termination is not None and termination.reason is not StopReason.UNKNOWN
-    if outcome.is_machine_lost and outcome.failure and engine.pending_message and not is_known:
+    if outcome.is_machine_lost and outcome.failure and find_kind(folder).pending_message and not is_known:
         # The hosts notice the loss before the engine does.
         return Termination(StopReason.NODE_LOST, outcome.failure.cause)
     return termination
@@ -144,7 +143,7 @@ def _failed(cause: str) -> Outcome:
 def requeue(folder: JobFolder, reason: str) -> Outcome | None:
     """Queue the agent of an interrupted job again, which may end this process; return an outcome if that failed."""
     try:
-        find_control(folder).requeue(folder)
+        find_control(folder).signal(folder, AgentSignal.REQUEUE)
     except PlatformError as error:
         return _failed(f"{reason}; the job cannot be queued again: {error}")
     return None
@@ -174,7 +173,8 @@ def rescue_checkpoints(folder: JobFolder, job: Job, log: Callable[[str], None]) 
     ``job`` has the hosts of that run.
     """
     output = job.request.output
-    fleet = find_engine(job.request.resources.host_kind).create_fleet(folder, job, Tasks(), os.environ)
+    # Without the variables of this run, which may have fewer hosts.
+    fleet = find_engine(job.request.resources.host_kind).create_fleet(folder, job, Tasks(), {})
     sandboxes = list(fleet.sandboxes.values())
     sync = checkpoints.create_sync(folder, output, sandboxes)
     # Until `restore` ended, the checkpoints of the hosts are copies, of which a part may be missing.

@@ -43,6 +43,7 @@ from scriptmode_local._agent.host_link import HostLinks
 from scriptmode_local._agent.supervision import SupervisionHooks
 from scriptmode_local._data import mounts
 from scriptmode_local._data.durable import sync_directory, sync_file
+from scriptmode_local._hosts.agent_control import AgentSignal
 from scriptmode_local._hosts.engine import find_control, find_engine
 from scriptmode_local._inputs import pipe_mode
 from scriptmode_local._outputs import checkpoints
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from scriptmode_local._agent.host_link import LinkedHost
-    from scriptmode_local._hosts.fleet import HostFleet
+    from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._system.forked_tasks import ForkedTask
     from scriptmode_runtime._processes.process_tree import ProcessIdentity
 
@@ -95,19 +96,19 @@ class Agent:
         self._lock = lock
         #: The job as it was asked for.
         self._asked = folder.read_job()
-        engine = find_engine(self._asked.request.resources.host_kind)
-        self._job = engine.fit_to_allocation(self._asked, inherited)
+        kind = self._asked.request.resources.host_kind
+        self._tasks = Tasks(lock)
+        self._fleet = find_engine(kind).create_fleet(folder, self._asked, self._tasks, inherited)
+        self._sandboxes = self._fleet.sandboxes
+        self._job = self._asked.with_hosts(len(self._sandboxes))
         self._request = self._job.request
         self._state = folder.read_state()
         self._children = Children()
-        self._tasks = Tasks(lock)
         #: The data directory, which names the disk of the job's directory in messages.
         self._disk = folder.path.parent.parent
         self._queue = JobQueue(JobStore(self._disk))
         #: Whether the engine queued the job, so that it uses nothing that queued jobs of this machine wait for.
-        self._has_waited = bool(find_control(folder).pending_message)
-        self._fleet = engine.create_fleet(folder, self._job, self._tasks, inherited)
-        self._sandboxes = self._fleet.sandboxes
+        self._has_waited = bool(kind.pending_message)
         self._log = host_logs.AgentLog(folder.log, self._sandboxes)
         self._states = StateRecorder(folder, self._log.write)
         sandboxes = list(self._sandboxes.values())
@@ -165,7 +166,6 @@ class Agent:
         hooks = self._hooks()._replace(wait=self._wait_for_links)
         supervision.end_hosts(self._hosts, supervision.FAILURE_GRACE_SECONDS, hooks, lambda: None)
         self._end_processes()
-        self._fleet.release()
         self._folder.remove_rest()
 
     def fail(self, error: Exception) -> None:
@@ -218,10 +218,10 @@ class Agent:
         try:
             with full_disk.translate_full_disk_errors(self._disk), self._heartbeat.beating():
                 self._folder.channels.mkdir(exist_ok=True)
-                self._fleet.prepare()
+                started = self._fleet.start_agents(self._serve)
                 if (count := len(self._sandboxes)) < (most := self._asked.request.resources.count):
                     self._log.tell_user(f"this run has {count} of the {most} hosts that the job asked for")
-                self._links.connect(self._fleet.start_agents(self._serve))
+                self._links.connect(started)
         except (ContainerError, DataError, OSError) as error:
             return _client_error(f"the hosts cannot be prepared: {error}")
         return None
@@ -256,19 +256,24 @@ class Agent:
             self._wait(supervision.POLL_SECONDS)
         return _find_copy_error(restoring)
 
-    def _serve(self, fleet: HostFleet, commands: int, events: int) -> None:
+    def _serve(self, fleet: Fleet, commands: int, events: int) -> None:
         """Run the agent of a part of the hosts, in a fork of this process."""
         host_agent.HostAgent(self._folder, self._job, fleet, self._tasks, (commands, events)).serve()
 
     def _pull_image(self) -> Outcome | None:
         """Pull the image if it is missing on this machine; return an outcome only if the job ends here."""
+        if not self._request.resources.host_kind.uses_docker:
+            return None
+        from scriptmode.containers import _docker_client, _training_images
+
+        image = str(self._request.algorithm.image_uri)
         try:
-            if self._fleet.has_image():
+            if _docker_client.has_image(image):
                 return None
         except ContainerError as error:
             return _client_error(str(error))
         self._enter("DownloadingTrainingImage")
-        task = self._tasks.start(self._fleet.pull_image, "the pull of the image")
+        task = self._tasks.start(lambda: _training_images.pull_image(image), "the pull of the image")
         while not task.poll():
             if self._stop_requested():
                 self._enter("Stopping")
@@ -366,7 +371,6 @@ class Agent:
                 self._add_event("CheckpointsNotCopied", f"the last checkpoints were not copied: {task.error}")
         self._sync_logs()
         self._enter("Interrupted", reason)
-        self._fleet.release()
         self.leave_queue()
         outcome = interruption.requeue(self._folder, reason)
         # The machine of one that was signalled goes down.
@@ -395,15 +399,15 @@ class Agent:
 
         A completed job whose hosts left their model in this machine's ``/opt/ml`` has failed, too.
         """
-        message = ""
+        expects_model = False
         if outcome.secondary == "Completed":
             if (misplaced := self._links.misplaced()) and not self._delivery.has_model:
                 outcome = _client_error(misplaced)
             else:
                 self._enter("Uploading")
-                message = self._fleet.no_model_message
+                expects_model = True
         with_model = outcome.secondary != "Failed"
-        task = self._run_task(lambda: self._delivery.deliver(with_model=with_model, no_model_message=message))
+        task = self._run_task(lambda: self._delivery.deliver(with_model=with_model, expects_model=expects_model))
         if task.error:
             self._log.tell_user(f"artifacts were not delivered: {task.error}")
             if with_model:
@@ -419,13 +423,12 @@ class Agent:
 
     def _end(self, outcome: Outcome) -> None:
         """Record the final state of the job, then remove the files that it does not need any more."""
-        self._fleet.release()
         self._sync_logs()
         with self._heartbeat.beating():
             self._state = host_logs.with_losses(self._state, {name: self._folder.log(name) for name in self._sandboxes})
         self._enter(outcome.secondary, outcome.message, outcome.reason, outcome.failure)
         if outcome.reason:
-            find_control(self._folder).report_failure(self._folder, outcome.reason)
+            find_control(self._folder).signal(self._folder, AgentSignal.FAILED)
         for warning in cleanup.remove_unneeded_files(self._folder, failed=outcome.secondary == "Failed"):
             self._log.write(warning)
 

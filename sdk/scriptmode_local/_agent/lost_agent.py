@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode._core.text.messages import Problem, format_duration
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
-from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, StopReason, Termination
+from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, AgentSignal, StopReason, Termination
 from scriptmode_local._hosts.engine import find_control, find_engine, find_kind
 from scriptmode_local._store import heartbeat, host_logs
 from scriptmode_local._store.state import Outcome
@@ -95,7 +95,7 @@ def _answers_when_woken(folder: JobFolder, agent: ProcessIdentity) -> bool:
 def _kill_agent(folder: JobFolder) -> bool:
     """Kill an agent; return whether no process holds the job's lock any more."""
     with suppress(PlatformError):
-        find_control(folder).kill(folder)
+        find_control(folder).signal(folder, AgentSignal.KILL)
     return process_tree.wait_until(lambda: not folder.has_agent(), process_tree.KILL_SECONDS)
 
 
@@ -183,7 +183,7 @@ def _why_not_again(folder: JobFolder, state: JobState, *, is_killed: bool) -> st
     with suppress(PlatformError):
         limits = folder.read_job().request.limits
         # A scheduler queues again what it lost, but not what was killed.
-        if (find_control(folder).pending_message and not is_killed) or state.secondary == "Stopping":
+        if (find_kind(folder).pending_message and not is_killed) or state.secondary == "Stopping":
             return None
         if state.secondary == "Pending" and folder.read_processes():
             # Nothing of the script has run.

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
-from scriptmode_local._hosts.agent_control import Presence
-from scriptmode_local._hosts.engine import absent_engine, find_control
+from scriptmode_local._hosts.agent_control import AgentSignal, Presence
+from scriptmode_local._hosts.engine import absent_engine, find_control, find_kind
 from scriptmode_local._store.state import MESSAGES, Outcome
 from scriptmode_runtime._processes import process_tree
 
@@ -109,7 +109,7 @@ def _with_stopped_host(folder: JobFolder, state: JobState) -> JobState:
 def request_stop(folder: JobFolder) -> None:
     """Request that a job stop, and end it where its agent does not answer; raise what `reconcile` raises."""
     try:
-        if not folder.read_state().ended and not folder.has_agent() and not find_control(folder).pending_message:
+        if not folder.read_state().ended and not folder.has_agent() and not find_kind(folder).pending_message:
             # Before the job is found, and started again.
             folder.request_stop()
         state = reconcile(folder)
@@ -128,7 +128,7 @@ def request_stop(folder: JobFolder) -> None:
         folder.request_stop()
         control = find_control(folder)
         if control.locate(folder, folder.read_state()).presence is Presence.WAITING:
-            control.withdraw(folder)
+            control.signal(folder, AgentSignal.WITHDRAW)
     if is_silent:
         reconcile(folder)
 
@@ -136,7 +136,7 @@ def request_stop(folder: JobFolder) -> None:
 def _with_waiting_agent(folder: JobFolder, state: JobState, control: AgentControl, location: AgentLocation) -> JobState:
     """Return the state of a job whose agent waits in the engine's queue; end a job that would wait for ever."""
     if location.never_starts:
-        control.withdraw(folder)
+        control.signal(folder, AgentSignal.WITHDRAW)
         from scriptmode_local._agent.lost_agent import record_end
 
         return record_end(folder, lambda _: Outcome.failed("ClientError", Failure(location.message)))

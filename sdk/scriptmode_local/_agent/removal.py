@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from scriptmode.errors import DISK_ERRORS, FAILED_DISK, DataError, ScriptmodeError, UnreadableJobError
 from scriptmode_local._agent import lost_agent
 from scriptmode_local._data import mounts
+from scriptmode_local._hosts.agent_control import AgentSignal
 from scriptmode_local._hosts.engine import absent_engine, find_control
 from scriptmode_local._store.engine_record import has_engine_record
 from scriptmode_local._store.job_store import JobFolder
@@ -46,7 +47,7 @@ def delete_job(folder: JobFolder) -> None:
             raise DataError(f"training job {folder.name} has not ended, and {absent}, which ends all that the job has")
     if folder.has_agent():
         with suppress(ScriptmodeError):
-            if find_control(folder).kill(folder):
+            if find_control(folder).signal(folder, AgentSignal.KILL):
                 process_tree.wait_until(lambda: not folder.has_agent(), _ENDING_SECONDS, _KILLED_POLL_SECONDS)
     left = None
     with ExitStack() as held:

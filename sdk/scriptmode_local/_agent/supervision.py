@@ -12,7 +12,7 @@ from __future__ import annotations
 import signal
 import time
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode_local._store.state import Outcome
@@ -21,7 +21,6 @@ from scriptmode_local._system import full_disk
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from scriptmode_local._hosts import StartedHost
     from scriptmode_local._store.job_store import JobFolder
 
 _Result = TypeVar("_Result")
@@ -50,6 +49,21 @@ def describe_error(error: Exception, folder: JobFolder) -> tuple[str, Failure]:
     if full_disk.is_full(error):
         return "ClientError", Failure(str(full_disk.full_disk_error(error, folder.path.parent.parent)))
     return "InternalServerError", Failure(f"{type(error).__name__}: {error}; see {folder.agent_log}")
+
+
+class StartedHost(Protocol):
+    """A host that was started, as the job's agent sees it."""
+
+    name: str
+
+    def poll(self) -> int | None:
+        """Return the exit code once ``train`` ended, ``-n`` for signal n, else None; never block."""
+
+    def terminate(self) -> None:
+        """Send SIGTERM to ``train``."""
+
+    def kill(self) -> None:
+        """Kill every process of the host (SIGKILL)."""
 
 
 class SupervisionHooks(NamedTuple):

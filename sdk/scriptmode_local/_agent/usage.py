@@ -19,7 +19,7 @@ from scriptmode_local._system.gpus import Gpus, open_gpus
 from scriptmode_runtime._processes import process_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from scriptmode_local._hosts import Host
     from scriptmode_runtime._processes.process_tree import ProcessIdentity, TreeUsage
@@ -38,7 +38,7 @@ class UsageSampler:
 
     def __init__(
         self,
-        hosts: Sequence[Host],
+        hosts: Mapping[str, Host],
         path: Path,
         find_gpus: Callable[[], Gpus | None] = open_gpus,
         empty_seconds: Callable[[], Mapping[str, Mapping[str, float]]] = dict,
@@ -69,7 +69,7 @@ class UsageSampler:
 
     def sample(self, now: float) -> dict[str, HostActivity]:
         """Return the usage of the hosts that run; without a CPU usage at the first sample of a host."""
-        roots = {host.name: identity.pid for host in self._hosts if (identity := self._find_process(host))}
+        roots = {name: identity.pid for name in self._hosts if (identity := self._find_process(name))}
         trees = process_tree.measure_trees(roots)
         gpus = self._gpus.usage({host: tree.pids for host, tree in trees.items()}) if self._gpus else {}
         usage, empty, seconds = {}, self._empty_seconds(), now - self._sampled
@@ -86,14 +86,14 @@ class UsageSampler:
         self._last, self._last_empty, self._sampled = trees, empty, now
         return usage
 
-    def _find_process(self, host: Host) -> ProcessIdentity | None:
-        if host.name not in self._processes:
-            pid = host.find_process()
+    def _find_process(self, name: str) -> ProcessIdentity | None:
+        if name not in self._processes:
+            pid = self._hosts[name].find_process()
             identity = process_tree.identify(pid) if pid else None
             if identity is None:
                 return None
-            self._processes[host.name] = identity
-        identity = self._processes[host.name]
+            self._processes[name] = identity
+        identity = self._processes[name]
         return identity if process_tree.is_running(identity) else None
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from scriptmode._core.text.messages import Problem
     from scriptmode_local._data.object_store import StoredObject
     from scriptmode_local._data.s3_store import S3Store
 
@@ -36,10 +37,19 @@ CHUNKS = 1024
 
 @dataclass(frozen=True)
 class StagingArea:
-    """Where a machine's inputs are staged; with ``links_files`` those of ``file://`` URIs are linked, not copied."""
+    """Where a machine's inputs are staged, and how its hosts see them.
+
+    Attributes:
+        folder: The directory, which no other agent uses.
+        links_files: Whether those of ``file://`` URIs are linked, not copied.
+        mount_obstacle: Why the hosts do not see mounts that the agent makes in their sandboxes; None where they do.
+        mounts_file_systems: Whether the hosts mount the directories of file systems by themselves.
+    """
 
     folder: Path
     links_files: bool = False
+    mount_obstacle: Problem | None = None
+    mounts_file_systems: bool = False
 
 
 def fetch(

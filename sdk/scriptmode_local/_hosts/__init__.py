@@ -1,10 +1,9 @@
-"""The hosts of a job: processes or containers of this machine, behind the protocols `Host`, `Fleet` and `Engine`.
+"""The hosts of a job: processes or containers of this machine, behind `Host`, `Fleet` and `Engine`.
 
 - `engine`: all that depends on the kind of the hosts, and the choice of the kind
 - `fleet`: the hosts of one job, and the start of their agents
 - `process_engine`, `process_fleet`, `process_host`, `interpreter`: hosts that are processes
 - `container_engine`, `container_fleet`, `container_host`, `job_containers`, `container_limits`: containers
-- `job_variables`: environment variables of both kinds
 - `agent_control`: starting and locating agents; `local_agent`: those of both kinds, detached processes
 
 The agent, recovery and the service import this package. It imports the store, but neither inputs nor outputs.
@@ -13,12 +12,23 @@ The agent, recovery and the service import this package. It imports the store, b
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.hosts import LOCAL_REGION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+#: The user's credentials, Region and endpoints, which hosts with an environment of their own get. SageMaker gives its
+#: hosts those of the role.
+CREDENTIALS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+)
 
 
 @dataclass(frozen=True)
@@ -37,36 +47,26 @@ class HostSettings:
     region: str = LOCAL_REGION
 
 
-class StartedHost(Protocol):
-    """A host that was started, as the agents see it."""
-
-    @property
-    def name(self) -> str:
-        """The host's name in the job, such as ``algo-1``."""
-
-    def poll(self) -> int | None:
-        """Return the exit code once ``train`` ended, ``-n`` for signal n, else None; never block."""
-
-    def terminate(self) -> None:
-        """Send SIGTERM to ``train``."""
-
-    def kill(self) -> None:
-        """Kill every process of the host (SIGKILL)."""
-
-
-class Host(StartedHost, Protocol):
+class Host:
     """One machine of a training job: started once, ended once."""
 
     @property
     def pid(self) -> int:
-        """The agent's child that ends with the host; 0 before the start."""
+        """The agent's child that ends with the host; 0 before the start, and for a host that is no child."""
+        return 0
 
     def find_process(self) -> int:
         """Return the process ID of the host's first process; 0 while it is unknown. May wait for Docker."""
-
-    @property
-    def machine_failure(self) -> str:
-        """A failure of the machine, not of its ``train``, such as exhausted memory; "" without one."""
+        return self.pid
 
     def start(self) -> None:
         """Start the host's ``train``; raise ``OSError`` if that is impossible."""
+        raise NotImplementedError
+
+    def poll(self) -> int | None:
+        """Return the exit code once ``train`` ended, ``-n`` for signal n, else None; never block."""
+        raise NotImplementedError
+
+    def signal(self, number: int) -> None:
+        """Send SIGTERM to ``train``, or SIGKILL to every process of the host."""
+        raise NotImplementedError

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._store.state import JobState
 
@@ -43,25 +39,6 @@ class Termination:
     text: str = ""
 
 
-def record_termination(folder: JobFolder, found: Termination | None) -> None:
-    """Record why an engine ended a job's hosts, before it removes what says so; None for no end by the engine."""
-    with suppress(OSError):
-        content = [found.reason.value, found.text] if found else []
-        _termination_file(folder).write_text(json.dumps(content), encoding="utf-8")
-
-
-def recorded_termination(folder: JobFolder) -> tuple[Termination, ...] | None:
-    """Return what `record_termination` recorded, nothing where the engine ended no host; None without a record."""
-    with suppress(OSError, ValueError):
-        content = json.loads(_termination_file(folder).read_text(encoding="utf-8"))
-        return (Termination(StopReason(content[0]), content[1]),) if content else ()
-    return None
-
-
-def _termination_file(folder: JobFolder) -> Path:
-    return folder.channels / "termination.json"
-
-
 class Presence(Enum):
     """Whether a job has an agent."""
 
@@ -89,39 +66,34 @@ class AgentLocation(NamedTuple):
     never_starts: bool = False
 
 
+class AgentSignal(Enum):
+    """What the agent of a job is to do, or is told."""
+
+    #: End at once, and its hosts with it.
+    KILL = "kill"
+    #: Leave the engine's queue, if it waits there; one that runs goes on.
+    WITHDRAW = "withdraw"
+    #: Start once more; the agent, whose last call this is, asks for that. One that no scheduler starts runs the job
+    #: again by itself, or leaves that to who finds it gone.
+    REQUEUE = "requeue"
+    #: The job has failed, as its state says, for the place where the engine shows its jobs; never raises an error.
+    FAILED = "failed"
+
+
 class AgentControl(Protocol):
-    """The part of an engine that concerns started agents. It has no state: what it needs is in the job's folder.
-
-    What only a scheduler does has a default.
-    """
-
-    #: The first message of jobs that the engine queues before it starts them; "" for an engine without a queue.
-    pending_message: str = ""
+    """The part of an engine that concerns started agents. It has no state: what it needs is in the job's folder."""
 
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
         """Return where the agent of a job is that has not ended; called twice a second while a job is followed."""
 
-    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:  # noqa: ARG002
+    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:
         """Return why the agent, which calls this, or its hosts ended or got SIGTERM without a request in the folder.
 
         ``None`` where the engine did not end them. ``was_signalled``: the agent itself got a signal, not only hosts.
         """
-        return None
 
-    def requeue(self, folder: JobFolder) -> None:  # noqa: ARG002
-        """Submit the agent, which calls this last, once more; raise `PlatformError` where that is impossible.
+    def signal(self, folder: JobFolder, what: AgentSignal) -> bool:
+        """Tell the agent of a job; return whether it was found. All but KILL is for an engine with a queue.
 
-        An agent that no scheduler starts runs the job again by itself, or leaves that to who finds it gone.
+        Raises `PlatformError` where the engine does not answer, or refuses it.
         """
-        return
-
-    def report_failure(self, folder: JobFolder, reason: str) -> None:  # noqa: ARG002
-        """Show why a job failed, whose state is recorded, where the engine shows its jobs; never raise an error."""
-        return
-
-    def withdraw(self, folder: JobFolder) -> None:  # noqa: ARG002
-        """Remove a waiting agent from the engine's queue, and leave one that runs alone; raise `PlatformError`."""
-        return
-
-    def kill(self, folder: JobFolder) -> bool:
-        """Kill a running agent, with which its hosts end; return whether it was found. Raises `PlatformError`."""

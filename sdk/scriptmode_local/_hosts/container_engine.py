@@ -16,7 +16,6 @@ from scriptmode_local._hosts import container_fleet, job_containers
 from scriptmode_local._hosts.container_limits import parse_limits
 from scriptmode_local._hosts.engine import Engine
 from scriptmode_local._hosts.interpreter import warn_of_others
-from scriptmode_local._hosts.local_agent import LocalAgent
 from scriptmode_local._opt_ml import opt_ml, planned_containers
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
@@ -27,9 +26,9 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.service_values import PlannedHost
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode_local._hosts import HostSettings
-    from scriptmode_local._hosts.fleet import Fleet, HostFleet
+    from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
-    from scriptmode_local._store.job_store import JobFolder, JobStore
+    from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._system.forked_tasks import Tasks
 
 #: The dead agent's guard removes the job's containers too, twice within little more than a second: also the network,
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 _GUARD_SECONDS = 3.0
 
 
-class ContainerEngine(LocalAgent, Engine):
+class ContainerEngine(Engine):
     """Engine of ``local`` and ``local_gpu``."""
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
@@ -58,42 +57,30 @@ class ContainerEngine(LocalAgent, Engine):
             what = f"HyperParameters[{MODEL_DIR_PARAMETER!r}] is {job.model_dir!r}; a container has its own {root}"
             yield Problem(what, f"use {root}/model", "model_dir")
 
-    def require_software(self, job: JobRequest) -> None:
-        """Raise `PlatformError` for an image of this project that is not built."""
-        from scriptmode.containers._training_images import require_built
-
-        require_built(str(job.algorithm.image_uri))
-
     def settings(self, given: HostSettings) -> dict[str, object]:
         """Return the limits of each container: those of the settings, then those of the variable."""
         return asdict(parse_limits(given.container_limits, os.environ))
 
-    def plan_hosts(
+    def plan(
         self,
+        folder: JobFolder,  # noqa: ARG002 - a container has /opt/ml
         job: Job,
-        store: JobStore,  # noqa: ARG002 - a container has /opt/ml
         inherited: Mapping[str, str],
-    ) -> dict[str, PlannedHost]:
+    ) -> tuple[dict[str, PlannedHost], str]:
         """Return the environment of each host, without the secret."""
         request, _ = opt_ml.with_visible_source(job.request)
         variables = container_fleet.container_environment(job, inherited)
         cluster = {"secret": planned_containers.HIDDEN, "isolate_requirements": True}
-        return planned_containers.plan_container_hosts(request, variables, cluster)
+        return planned_containers.plan_container_hosts(request, variables, cluster), ""
 
-    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
-        """Return the containers of a job."""
+    def create_fleet(
+        self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], host: str = ""
+    ) -> Fleet:
+        """Return the containers of a job, all of which one agent runs, for they need its guard and its umask."""
+        if host:
+            what = f"{host} of {folder.name} has no agent of its own"
+            raise ContainerError(what, advice="start it with the other hosts")
         return container_fleet.ContainerFleet(folder, job, tasks, inherited)
-
-    def create_host_fleet(
-        self,
-        folder: JobFolder,
-        job: Job,  # noqa: ARG002 - refused for every job
-        host: str,
-        tasks: Tasks,  # noqa: ARG002
-        inherited: Mapping[str, str],  # noqa: ARG002
-    ) -> HostFleet:
-        """Raise `ContainerError`: one agent runs all containers of a job, for they need its guard and its umask."""
-        raise ContainerError(f"{host} of {folder.name} has no agent of its own", advice="start it with the other hosts")
 
     def remove_outside_folder(
         self,

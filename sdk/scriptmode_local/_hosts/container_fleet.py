@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING
 from scriptmode._core.spec.hosts import LOCAL_GPU
 from scriptmode._core.spec.inputs import FileSystemInput
 from scriptmode._core.text.messages import Problem
-from scriptmode.containers import _docker_client as docker_client, _training_images as training_images
 from scriptmode.errors import ContainerError
 from scriptmode_local._data import file_uris, regular_files
 from scriptmode_local._data.staging import StagingArea
-from scriptmode_local._hosts import job_containers
+from scriptmode_local._hosts import CREDENTIALS, job_containers
 from scriptmode_local._hosts.container_host import BindMount, Container, ContainerHost
 from scriptmode_local._hosts.container_limits import ContainerLimits, default_pids
-from scriptmode_local._hosts.fleet import Fleet, HostFleet, fork_agent
+from scriptmode_local._hosts.fleet import Fleet, fork_agent
 from scriptmode_local._hosts.job_containers import WrittenFolder
-from scriptmode_local._hosts.job_variables import CREDENTIALS, with_job_variables
 from scriptmode_local._opt_ml import opt_ml, planned_containers
 from scriptmode_local._opt_ml.opt_ml import Sandbox
 from scriptmode_local._store import shapes
@@ -53,24 +51,20 @@ _BEFORE_SHAPE = {"since!": float, "known!": [int]}
 _DIGEST_CHARACTERS = 8
 
 
-class ContainerFleet(Fleet, HostFleet):
+class ContainerFleet(Fleet):
     """Fleet of containers."""
-
-    no_model_message = "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to /opt/ml/model"
-    mounts_file_systems = True
 
     def __init__(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> None:
         self._folder = folder
         self._job = job
         self._tasks = tasks
-        self.staging = StagingArea(folder.channels)
+        # Other users, such as that of a container, can read only the FUSE mounts of root.
+        obstacle = Problem("a user's own mounts are not to be seen in containers") if os.geteuid() else None
+        self.staging = StagingArea(folder.channels, mount_obstacle=obstacle, mounts_file_systems=True)
         self._inherited = inherited
-        self._image = str(job.request.algorithm.image_uri)
         self._guard: job_containers.Guard | None = None
         self._umask = _READABLE
-        if os.geteuid():
-            # Other users, such as that of a container, can read only the FUSE mounts of root.
-            self.mount_obstacle = Problem("a user's own mounts are not to be seen in containers")
+        self._hosts: dict[str, ContainerHost] = {}
         self.sandboxes = {
             name: Sandbox(name, folder.host(name), contract.DEFAULT_BASE_DIR, planned_containers.INTERFACE)
             for name in job.request.resources.hosts
@@ -86,10 +80,10 @@ class ContainerFleet(Fleet, HostFleet):
         job_containers.create_network(self._docker_name("network"), job, is_internal=isolated)
         content = {"secret": secrets.token_hex(32), "isolate_requirements": True}
         for sandbox in self.sandboxes.values():
-            sandbox.prepare(opt_ml.with_copied_source(self._job.request, sandbox), content)
+            sandbox.prepare(self._job.request, content, copies_source=True)
             for name in self._file_systems(sandbox):
                 sandbox.channel(name).mkdir(parents=True, exist_ok=True)
-            opt_ml.open_to_all_users(sandbox.base)
+            sandbox.open_to_all_users()
         if model_dir := model_dir_here(self._job.request):
             before = {"since": time.time(), "known": sorted(job_containers.folder_inodes(model_dir))}
             (self._folder.channels / _BEFORE).write_text(json.dumps(before), encoding="utf-8")
@@ -97,19 +91,12 @@ class ContainerFleet(Fleet, HostFleet):
             if self._folder.path in model_dir.parents:
                 opt_ml.open_to_all_users(model_dir)
 
-    def has_image(self) -> bool:
-        """Return whether the image is on this machine."""
-        return docker_client.has_image(self._image)
-
-    def pull_image(self) -> None:
-        """Pull the image."""
-        training_images.pull_image(self._image)
-
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
-        """Fork one agent for all hosts."""
+        """Prepare the hosts, and fork one agent for all of them."""
+        self.prepare()
         return [fork_agent(self, serve, self._tasks)]
 
-    def create_hosts(self) -> Sequence[Host]:
+    def create_hosts(self) -> Mapping[str, Host]:
         """Create the hosts, not started."""
         limits = ContainerLimits(**self._job.engine)
         limits = replace(limits, pids=limits.pids or default_pids(len(self.sandboxes)))
@@ -118,14 +105,14 @@ class ContainerFleet(Fleet, HostFleet):
         types = {name: group.instance_type for group in request.resources.host_groups for name in group.hosts}
         for sandbox in self.sandboxes.values():
             # Checkpoints were restored since `prepare`.
-            opt_ml.open_to_all_users(sandbox.checkpoints(request.output), files=True)
-        return [
-            ContainerHost(
+            sandbox.open_to_all_users(sandbox.checkpoints(request.output), files=True)
+        self._hosts = {
+            name: ContainerHost(
                 Container(
                     name=self._docker_name(name),
                     hostname=name,
                     job=self._folder.label,
-                    image=self._image,
+                    image=str(request.algorithm.image_uri),
                     network=self._docker_name("network"),
                     environment=container_environment(self._job, self._inherited),
                     binds=self._binds(sandbox),
@@ -139,7 +126,12 @@ class ContainerFleet(Fleet, HostFleet):
                 self._tasks,
             )
             for name, sandbox in self.sandboxes.items()
-        ]
+        }
+        return self._hosts
+
+    def explain_end(self, host: str, code: int) -> str:  # noqa: ARG002 - Docker knows
+        """Return what Docker says of the container's end."""
+        return self._hosts[host].machine_failure
 
     def find_disconnected(self, code: int | None = None) -> Problem | None:  # noqa: ARG002 - whatever it is
         """Return which containers were disconnected from the job's network."""
@@ -194,7 +186,7 @@ def container_environment(job: Job, inherited: Mapping[str, str]) -> dict[str, s
     own = {name: inherited[name] for name in names if name in inherited}
     if request.resources.count > 1:
         own.update(_ON_SHARED_CORES)
-    return with_job_variables({**own, **request.environment}, job)
+    return job.variables({**own, **request.environment})
 
 
 def restore_ownership(folder: JobFolder, job: Job) -> None:

@@ -19,6 +19,7 @@ from scriptmode._core.text.messages import format_bytes
 from scriptmode.containers import _docker_client as docker_client
 from scriptmode.errors import ContainerError
 from scriptmode_local._data import regular_files
+from scriptmode_local._hosts import Host
 from scriptmode_local._hosts.container_limits import ContainerLimits
 from scriptmode_runtime._processes import system
 from scriptmode_runtime._processes.streams import Sink
@@ -76,7 +77,7 @@ class Container:
 
 
 @dataclass
-class ContainerHost:
+class ContainerHost(Host):
     """A container that runs the image's ``train``; one of ``tasks`` follows it."""
 
     container: Container
@@ -87,18 +88,16 @@ class ContainerHost:
     _asked: bool = field(default=False, init=False)
 
     @property
-    def name(self) -> str:
-        """The host's name in the job."""
-        return self.container.hostname
-
-    @property
     def pid(self) -> int:
         """The process ID of the task that follows the container; 0 before the start."""
         return self._follower.pid if self._follower else 0
 
     def find_process(self) -> int:
         """Return the process ID of the container's first process; 0 while it does not run, or is not visible here."""
-        with suppress(ContainerError), docker_client.docker_client(f"{self.name} cannot be inspected") as client:
+        with (
+            suppress(ContainerError),
+            docker_client.docker_client("the container cannot be inspected") as client,
+        ):
             details = client.api.inspect_container(self.container.name)
             pid = int(details["State"]["Pid"])
             # In another process namespace than the daemon's, the number is that of another program.
@@ -108,7 +107,7 @@ class ContainerHost:
     def start(self) -> None:
         """Start the task that creates and runs the container; its failure becomes `NOT_RUN` and ``machine_failure``."""
         follow = partial(_follow, self.container, self.log)
-        self._follower = self.tasks.start(follow, f"the reader of {self.name}'s output")
+        self._follower = self.tasks.start(follow, f"the reader of {self.container.hostname}'s output")
 
     def poll(self) -> int | None:
         """Return the exit code once the container ended, ``-n`` for signal n, else None."""
@@ -127,12 +126,15 @@ class ContainerHost:
             self.machine_failure = _out_of_memory(self.container.limits.memory)
         return 128 - code if code - 128 in signal.Signals.__members__.values() else code
 
-    def terminate(self) -> None:
-        """Send SIGTERM to the container, at once or as soon as it runs."""
-        self._asked = True
-        self.poll()
+    def signal(self, number: int) -> None:
+        """Send SIGTERM to the container, at once or as soon as it runs; remove it where that is SIGKILL."""
+        if number == signal.SIGKILL:
+            self._kill()
+        else:
+            self._asked = True
+            self.poll()
 
-    def kill(self) -> None:
+    def _kill(self) -> None:
         """Remove the container and kill everything in it."""
         follower, self._asked = self._follower, False
         if follower is None:
@@ -149,7 +151,10 @@ class ContainerHost:
 
     def _ask(self) -> None:
         # Docker refuses while the container does not exist or run; the next poll retries.
-        with suppress(ContainerError), docker_client.docker_client(f"{self.name} cannot be asked to end") as client:
+        with (
+            suppress(ContainerError),
+            docker_client.docker_client("the container cannot be asked to end") as client,
+        ):
             client.api.kill(self.container.name, signal.SIGTERM)
             self._asked = False
 

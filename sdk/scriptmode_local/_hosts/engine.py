@@ -1,13 +1,14 @@
-"""The protocol of an engine, which runs the hosts of one kind, and the choice of its implementation."""
+"""The base class of an engine, which runs the hosts of one kind, and the choice of its implementation."""
 
 from __future__ import annotations
 
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.hosts import HostKind, host_kind
 from scriptmode.errors import UnreadableJobError
-from scriptmode_local._hosts.agent_control import AgentControl
+from scriptmode_local._hosts.agent_control import AgentLocation, Presence
+from scriptmode_local._hosts.local_agent import LocalAgent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,65 +18,56 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode._core.text.messages import Problem
     from scriptmode_local._hosts import HostSettings
-    from scriptmode_local._hosts.fleet import Fleet, HostFleet
+    from scriptmode_local._hosts.agent_control import AgentControl
+    from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
-    from scriptmode_local._store.job_store import JobFolder, JobStore
+    from scriptmode_local._store.job_store import JobFolder
+    from scriptmode_local._store.state import JobState
     from scriptmode_local._system.forked_tasks import Tasks
 
 
-class Engine(AgentControl, Protocol):
+class Engine(LocalAgent):
     """All that depends on the kind of a job's hosts, from the specification to what a killed agent left behind.
 
-    An engine has no state: what it needs of a job is in the job's folder.
+    An engine has no state: what it needs of a job is in the job's folder. Jobs have an agent on this machine, unless
+    an engine overrides what `LocalAgent` has.
     """
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
         """Fill in the software of the hosts; raise `SpecError` or `PlatformError` where they cannot run the job."""
+        raise NotImplementedError
 
-    def problems(self, job: JobRequest) -> Iterator[Problem]:
+    def problems(self, job: JobRequest) -> Iterator[Problem]:  # noqa: ARG002
         """Yield what a request asks that the hosts do not have. Has no side effect."""
-
-    def require_software(self, job: JobRequest) -> None:
-        """Raise `PlatformError` where the hosts' software has to be made before a job can start."""
+        return iter(())
 
     def settings(self, given: HostSettings) -> dict[str, object]:  # noqa: ARG002
         """Return the settings of this engine for the job's record; raise `SpecError` for wrong ones."""
         return {}
 
-    def plan_script(self, job: Job, store: JobStore) -> str:  # noqa: ARG002
-        """Return what a scheduler would be given for a job, as text; "" for an engine without one."""
-        return ""
+    def plan(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> tuple[dict[str, PlannedHost], str]:
+        """Return the environment of each host, and what a scheduler would be given as text; "" without one.
 
-    def launch(self, folder: JobFolder, job: Job, lock: int) -> None:
-        """Start a new job's agent, or submit it to where it will run; raise `PlatformError`.
-
-        The caller holds the job's lock with the descriptor ``lock``, and releases it after this call. An agent on this
-        machine inherits it; any other agent takes the lock when it starts (`agent.agent_process`).
+        Nothing is reserved or written; there is no such folder.
         """
+        raise NotImplementedError
 
-    def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
-        """Return the environment of each host, for which nothing is reserved or written."""
+    def create_fleet(
+        self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], host: str = ""
+    ) -> Fleet:
+        """Return the hosts of a job that starts, for its agent; they may be fewer than asked.
 
-    def fit_to_allocation(self, job: Job, inherited: Mapping[str, str]) -> Job:  # noqa: ARG002
-        """Return the job with the hosts of this run, which may be fewer than asked; its agents call it first."""
-        return job
-
-    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
-        """Return the hosts of a job that starts; the caller is its agent."""
-
-    def create_host_fleet(
-        self, folder: JobFolder, job: Job, host: str, tasks: Tasks, inherited: Mapping[str, str]
-    ) -> HostFleet:
-        """Return one host of a job, which a fleet has prepared; the caller is the agent of this host alone.
-
-        Raises `PlatformError` or ``OSError`` where the host cannot run on this machine.
+        With ``host`` this one alone, which such a fleet has prepared, for its agent on its machine. Raises
+        `PlatformError` or ``OSError`` where it cannot run there.
         """
+        raise NotImplementedError
 
     def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:
         """Remove what a job whose agent is dead has outside its folder; raise `PlatformError`.
 
         Only an engine that needs the job's request reads it, because the file may be damaged.
         """
+        raise NotImplementedError
 
 
 def find_kind(folder: JobFolder) -> HostKind:
@@ -104,3 +96,14 @@ def find_control(folder: JobFolder) -> AgentControl:
     """Return what controls the agent of a job, without the import of the engine itself."""
     control: AgentControl = resolve_name(find_kind(folder).agent)()
     return control
+
+
+class AgentWithoutEngine(LocalAgent):
+    """Control of an agent whose engine is not installed, which alone ends what the job has outside its folder."""
+
+    def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
+        """Return where the agent is, and nothing of one that is gone."""
+        location = super().locate(folder, state)
+        if location.presence is not Presence.GONE:
+            return location
+        return AgentLocation(Presence.UNKNOWN, f"its agent died, and {absent_engine(folder)}, which ends the job")

@@ -1,13 +1,10 @@
-"""The protocols of all hosts of a job together: for the job's agent, and for the agent of the machine they run on.
-
-A method with a default is for fleets that have something to do there.
-"""
+"""All hosts of a job together: for the job's agent, and for the agent of the machine they run on."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Callable, Protocol
+from typing import TYPE_CHECKING, Callable
 
 from scriptmode_local._system.forked_tasks import ForkedProcess
 
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
     from scriptmode_local._system.forked_tasks import Tasks
 
 #: Runs the agent of a part of a fleet: it reads commands from the first descriptor and writes events to the second.
-Serve = Callable[["HostFleet", int, int], None]
+Serve = Callable[["Fleet", int, int], None]
 
 
 @dataclass(frozen=True)
@@ -40,51 +37,28 @@ class StartedAgent:
     waits: bool = False
 
 
-class HostFleet(Protocol):
-    """Hosts of one job on one machine, for the host's agent there, which must have no threads, because it forks."""
+class Fleet:
+    """All hosts of one job, for the job's agent, or those of one machine, for the host's agent there.
 
-    #: The ``/opt/ml`` of every such host, by the host's name, in order.
-    sandboxes: Mapping[str, Sandbox]
-    #: Where the inputs of these hosts are staged; no other agent uses the directory.
-    staging: StagingArea
-    #: Why the hosts do not see mounts that the agent makes in their sandboxes; ``None`` where they do.
-    mount_obstacle: Problem | None = None
-    #: Whether the hosts mount the directories of file systems by themselves.
-    mounts_file_systems: bool = False
+    These agents must have no threads, because they fork. A fleet has what its agent calls: the job's `start_agents`
+    and, of hosts with relays, `write_sandbox`; the host's ``staging`` and `create_hosts`. The rest has a default.
+    """
 
-    def create_hosts(self) -> Sequence[Host]:
-        """Create the hosts, not started."""
-
-    def find_misplaced_output(self) -> Problem | None:
-        """Return what hosts without an ``/opt/ml`` of their own wrote to that of the machine; ``None`` without any."""
-        return None
-
-    def release_machine(self) -> None:
-        """Release what the hosts shared with other jobs of the machine; they have ended."""
-        return
-
-
-class Fleet(Protocol):
-    """All hosts of one job, for the job's agent, which must have no threads, because it forks."""
-
-    #: The line for the log of a job whose hosts left no model.
-    no_model_message: str
     #: The ``/opt/ml`` of every host, by the host's name, in order.
     sandboxes: Mapping[str, Sandbox]
-
-    def prepare(self) -> None:
-        """Write the sandboxes, except for the channels; raise `DataError`, `ContainerError` or ``OSError``."""
-
-    def has_image(self) -> bool:
-        """Return whether the hosts have their image, if they need one; raise `ContainerError`."""
-        return True
-
-    def pull_image(self) -> None:
-        """Pull the hosts' image, which may take long; raise `PlatformError`."""
-        return
+    #: Where the inputs of these hosts are staged.
+    staging: StagingArea
 
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
-        """Start the hosts' agents, one for each machine, after `prepare`; ``serve`` is for those that are forked."""
+        """Write the sandboxes, except for the channels, and start the hosts' agents, one for each machine.
+
+        ``serve`` is for those that are forked. Raises `DataError`, `ContainerError` or ``OSError``.
+        """
+        raise NotImplementedError
+
+    def create_hosts(self) -> Mapping[str, Host]:
+        """Create the hosts, not started; return them by their names, in order."""
+        raise NotImplementedError
 
     def find_disconnected(self, code: int | None = None) -> Problem | None:  # noqa: ARG002 - for an override
         """Return which hosts lost their connection to the others, and why; ``None`` where none is known to.
@@ -94,15 +68,37 @@ class Fleet(Protocol):
         return None
 
     def remove_hosts(self) -> list[str]:
-        """Remove the hosts, and make the user own their sandboxes; return what failed."""
+        """Remove the hosts and what they reserved, and make the user own their sandboxes; return what failed."""
         return []
 
-    def release(self) -> None:
-        """Release what was reserved for the hosts, such as ports."""
-        return
+    def release_machine(self) -> Problem | None:
+        """Release what the hosts of a machine, which have ended, shared with other jobs there.
+
+        Returns what hosts without an ``/opt/ml`` of their own wrote to that of the machine; None without any.
+        """
+        return None
+
+    def write_sandbox(self, host: str, address: str) -> bool:
+        """Write the sandbox of a host with a relay, which has ``address``, once the addresses of all are known.
+
+        Returns whether it is written.
+        """
+        raise NotImplementedError
+
+    def waits_for(self, host: str) -> str:  # noqa: ARG002
+        """Return what a host with a relay waits for; raise `PlatformError` for one that never says hello."""
+        return "its machine"
+
+    def describe_loss(self, host: str) -> str:  # noqa: ARG002
+        """Return how the machine of a host with a relay ended that does not answer; "" while it may answer again."""
+        return ""
+
+    def explain_end(self, host: str, code: int) -> str:  # noqa: ARG002
+        """Return the failure of the machine with which a host ended, such as exhausted memory; "" without one."""
+        return ""
 
 
-def fork_agent(fleet: HostFleet, serve: Serve, tasks: Tasks) -> StartedAgent:
+def fork_agent(fleet: Fleet, serve: Serve, tasks: Tasks) -> StartedAgent:
     """Start one agent for all hosts of this machine as a fork of this process, which takes some milliseconds."""
     their_commands, commands = os.pipe()
     events, their_events = os.pipe()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from scriptmode.errors import PlatformError
 from scriptmode_local._data import regular_files
-from scriptmode_local._hosts.agent_control import AgentControl, AgentLocation, Presence, StopReason, Termination
+from scriptmode_local._hosts.agent_control import AgentLocation, AgentSignal, Presence, StopReason, Termination
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,11 +25,15 @@ _START_SECONDS = 60.0
 AGENT_MODULE = "scriptmode_local._agent.agent_process"
 
 
-class LocalAgent(AgentControl):
-    """Control of the agents whose hosts are on this machine."""
+class LocalAgent:
+    """Control of the agents that are processes of this machine; implements `agent_control.AgentControl`."""
 
     def launch(self, folder: JobFolder, job: Job, lock: int) -> None:  # noqa: ARG002 - the agent reads the job itself
-        """Start the agent as a detached process, which inherits the held lock; raise `PlatformError`."""
+        """Start a new job's agent as a detached process, or submit it to where it will run; raise `PlatformError`.
+
+        The caller holds the job's lock with the descriptor ``lock``, and releases it after this call. An agent on this
+        machine inherits it; any other agent takes the lock when it starts (`agent.agent_process`).
+        """
         start_agent(AGENT_MODULE, folder.path, lock, folder.agent_log)
 
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:  # noqa: ARG002 - the lock is enough
@@ -41,27 +45,14 @@ class LocalAgent(AgentControl):
         """Return that the machine goes down, for an agent that got SIGTERM without a request to stop."""
         return Termination(StopReason.TERMINATED, "the job's agent got SIGTERM") if was_signalled else None
 
-    def kill(self, folder: JobFolder) -> bool:
+    def signal(self, folder: JobFolder, what: AgentSignal) -> bool:
         """Send SIGKILL to the process; return whether it is known."""
         from scriptmode_runtime._processes import process_tree
 
-        agent = folder.read_processes().get("agent")
+        agent = folder.read_processes().get("agent") if what is AgentSignal.KILL else None
         if agent is not None:
             process_tree.send_signal(agent, signal.SIGKILL)
         return agent is not None
-
-
-class AgentWithoutEngine(LocalAgent):
-    """Control of an agent whose engine is not installed, which alone ends what the job has outside its folder."""
-
-    def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
-        """Return where the agent is, and nothing of one that is gone."""
-        location = super().locate(folder, state)
-        if location.presence is not Presence.GONE:
-            return location
-        from scriptmode_local._hosts.engine import absent_engine
-
-        return AgentLocation(Presence.UNKNOWN, f"its agent died, and {absent_engine(folder)}, which ends the job")
 
 
 def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:

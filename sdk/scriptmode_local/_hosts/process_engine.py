@@ -8,8 +8,6 @@ from scriptmode._core.spec.service_values import PlannedHost
 from scriptmode._core.text.messages import Problem
 from scriptmode.errors import SpecError, invalid
 from scriptmode_local._hosts.engine import Engine
-from scriptmode_local._hosts.local_agent import LocalAgent
-from scriptmode_local._store.job_store import JobFolder
 from scriptmode_runtime.contract import DEFAULT_PORTS
 
 if TYPE_CHECKING:
@@ -18,16 +16,16 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode_local._hosts import HostSettings
-    from scriptmode_local._hosts.fleet import Fleet, HostFleet
+    from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
-    from scriptmode_local._store.job_store import JobStore
+    from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._system.forked_tasks import Tasks
 
 #: Port 0 stands for a port that is chosen when the job starts.
 UNCHOSEN_PORTS = dict.fromkeys(DEFAULT_PORTS, 0)
 
 
-class ProcessEngine(LocalAgent, Engine):
+class ProcessEngine(Engine):
     """Engine of ``local_process``."""
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
@@ -56,19 +54,18 @@ class ProcessEngine(LocalAgent, Engine):
                 "enable_network_isolation",
             )
 
-    def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
+    def plan(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> tuple[dict[str, PlannedHost], str]:
         """Return the environment of each host, with ports that are not chosen yet."""
         from scriptmode_local._hosts import host_identity, process_fleet
         from scriptmode_local._opt_ml import planned_containers
         from scriptmode_local._opt_ml.opt_ml import Sandbox, single_machine_cluster
 
-        folder = JobFolder(store.jobs / job.request.name)
         types = {name: group.instance_type for group in job.request.resources.host_groups for name in group.hosts}
         sandboxes = {name: Sandbox(name, folder.host(name)) for name in types}
         ports_of_hosts = dict.fromkeys(types, UNCHOSEN_PORTS)
         refusal = host_identity.find_refusal()
         content = single_machine_cluster(sandboxes, ports_of_hosts, planned_containers.HIDDEN)
-        return {
+        hosts = {
             name: PlannedHost(
                 types[name],
                 str(sandbox.base),
@@ -79,17 +76,12 @@ class ProcessEngine(LocalAgent, Engine):
             )
             for name, sandbox in sandboxes.items()
         }
+        return hosts, ""
 
-    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
+    def create_fleet(
+        self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], host: str = ""
+    ) -> Fleet:
         """Return the processes of a job."""
-        from scriptmode_local._hosts import process_fleet
-
-        return process_fleet.ProcessFleet(folder, job, tasks, inherited)
-
-    def create_host_fleet(
-        self, folder: JobFolder, job: Job, host: str, tasks: Tasks, inherited: Mapping[str, str]
-    ) -> HostFleet:
-        """Return one process of a job."""
         from scriptmode_local._hosts import process_fleet
 
         return process_fleet.ProcessFleet(folder, job, tasks, inherited, only=host)

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from scriptmode._core.text.messages import Problem
 from scriptmode_local._data.staging import StagingArea
-from scriptmode_local._hosts.fleet import Fleet, HostFleet, fork_agent
+from scriptmode_local._hosts.fleet import Fleet, fork_agent
 from scriptmode_local._hosts.host_identity import loopback_address, write_hosts_file
-from scriptmode_local._hosts.job_variables import with_job_variables
 from scriptmode_local._hosts.process_host import ProcessHost
 from scriptmode_local._opt_ml.opt_ml import Sandbox, single_machine_cluster
 from scriptmode_local._store.job_store import JobStore
@@ -42,12 +41,8 @@ FOREIGN_NAMES = frozenset(
 )
 
 
-class ProcessFleet(Fleet, HostFleet):
+class ProcessFleet(Fleet):
     """Fleet of processes."""
-
-    no_model_message = (
-        "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to the directory that it names"
-    )
 
     def __init__(
         self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], *, only: str = ""
@@ -58,7 +53,7 @@ class ProcessFleet(Fleet, HostFleet):
         self._tasks = tasks
         self.staging = StagingArea(folder.channels / only)
         self._inherited = inherited
-        self._hosts: list[ProcessHost] = []
+        self._hosts: dict[str, ProcessHost] = {}
         self._created = 0.0
         self._hosts_file = folder.channels / "hosts"
         self._ports = Ports(JobStore(folder.path.parent.parent).ports)
@@ -75,15 +70,15 @@ class ProcessFleet(Fleet, HostFleet):
             sandbox.prepare(self._job.request, content)
 
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
-        """Fork one agent for all hosts."""
+        """Prepare the hosts, and fork one agent for all of them."""
+        self.prepare()
         return [fork_agent(self, serve, self._tasks)]
 
-    def create_hosts(self) -> Sequence[Host]:
+    def create_hosts(self) -> Mapping[str, Host]:
         """Create the hosts, not started."""
         self._created = time.time()
-        self._hosts = [
-            ProcessHost(
-                name=name,
+        self._hosts = {
+            name: ProcessHost(
                 argv=self._command(),
                 env=self.environment(sandbox),
                 cwd=Path("/"),
@@ -92,7 +87,7 @@ class ProcessFleet(Fleet, HostFleet):
                 hosts_file=self._hosts_file,
             )
             for name, sandbox in self.sandboxes.items()
-        ]
+        }
         return self._hosts
 
     def _command(self) -> tuple[str, ...]:
@@ -110,9 +105,9 @@ class ProcessFleet(Fleet, HostFleet):
         search = (str(Path(self._job.python).parent), variables.get("PATH", os.defpath))
         return {**variables, "PATH": os.pathsep.join(search)}
 
-    def find_misplaced_output(self) -> Problem | None:
+    def release_machine(self) -> Problem | None:
         """Return which file appeared in this machine's ``/opt/ml`` while hosts ran that have none of their own."""
-        if not any(host.refusal for host in self._hosts):
+        if not any(host.refusal for host in self._hosts.values()):
             return None
         walk = os.walk(DEFAULT_BASE_DIR)
         for path in (os.path.join(folder, name) for folder, _, files in walk for name in files):  # noqa: PTH118 - texts
@@ -122,10 +117,11 @@ class ProcessFleet(Fleet, HostFleet):
                     return Problem(message, "save to the directory that SM_MODEL_DIR names, or allow namespaces")
         return None
 
-    def release(self) -> None:
+    def remove_hosts(self) -> list[str]:
         """Release the ports, and remove directories that killed launchers left outside the job's directory."""
         self._ports.release()
         remove_scratch(self._job.request, self._inherited)
+        return []
 
 
 def remove_scratch(job: JobRequest, inherited: Mapping[str, str]) -> None:
@@ -142,4 +138,4 @@ def process_environment(job: Job, sandbox: Sandbox, inherited: Mapping[str, str]
         if not name.startswith(FOREIGN_PREFIXES) and name not in FOREIGN_NAMES
     }
     given = {name: sandbox.map_paths(value) for name, value in job.request.environment.items()}
-    return with_job_variables({**own, **given, BASE_DIR_VARIABLE: str(sandbox.base)}, job)
+    return job.variables({**own, **given, BASE_DIR_VARIABLE: str(sandbox.base)})

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from scriptmode_local._data import regular_files
+from scriptmode_local._hosts import Host
 from scriptmode_local._hosts.host_identity import describe_missing_names, describe_refusal
 from scriptmode_local._store import host_logs
 from scriptmode_runtime._processes import forks, namespace, process_tree, system
@@ -21,10 +23,9 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class ProcessHost:
+class ProcessHost(Host):
     """``train`` as a process in its own session, which writes to ``log`` itself; the kernel kills it with the agent."""
 
-    name: str
     argv: tuple[str, ...]
     env: Mapping[str, str]
     cwd: Path
@@ -32,7 +33,6 @@ class ProcessHost:
     #: The directory that is the host's ``/opt/ml``, and the file that is its ``/etc/hosts``.
     base: Path
     hosts_file: Path
-    machine_failure: str = ""
     #: Why the host has no ``/opt/ml`` of its own, once it is started; None where it has.
     refusal: Problem | None = field(default=None, init=False)
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False, repr=False)
@@ -41,10 +41,6 @@ class ProcessHost:
     def pid(self) -> int:
         """The process ID; 0 before the start."""
         return self._process.pid if self._process else 0
-
-    def find_process(self) -> int:
-        """Return the process ID."""
-        return self.pid
 
     def start(self) -> None:
         """Start the process, with its own ``/opt/ml`` where the machine allows that; raise ``OSError``."""
@@ -91,15 +87,13 @@ class ProcessHost:
         """Return the exit code once the process ended, ``-n`` for signal n, else None."""
         return self._process.poll() if self._process else None
 
-    def terminate(self) -> None:
-        """Send SIGTERM to the process."""
+    def signal(self, number: int) -> None:
+        """Send a signal to the process, SIGKILL to all its descendants, too."""
         if self._process and self._process.poll() is None:
-            self._process.terminate()
-
-    def kill(self) -> None:
-        """Send SIGKILL to the process and all its descendants."""
-        if self._process and self._process.poll() is None:
-            process_tree.kill_tree(self._process.pid)
+            if number == signal.SIGKILL:
+                process_tree.kill_tree(self._process.pid)
+            else:
+                self._process.send_signal(number)
 
 
 def run_to_end(argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: Path) -> int:

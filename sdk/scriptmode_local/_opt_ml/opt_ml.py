@@ -120,8 +120,14 @@ class Sandbox:
         except (OSError, ValueError):
             return None
 
-    def prepare(self, job: JobRequest, scriptmode: Mapping[str, Any]) -> None:
-        """Create the directories and write the configuration files; ``scriptmode`` is the cluster file's content."""
+    def prepare(self, job: JobRequest, scriptmode: Mapping[str, Any], *, copies_source: bool = False) -> None:
+        """Create the directories and write the configuration files; ``scriptmode`` is the cluster file's content.
+
+        With ``copies_source`` a source archive of this machine is copied to the host, which does not see it otherwise.
+        Raises `DataError` for one that cannot be read.
+        """
+        if copies_source:
+            job = _with_copied_source(job, self)
         for folder in (
             contract.CONFIG_DIR,
             contract.DATA_DIR,
@@ -136,10 +142,19 @@ class Sandbox:
         for file, content in self.config_files(job, scriptmode).items():
             (self.base / file).write_text(json.dumps(content), encoding="utf-8")
 
+    def open_to_all_users(self, folder: Path | None = None, *, files: bool = False) -> None:
+        """Allow all users to write to the host's tree, or to a folder of it, and with ``files`` to the files there."""
+        open_to_all_users(folder or self.base, files=files)
+
     def read_addresses(self) -> dict[str, str]:
         """Return the addresses of all hosts in the cluster file."""
         content = json.loads((self.base / contract.CLUSTER_FILE).read_text(encoding="utf-8"))
         return {name: str(host["address"]) for name, host in content["hosts"].items()}
+
+    def read_hosts(self) -> list[str]:
+        """Return the names of all hosts of this run in the configuration file of the hosts."""
+        content = json.loads((self.base / contract.RESOURCE_CONFIG_FILE).read_text(encoding="utf-8"))
+        return [str(name) for name in content["hosts"]]
 
     def write_resource_config(self, job: JobRequest) -> None:
         """Write the configuration file of the hosts and the network once more."""
@@ -216,11 +231,8 @@ def with_visible_source(job: JobRequest) -> tuple[JobRequest, Path | None]:
     return replace(job, hyperparameters={**job.hyperparameters, contract.SUBMIT_DIRECTORY: seen}), source
 
 
-def with_copied_source(job: JobRequest, sandbox: Sandbox) -> JobRequest:
-    """Copy a source archive of this machine to the host; return the request with the path that the host sees.
-
-    Raises `DataError` for one that cannot be read.
-    """
+def _with_copied_source(job: JobRequest, sandbox: Sandbox) -> JobRequest:
+    """Copy a source archive of this machine to the host; return the request with the path that the host sees."""
     request, source = with_visible_source(job)
     if source is None:
         return request

@@ -14,7 +14,6 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from scriptmode_local._data.durable import replace_file
 from scriptmode_local._hosts.fleet import StartedAgent
 from scriptmode_local._remote.proven_stream import LostError, ProvenStream
 from scriptmode_local._remote.relay import Relay
@@ -22,9 +21,9 @@ from scriptmode_local._system.forked_tasks import ForkedProcess
 from scriptmode_runtime._processes import process_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
-    from scriptmode_local._remote.relay import RemoteHooks
+    from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._system.forked_tasks import Tasks
@@ -37,28 +36,8 @@ _END_SECONDS = 60.0
 _LAST_SECONDS = 5.0
 
 
-def record_address(folder: JobFolder, host: str, address: str, hosts: Iterable[str]) -> dict[str, str]:
-    """Record the address of a host; return those of all hosts once they are known, else {}."""
-    addresses = folder.channels / "addresses"
-    addresses.mkdir(exist_ok=True)
-    if not (addresses / host).exists():
-        replace_file(addresses / host, address.encode())
-    paths = {name: addresses / name for name in hosts}
-    if not all(path.exists() for path in paths.values()):
-        return {}
-    return {name: path.read_text(encoding="utf-8") for name, path in paths.items()}
-
-
-def open_listener(address: str, tasks: Tasks) -> socket.socket:
-    """Open a port of this machine, which has ``address``, for the connection of one host; raise ``OSError``."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listener = socket.create_server(("", 0), family=family, backlog=4)
-    tasks.keep_private(listener.fileno())
-    return listener
-
-
 def start_relay(
-    job: tuple[JobFolder, Job], host: str, listener: socket.socket, secret: str, hooks: RemoteHooks, tasks: Tasks
+    job: tuple[JobFolder, Job], host: str, listener: socket.socket, secret: str, fleet: Fleet, tasks: Tasks
 ) -> StartedAgent:
     """Start the relay of a host, which stands for its agent, and what accepts its connection."""
     their_commands, commands = os.pipe()
@@ -79,7 +58,7 @@ def start_relay(
         stream_process = ForkedProcess(tasks, stream)
         os.close(stream_source)
         os.close(stream_target)
-        code = Relay(job, host, (incoming, outgoing), (their_commands, their_events), hooks).run()
+        code = Relay(job, host, (incoming, outgoing), (their_commands, their_events), fleet).run()
         os.close(outgoing)
         if not code:
             # Both ends know then that nothing follows.

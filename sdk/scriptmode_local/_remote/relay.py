@@ -14,7 +14,7 @@ import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.request.fields import changed
 from scriptmode._core.spec.job_failure import Failure
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode._core.spec.inputs import Channel
+    from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._remote.frames import Frame
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
@@ -55,33 +56,17 @@ class _InterruptedError(Exception):
     """Error for files that are not needed any more: the host ends."""
 
 
-class RemoteHooks(Protocol):
-    """What the engine adds to a relay."""
-
-    def waits_for(self) -> str:
-        """Return what a host waits for that has not said hello; raise `PlatformError` for one that never will."""
-
-    def prepare(self, address: str) -> bool:
-        """Write the host's sandbox, once the addresses of all hosts are known; return whether it is there."""
-
-    def describe_loss(self) -> str:
-        """Return how a host's machine ended that does not answer; "" while it may answer again."""
-
-    def explain_end(self, code: int) -> str:
-        """Return the failure of the machine with which a host ended; "" without one."""
-
-
 class Relay:
     """The relay of one host of a job; ``stream`` and ``pipes`` are pairs of descriptors, the first of them read."""
 
-    def __init__(self, job: tuple[JobFolder, Job], host: str, stream: _Pair, pipes: _Pair, hooks: RemoteHooks) -> None:
+    def __init__(self, job: tuple[JobFolder, Job], host: str, stream: _Pair, pipes: _Pair, fleet: Fleet) -> None:
         folder, self._job = job
         self._folder = folder
         self._host = host
         self._frames = FrameReader(stream[0])
         self._outgoing = stream[1]
         self._commands, self._events = pipes
-        self._hooks = hooks
+        self._fleet = fleet
         os.set_blocking(self._outgoing, False)
         #: What the host may write in the job's directory: trees, the growing log, and the usage.
         trees = contract.OUTPUT_DIR, contract.MODEL_DIR, checkpoints_path(job[1].request.output)
@@ -116,7 +101,7 @@ class Relay:
     def _find_loss(self) -> str:
         """Return how the host was lost; "" for one that is there."""
         silence = time.monotonic() - self._heard
-        if (self._hello is None or silence > _GONE_SECONDS) and (loss := self._hooks.describe_loss()):
+        if (self._hello is None or silence > _GONE_SECONDS) and (loss := self._fleet.describe_loss(self._host)):
             return loss
         if self._frames.is_closed or silence > SILENT_SECONDS:
             return _NO_ANSWER
@@ -153,8 +138,8 @@ class Relay:
         try:
             if self._hello is None:
                 self._heard = time.monotonic()
-                self._send_waiting(self._hooks.waits_for())
-            elif self._hooks.prepare(self._hello.fields["address"]):
+                self._send_waiting(self._fleet.waits_for(self._host))
+            elif self._fleet.write_sandbox(self._host, self._hello.fields["address"]):
                 self._start(self._hello.fields["folder"])
             else:
                 self._send_waiting(host_messages.OTHER_HOSTS)
@@ -256,7 +241,7 @@ class Relay:
             # Their numbers are those of the host's machine.
             event["processes"] = {}
         elif event["event"] == "ended" and event["code"]:
-            event["machine_failure"] = event["machine_failure"] or self._hooks.explain_end(event["code"])
+            event["machine_failure"] = event["machine_failure"] or self._fleet.explain_end(self._host, event["code"])
         self._is_finished = self._is_finished or event["event"] == "finished"
         self._send_event(**event)
 

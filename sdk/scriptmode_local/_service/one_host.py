@@ -114,7 +114,7 @@ class OneHostPlatform(LocalPlatform):
                 raise SpecError(f"{name} would refuse to run: {error}") from error
             yield PreparedHost(job, folder, sandbox, variables, processes)
         finally:
-            fleet.release()
+            fleet.remove_hosts()
             with suppress(OSError):
                 cleanup.remove_unneeded_files(folder, failed=True)
 

@@ -234,7 +234,7 @@ class LocalPlatform(StoredJobs):
 
         job = as_job_request(request)
         validation.check_paths(job, self._store.jobs, self._file_systems)
-        find_engine(job.resources.host_kind).require_software(job)
+        _require_image(job)
 
     def planned_hosts(self, request: JobRequest) -> dict[str, PlannedHost]:
         """Return the environment that each host would have; ports and the secret are made when the job starts.
@@ -248,11 +248,13 @@ class LocalPlatform(StoredJobs):
 
         self._require_new(request.name)
         validation.check_inputs(request, self._file_systems)
-        return find_engine(request.resources.host_kind).plan_hosts(self._job(request), self._store, os.environ)
+        engine, folder = find_engine(request.resources.host_kind), self._store.folder(request.name)
+        return engine.plan(folder, self._job(request), os.environ)[0]
 
     def planned_script(self, request: JobRequest) -> str:
         """Return the batch script of a job on Slurm; "" for a job whose agent is a process of this machine."""
-        return find_engine(request.resources.host_kind).plan_script(self._job(request), self._store)
+        engine, folder = find_engine(request.resources.host_kind), self._store.folder(request.name)
+        return engine.plan(folder, self._job(request), os.environ)[1]
 
     def put_source(
         self,
@@ -313,10 +315,9 @@ class LocalPlatform(StoredJobs):
         s3_locations.require_server(parsed, self._store.data_dir)
         with s3_locations.advise_server(self._store.data_dir):
             validation.check_paths(parsed, self._store.jobs, self._file_systems)
-        engine = find_engine(parsed.resources.host_kind)
         if not failure:
-            engine.require_software(parsed)
-        job, message = replace(self._job(parsed), fields=checked.fields), engine.pending_message
+            _require_image(parsed)
+        job, message = replace(self._job(parsed), fields=checked.fields), parsed.resources.host_kind.pending_message
         now = time.time()
         state = starting_state(parsed.name, job.arn, now, is_queued=job.queue != 0, pending_message=message)
         state = state.with_status("Failed", now, reason=failure) if failure else state
@@ -371,3 +372,11 @@ class LocalPlatform(StoredJobs):
             find_engine(request.resources.host_kind).settings(replace(self._settings, region=self.region)),
             fits if self._queue == AUTOMATIC else int(self._queue or 0),
         )
+
+
+def _require_image(job: JobRequest) -> None:
+    """Raise `PlatformError` for an image of this project that is not built."""
+    if job.resources.host_kind.uses_docker:
+        from scriptmode.containers._training_images import require_built
+
+        require_built(str(job.algorithm.image_uri))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode._core.spec.hosts import LOCAL_CONTAINER, HostKind, host_kind
@@ -85,6 +85,14 @@ _JOB: Mapping[str, object] = {
 _FIELDS = {"stop_grace", *(key.rstrip("!") for key in _JOB)}
 
 
+def _is_more(asked: str, granted: float) -> bool:
+    """Return whether a job requests more seconds than the platform grants; `train` refuses other text."""
+    try:
+        return granted < float(asked) < float("inf")
+    except ValueError:
+        return False
+
+
 @dataclass(frozen=True)
 class Job:
     """The part of a job that does not change after its creation."""
@@ -103,6 +111,27 @@ class Job:
     queue: int = 0
     #: The service's JSON of the request, where it is at hand.
     fields: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+
+    def with_hosts(self, count: int) -> Job:
+        """Return the job with the hosts of one run, which may be fewer than those that were asked for."""
+        from scriptmode._core.request.fields import changed
+
+        resources = self.request.resources
+        if count == resources.count:
+            return self
+        return replace(self, request=replace(self.request, resources=changed(resources, instance_count=count)))
+
+    def variables(self, given: Mapping[str, str]) -> dict[str, str]:
+        """Return variables of a host with the Region, the job's name and ARN, and the grace period of a stop."""
+        made = dict(given)
+        if contract.REGION_VARIABLE not in self.request.environment:
+            made[contract.REGION_VARIABLE] = self.region
+        made[contract.JOB_NAME_VARIABLE] = self.request.name
+        made[contract.JOB_ARN_VARIABLE] = self.arn
+        asked = made.get(contract.STOP_GRACE_VARIABLE, "")
+        if not asked or _is_more(asked, self.stop_grace):
+            made[contract.STOP_GRACE_VARIABLE] = f"{self.stop_grace:g}"
+        return made
 
     def to_json(self) -> dict[str, object]:
         """Return the content of ``job.json``."""

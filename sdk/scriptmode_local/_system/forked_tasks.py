@@ -6,6 +6,7 @@ import json
 import os
 import select
 import signal
+import socket
 import sys
 import time
 import traceback
@@ -97,6 +98,16 @@ class Tasks:
     def keep_private(self, *descriptors: int) -> None:
         """Close these descriptors, too, in every child that is forked from now on."""
         self._private.update(descriptors)
+
+    def open_listener(self, address: str) -> socket.socket:
+        """Open a port of this machine, which has ``address``, for one connection; no child has it. Raises ``OSError``.
+
+        The caller keeps it as long as it forks.
+        """
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        listener = socket.create_server(("", 0), family=family, backlog=4)
+        self.keep_private(listener.fileno())
+        return listener
 
     def start(self, work: Callable[[], Any], name: str, *, stays: bool = False, is_endless: bool = False) -> ForkedTask:
         """Start ``work`` in a forked child; it returns a value that JSON can represent.

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError, PlatformError
-from scriptmode_local._hosts.agent_control import AgentLocation, Presence, StopReason, Termination
+from scriptmode_local._hosts.agent_control import AgentLocation, AgentSignal, Presence, StopReason, Termination
 from scriptmode_local._store.engine_record import read_engine_record
 from scriptmode_local._system.file_owner import user_name
 from scriptmode_slurm._engine import batch_script, commands, problems
@@ -72,8 +72,6 @@ _HALTED = frozenset({"STOPPED", "SUSPENDED"})
 class SlurmAgent:
     """Control of the agents that are batch steps; implements `agent_control.AgentControl`."""
 
-    pending_message = "Waiting in Slurm's queue"
-
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
         """Return where the batch step is.
 
@@ -99,47 +97,52 @@ class SlurmAgent:
             return _describe_termination(JobStatus(number, "OUT_OF_MEMORY"))
         return termination
 
-    def requeue(self, folder: JobFolder) -> None:
-        """Return the batch job to the queue, which ends this process; raise `PlatformError`."""
-        number = find_number(folder)
-        status = commands.find_details(number) if number is not None else None
-        if number is None or status is None:
-            raise PlatformError(
-                f"Slurm does not know the job of training job {folder.name}",
-                advice=f"start it again: scriptmode rerun {folder.name}",
-            )
-        # Slurm requeues the jobs of a lost node, and most preempted ones, by itself.
-        if _is_queued_again(status):
-            return
-        try:
-            commands.requeue(number)
-        except PlatformError:
-            # The command may end by the signal that it asks for, and is then refused when it is run once more.
-            status = commands.find_details(number)
-            if status is None or not _is_queued_again(status):
-                raise
-
-    def report_failure(self, folder: JobFolder, reason: str) -> None:
-        """Write the first line of the reason to the job's comment, which squeue shows, unless the user gave one."""
-        with suppress(DataError):
-            number, given = find_number(folder), settings_from_json(folder.read_job().engine).options
-            if number is not None and "comment" not in given:
-                commands.set_comment(number, reason.partition("\n")[0][:_COMMENT_CHARACTERS])
-
-    def withdraw(self, folder: JobFolder) -> None:
-        """Cancel the batch job if it is pending; raise `PlatformError`."""
-        number = find_own_number(folder)
-        if number is not None:
-            commands.cancel(number, pending=True)
+    def signal(self, folder: JobFolder, what: AgentSignal) -> bool:
+        """Tell Slurm, which has the batch script and all steps; return whether there is a job."""
+        if what is AgentSignal.REQUEUE:
+            _requeue(folder)
+        elif what is AgentSignal.FAILED:
+            _show_failure(folder)
+        else:
+            is_killed = what is AgentSignal.KILL
+            number = find_own_job(folder) if is_killed else find_own_number(folder)
+            if number is None:
+                return False
+            if is_killed:
+                commands.kill(number)
+            else:
+                commands.cancel(number, pending=True)
             commands.STATES.forget(number)
+        return True
 
-    def kill(self, folder: JobFolder) -> bool:
-        """Send SIGKILL to the batch script and all steps; return whether there is a job. Raises `PlatformError`."""
-        number = find_own_job(folder)
-        if number is not None:
-            commands.kill(number)
-            commands.STATES.forget(number)
-        return number is not None
+
+def _requeue(folder: JobFolder) -> None:
+    """Return the batch job to the queue, which ends this process; raise `PlatformError`."""
+    number = find_number(folder)
+    status = commands.find_details(number) if number is not None else None
+    if number is None or status is None:
+        raise PlatformError(
+            f"Slurm does not know the job of training job {folder.name}",
+            advice=f"start it again: scriptmode rerun {folder.name}",
+        )
+    # Slurm requeues the jobs of a lost node, and most preempted ones, by itself.
+    if _is_queued_again(status):
+        return
+    try:
+        commands.requeue(number)
+    except PlatformError:
+        # The command may end by the signal that it asks for, and is then refused when it is run once more.
+        status = commands.find_details(number)
+        if status is None or not _is_queued_again(status):
+            raise
+
+
+def _show_failure(folder: JobFolder) -> None:
+    """Write the first line of the reason to the job's comment, which squeue shows, unless the user gave one."""
+    with suppress(DataError):
+        number, given = find_number(folder), settings_from_json(folder.read_job().engine).options
+        if number is not None and "comment" not in given:
+            commands.set_comment(number, folder.read_state().reason.partition("\n")[0][:_COMMENT_CHARACTERS])
 
 
 def locate_job(folder: JobFolder) -> AgentLocation:

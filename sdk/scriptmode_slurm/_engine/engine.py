@@ -5,20 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from scriptmode._core.request.fields import changed
 from scriptmode._core.spec.service_values import PlannedHost
 from scriptmode._core.text.messages import Problem
 from scriptmode.errors import DataError, PlatformError, invalid
 from scriptmode_local._data.durable import replace_file
 from scriptmode_local._hosts import interpreter, process_engine, process_fleet
+from scriptmode_local._hosts.engine import Engine
 from scriptmode_local._hosts.local_agent import AGENT_MODULE
 from scriptmode_local._opt_ml import planned_containers
 from scriptmode_local._opt_ml.opt_ml import Sandbox, cluster_of_machines
 from scriptmode_local._store.engine_record import write_engine_record
-from scriptmode_local._store.job_store import JobFolder
 from scriptmode_slurm._engine import batch_script, commands, fleet
 from scriptmode_slurm._engine.agent import CLUSTER, NUMBER, SlurmAgent, cluster_name, find_own_job
 from scriptmode_slurm._engine.settings import parse_settings, settings_from_json
@@ -29,9 +27,9 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode_local._hosts import HostSettings
-    from scriptmode_local._hosts.fleet import Fleet, HostFleet
+    from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
-    from scriptmode_local._store.job_store import JobStore
+    from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._system.forked_tasks import Tasks
     from scriptmode_slurm._engine.settings import SlurmSettings
 
@@ -50,8 +48,8 @@ def _parse(given: HostSettings) -> SlurmSettings:
     return parse_settings(given.options, os.environ, recorded)
 
 
-class SlurmEngine(SlurmAgent):
-    """Engine of ``slurm`` and ``slurm:PARTITION``; implements `engine.Engine`."""
+class SlurmEngine(SlurmAgent, Engine):
+    """Engine of ``slurm`` and ``slurm:PARTITION``."""
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
         """Return the spec as it is, after slurmctld answered, which may restart; `launch` waits for nothing.
@@ -84,16 +82,12 @@ class SlurmEngine(SlurmAgent):
                 what = f"instance_type is {instance_type!r}, which names no partition"
                 yield Problem(what, "use 'slurm' or 'slurm:PARTITION'", "instance_type")
 
-    def require_software(self, job: JobRequest) -> None:
-        """Skip: the nodes have what runs an image."""
-
     def settings(self, given: HostSettings) -> dict[str, object]:
         """Return the settings of `Slurm`, of the variable and of the config files."""
         return _parse(given).to_json()
 
-    def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
-        """Return the environment of each host; a host's name stands for the address of its node."""
-        folder = JobFolder(store.jobs / job.request.name)
+    def plan(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> tuple[dict[str, PlannedHost], str]:
+        """Return the environment of each host, whose name stands for its node's address, and what sbatch would get."""
         types = {name: group.instance_type for group in job.request.resources.host_groups for name in group.hosts}
         sandboxes = {name: Sandbox(name, folder.host(name)) for name in types}
         content = cluster_of_machines(
@@ -108,7 +102,7 @@ class SlurmEngine(SlurmAgent):
             for component in batch_script.components(job.request.resources, own)
             for host in component.hosts
         }
-        return {
+        hosts = {
             name: PlannedHost(
                 types[name],
                 str(sandbox.base),
@@ -119,10 +113,7 @@ class SlurmEngine(SlurmAgent):
             )
             for name, sandbox in sandboxes.items()
         }
-
-    def plan_script(self, job: Job, store: JobStore) -> str:
-        """Return the batch script that sbatch would get."""
-        return self._render(JobFolder(store.jobs / job.request.name), job)
+        return hosts, self._render(folder, job)
 
     def launch(self, folder: JobFolder, job: Job, lock: int) -> None:  # noqa: ARG002 - the agent takes it on its node
         """Submit the job's batch script, whose step is the agent; raise `PlatformError`.
@@ -148,22 +139,19 @@ class SlurmEngine(SlurmAgent):
                 advice="make the data directory writable",
             ) from error
 
-    def fit_to_allocation(self, job: Job, inherited: Mapping[str, str]) -> Job:
-        """Return the job with as many hosts as its allocation has nodes, which may be fewer with ``min_nodes``."""
+    def create_fleet(
+        self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], host: str = ""
+    ) -> Fleet:
+        """Return the hosts of a job, as many as its allocation has nodes, which may be fewer with ``min_nodes``.
+
+        This process is its batch step or, with ``host``, the step on that host's node.
+        """
+        if host:
+            return fleet.NodeFleet(folder, job, host, tasks, inherited)
         resources, nodes = job.request.resources, int(inherited.get("SLURM_JOB_NUM_NODES", "0"))
-        if not job.engine.get("min_nodes") or resources.instance_groups or not 0 < nodes < resources.count:
-            return job
-        return replace(job, request=replace(job.request, resources=changed(resources, instance_count=nodes)))
-
-    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
-        """Return the hosts of a job, whose batch step is this process."""
+        if job.engine.get("min_nodes") and not resources.instance_groups and 0 < nodes < resources.count:
+            job = job.with_hosts(nodes)
         return fleet.SlurmFleet(folder, job, tasks, inherited)
-
-    def create_host_fleet(
-        self, folder: JobFolder, job: Job, host: str, tasks: Tasks, inherited: Mapping[str, str]
-    ) -> HostFleet:
-        """Return one host of a job, for its agent on its node; raise `DataError` or ``OSError``."""
-        return fleet.NodeFleet(folder, job, host, tasks, inherited)
 
     def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:  # noqa: ARG002 - Slurm has it
         """Cancel the job, which ends what is left on its nodes."""

@@ -47,8 +47,6 @@ _ANSWER_SECONDS = 2.0
 class SlurmFleet(Fleet):
     """All hosts of a job, each of them a step on a node of its own."""
 
-    no_model_message = ProcessFleet.no_model_message
-
     def __init__(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> None:
         self._folder = folder
         self._job = job
@@ -110,6 +108,7 @@ class SlurmFleet(Fleet):
 
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
         """Start a step on each node, which runs the agent of the host there."""
+        self.prepare()
         return [self._start_agent(host, node) for host, node in self._nodes.items()]
 
     def _start_agent(self, host: str, node: steps.Node) -> StartedAgent:
@@ -153,7 +152,7 @@ class SlurmFleet(Fleet):
 
 
 class NodeFleet(ProcessFleet):
-    """One host of a job, on the node of this process; implements `fleet.HostFleet`.
+    """One host of a job, on the node of this process.
 
     Channels, FIFOs and mounts are in a directory of the node's own disk, in TMPDIR, to which the sandbox has a link.
     """
@@ -199,12 +198,14 @@ class NodeFleet(ProcessFleet):
         data.symlink_to(directory / "data")
         return directory
 
-    def release_machine(self) -> None:
+    def release_machine(self) -> Problem | None:
         """Remove what was staged on the node's own disk."""
+        misplaced = super().release_machine()
         with suppress(DataError):
             # What a process of the host mounted there; what stays mounted is not removed.
             mounts.detach(self._directory)
         self._own_disk.close()
+        return misplaced
 
 
 def _revalidate(directory: Path) -> None:

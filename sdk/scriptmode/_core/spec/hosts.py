@@ -29,8 +29,6 @@ LOCAL_ROLE = "scriptmode-local"
 LOCAL_ROLE_ARN = f"arn:aws:iam::{LOCAL_ACCOUNT}:role/{LOCAL_ROLE}"
 #: The Region of the client for whom a server, or the agent of a tuning job, creates jobs; "" elsewhere.
 CLIENT_REGION: ContextVar[str] = ContextVar("CLIENT_REGION", default="")
-
-
 _HOSTS = "scriptmode_local._hosts"
 _THIS_MACHINE = "this machine"
 
@@ -39,22 +37,21 @@ _THIS_MACHINE = "this machine"
 class HostKind:
     """What the hosts of a job are, with all that code outside their engine must know of them.
 
-    Another package may have an engine: the name of an entry point of the group ``scriptmode.engines`` is the instance
-    type, and its object is such a value.
+    The object of an entry point of the group ``scriptmode.engines``, whose name is the instance type, is such a value.
 
     Attributes:
         title: What the hosts are, as plans show it.
         place: Where they are.
-        engine: The engine that runs them, as ``module:class``.
-        agent: What controls the agents of their jobs, in the same form.
+        engine, agent: The engine that runs them, as ``module:class``, and what controls the agents of their jobs.
         is_local: Whether their jobs are in a data directory of this machine, and cost nothing.
         platform: The platform of their jobs, in the same form; by default that of hosts of this machine.
         is_scheduled: Whether a scheduler starts them on other machines, with disks and time limits of their own.
-        runs_images: Whether they can run an image.
+        pending_message: The first message of jobs that the engine queues before it starts them; "" without a queue.
+        runs_images, uses_docker: Whether they can run an image, and whether this machine's Docker has to have it.
         runs_scripts: Whether they can run a script without an image, by an interpreter of this machine.
         takes_gpus: Whether ``NAME:gpu=N`` is the instance type of hosts with N GPUs each.
-        checks: What ``scriptmode doctor --platform NAME`` runs, as ``module:mapping``: functions by the names of their
-            checks, which return what was found, or raise an error of scriptmode with the next step.
+        checks: What ``scriptmode doctor --platform NAME`` runs, as ``module:mapping``: functions by names of checks.
+            They return what was found, or raise an error of scriptmode with the next step.
     """
 
     title: str
@@ -64,7 +61,9 @@ class HostKind:
     platform: str = "scriptmode_local._service.service:LocalPlatform"
     is_local: bool = True
     is_scheduled: bool = False
+    pending_message: str = ""
     runs_images: bool = False
+    uses_docker: bool = False
     runs_scripts: bool = True
     takes_gpus: bool = False
     checks: str = ""
@@ -84,13 +83,14 @@ HostKind.CONTAINER = HostKind(
     "containers of this machine",
     engine=f"{_HOSTS}.container_engine:ContainerEngine",
     runs_images=True,
+    uses_docker=True,
     runs_scripts=False,
 )
 HostKind.CLOUD = HostKind(
     "Amazon SageMaker",
     "Amazon SageMaker",
     # Of jobs of this machine whose engine's package was uninstalled.
-    agent=f"{_HOSTS}.local_agent:AgentWithoutEngine",
+    agent=f"{_HOSTS}.engine:AgentWithoutEngine",
     is_local=False,
     runs_images=True,
     runs_scripts=False,
