@@ -2,6 +2,8 @@
 
 import contextlib
 import io
+import subprocess
+import sys
 
 import pytest
 from fakes.processes import until
@@ -258,3 +260,28 @@ def test_a_tuning_job_stops_with_its_training_jobs(way):
     stopped.stop_tuning_job()
     found = Tuner.attach("stopped", platform=way.platform).wait(logs=False)
     assert found["HyperParameterTuningJobStatus"] == "Stopped"
+
+
+#: A program of a user who has the thin package alone.
+ALONE = """
+import sys
+for package in ("local", "serve", "cli", "slurm", "kubernetes"):
+    sys.modules[f"scriptmode_{package}"] = None
+from scriptmode import Estimator
+estimator = Estimator(entry_point=sys.argv[1], metric_definitions=METRICS, **ARGUMENTS)
+assert estimator.request(job_name="alone")["AlgorithmSpecification"]["TrainingImage"] == estimator.image_uri
+job = estimator.fit(job_name="alone")
+print([(row["value"], row["host"]) for row in job.metrics()], (job.model / "weights").read_text())
+"""
+
+
+@pytest.mark.parametrize("way", ["sagemaker"], indirect=True)
+def test_the_package_without_those_above_it_trains_on_a_server(way, tmp_path):
+    script = "import os\nprint('loss=0.5')\nopen(os.environ['SM_MODEL_DIR'] + '/weights', 'w').write('learnt')"
+    (tmp_path / "train.py").write_text(script)
+    program = f"METRICS, ARGUMENTS = {LOSS}, {way.arguments}{ALONE}"
+    command = (sys.executable, "-c", program, tmp_path / "train.py")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "algo-1 | loss=0.5\n" in done.stdout
+    assert done.stdout.splitlines()[-1] == "[(0.5, 'algo-1')] learnt"
