@@ -211,7 +211,7 @@ def test_a_job_that_lost_a_host_goes_on_from_its_checkpoints_when_it_is_run_agai
     with pytest.raises(TrainingJobFailed, match="algo-2: the host's launcher was killed by SIGKILL"):
         made.fit(job_name="loses", logs=False)
     again = TrainingJob.attach("loses", platform=way.platform).rerun()
-    again.wait(120)
+    again.wait()
     assert [line.message for line in again.logs() if line.message.startswith("from")] == ["from 3"] * 2
 
 
