@@ -22,6 +22,7 @@ WAITING = (
     "tests/sagemaker_sdk/",
     "tests/notebooks/",
     "tests/serve/",
+    "tests/both_ways/",
     "tests/engines/",
     "tests/data_path/",
     "tests/docs/",

@@ -124,12 +124,7 @@ def run(folder: str) -> list[Figure]:
 def variables(endpoint: Endpoint, folder: str) -> dict[str, str]:
     """Nothing of the caller's environment; all AWS services and all of the web are the endpoint's."""
     return {
-        "PATH": "/usr/bin:/bin",
-        "HOME": folder,
-        "AWS_ACCESS_KEY_ID": "key",
-        "AWS_SECRET_ACCESS_KEY": "secret",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": endpoint.url,
-        "AWS_MAX_ATTEMPTS": "1",
+        "PATH": "/usr/bin:/bin", "HOME": folder, "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL": endpoint.url, "AWS_MAX_ATTEMPTS": "1",
         "HTTPS_PROXY": endpoint.url,
-    }
+    }  # fmt: skip

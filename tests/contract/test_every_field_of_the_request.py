@@ -32,14 +32,10 @@ NOT_COPIED = {
 }
 
 RULE = {
-    "RuleConfigurationName": "loss",
-    "LocalPath": "/opt/ml/rules",
-    "S3OutputPath": "s3://out/rules",
-    "RuleEvaluatorImage": "rules:1",
-    "InstanceType": "ml.t3.medium",
-    "VolumeSizeInGB": 10,
+    "RuleConfigurationName": "loss", "LocalPath": "/opt/ml/rules", "S3OutputPath": "s3://out/rules",
+    "RuleEvaluatorImage": "rules:1", "InstanceType": "ml.t3.medium", "VolumeSizeInGB": 10,
     "RuleParameters": {"rule_to_invoke": "LossNotDecreasing"},
-}
+}  # fmt: skip
 ONE = {"instance_type": "ml.m5.large", "instance_count": 2}
 LARGE = {
     **ONE,
@@ -160,18 +156,13 @@ def serverless():
     source = {"DatasetSource": {"DatasetArn": f"{hub}/DataSet/d/1.0.0"}}
     fields = {
         "ServerlessJobConfig": {
-            "BaseModelArn": f"{hub}/Model/m/1.0.0",
-            "AcceptEula": True,
-            "JobType": "FineTuning",
-            "CustomizationTechnique": "SFT",
-            "Peft": "LORA",
-            "EvaluationType": "BenchmarkEvaluation",
-            "EvaluatorArn": f"{hub}/JsonDoc/e/1.0.0",
-            "SequenceLength": "4K",
+            "BaseModelArn": f"{hub}/Model/m/1.0.0", "AcceptEula": True, "JobType": "FineTuning",
+            "CustomizationTechnique": "SFT", "Peft": "LORA", "EvaluationType": "BenchmarkEvaluation",
+            "EvaluatorArn": f"{hub}/JsonDoc/e/1.0.0", "SequenceLength": "4K",
         },
         "InputDataConfig": [{"ChannelName": "train", "DataSource": source}],
         **dict.fromkeys(("AlgorithmSpecification", "ResourceConfig", "StoppingCondition")),
-    }
+    }  # fmt: skip
     return Estimator("none", ROLE, additional_request_fields=fields, platform=PLATFORM, **ONE).request()
 
 

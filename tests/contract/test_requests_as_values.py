@@ -21,14 +21,9 @@ from scriptmode_runtime import contract
 
 #: What no attribute has: fields that no argument sets.
 UNKNOWN = {
-    "AlgorithmSpecification.AlgorithmName",
-    "StoppingCondition.MaxPendingTimeInSeconds",
-    "MlflowConfig",
-    "ModelPackageConfig",
-    "ResourceConfig.InstancePreferences",
-    "ServerlessJobConfig",
-    "InputDataConfig.0.DataSource",
-}
+    "AlgorithmSpecification.AlgorithmName", "StoppingCondition.MaxPendingTimeInSeconds", "MlflowConfig",
+    "ModelPackageConfig", "ResourceConfig.InstancePreferences", "ServerlessJobConfig", "InputDataConfig.0.DataSource",
+}  # fmt: skip
 
 
 def text(request):

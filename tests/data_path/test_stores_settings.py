@@ -121,22 +121,13 @@ def test_a_bucket_is_where_boto3_has_it(monkeypatch, no_credentials, settings, u
     assert (settings.url, settings.region, settings.credentials()) == (url, region, ("a", "b", None))
 
 
-def test_requests_go_through_the_proxy(monkeypatch, no_credentials):
-    with FaultyS3({"x": CONTENT}) as proxy:
-        proxy.use(monkeypatch)
-        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://s3.example")
-        monkeypatch.setenv("http_proxy", proxy.endpoint)
-        monkeypatch.delenv("no_proxy", raising=False)
-        store = S3Store()
-        item = store.find("s3://bkt/x")
-        assert b"".join(store.read(item, 7, item.size)) == CONTENT[7:]
-        assert is_read_by_obstore(store)
-
-
-def test_an_endpoint_of_this_machine_is_reached_without_a_proxy(monkeypatch, no_credentials):
+@pytest.mark.parametrize("is_here", [False, True], ids=["elsewhere", "on this machine"])
+def test_requests_go_through_the_proxy_but_to_an_endpoint_of_this_machine(monkeypatch, no_credentials, is_here):
     with FaultyS3({"x": CONTENT}) as server:
         server.use(monkeypatch)
-        monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+        if not is_here:
+            monkeypatch.setenv("AWS_ENDPOINT_URL", "http://s3.example")
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:9" if is_here else server.endpoint)
         monkeypatch.delenv("no_proxy", raising=False)
         store = S3Store()
         item = store.find("s3://bkt/x")

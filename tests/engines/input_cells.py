@@ -10,14 +10,9 @@ from dataclasses import dataclass
 
 MAGIC = struct.pack("<I", 0xCED7230A)
 OBJECTS = {
-    "a/empty": b"",
-    "a/one": b"1",
-    'b c/it\'s "ü"': "ü".encode() * 700,
-    "b-2": MAGIC + b"abcd" + MAGIC + b"tail",
-    "c": bytes(range(256)) * 40,
-    "d": b"unaligned" + MAGIC,
-    "e": b"\x1f\x8b no gzip",
-}
+    "a/empty": b"", "a/one": b"1", 'b c/it\'s "ü"': "ü".encode() * 700, "b-2": MAGIC + b"abcd" + MAGIC + b"tail",
+    "c": bytes(range(256)) * 40, "d": b"unaligned" + MAGIC, "e": b"\x1f\x8b no gzip",
+}  # fmt: skip
 #: What the manifest names, in its order; an augmented manifest's lines name the same.
 NAMED = ("e", "b-2", "a/one", "c", 'b c/it\'s "ü"')
 PREFIX, ZIPPED, MANIFEST, AUGMENTED = "plain/", "zipped/", "lists/manifest", "lists/augmented"

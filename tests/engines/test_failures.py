@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from fakes.local_jobs import damaged_manifest, unpacked
+from fakes.local_jobs import SLEEPS, damaged_manifest, unpacked
 from fakes.processes import until
 from fakes.promptness import soon
 
@@ -151,7 +151,6 @@ SECOND_HOST_FAILS_OTHERS_IGNORE_SIGTERM = """
         time.sleep(0.02)
     raise RuntimeError("the reason is here")
 """
-SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
 
 
 def ended_soon(engine, jobs, name):

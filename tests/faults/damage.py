@@ -102,28 +102,18 @@ def drafts(path, _):
 
 
 KINDS = {
-    "empty": content(lambda *_: b""),
-    "NUL bytes": content(lambda *_: bytes(4096)),
+    "empty": content(lambda *_: b""), "NUL bytes": content(lambda *_: bytes(4096)),
     "truncated": content(lambda text, rng: text[: rng.randrange(max(1, len(text)))]),
-    "noise": content(lambda _, rng: rng.randbytes(rng.randrange(1, 4000))),
-    "flipped bits": content(flipped),
-    "not UTF-8": content(lambda *_: b'{"name": "\xff\xfe"}'),
-    "a list": content(lambda *_: b"[]"),
-    "a string": content(lambda *_: b'"x"'),
-    "very deep": content(lambda *_: b"[" * 200_000),
-    "nested": record(nested),
-    "huge numbers": record(with_huge_numbers),
-    "mutated": record(mutated),
-    "mutated again": record(mutated),
-    "missing": lambda path, _: erase(path),
-    "a directory": replaced(directory),
-    "a FIFO": replaced(os.mkfifo),
+    "noise": content(lambda _, rng: rng.randbytes(rng.randrange(1, 4000))), "flipped bits": content(flipped),
+    "not UTF-8": content(lambda *_: b'{"name": "\xff\xfe"}'), "a list": content(lambda *_: b"[]"),
+    "a string": content(lambda *_: b'"x"'), "very deep": content(lambda *_: b"[" * 200_000), "nested": record(nested),
+    "huge numbers": record(with_huge_numbers), "mutated": record(mutated), "mutated again": record(mutated),
+    "missing": lambda path, _: erase(path), "a directory": replaced(directory), "a FIFO": replaced(os.mkfifo),
     "a dangling link": replaced(lambda path: path.symlink_to("nowhere")),
     "a link to itself": replaced(lambda path: path.symlink_to("state.json")),
-    "a device": replaced(lambda path: path.symlink_to("/dev/zero")),
-    "128 MB of nothing": replaced(sparse),
+    "a device": replaced(lambda path: path.symlink_to("/dev/zero")), "128 MB of nothing": replaced(sparse),
     "a draft beside": drafts,
-}
+}  # fmt: skip
 
 
 def _places(value):

@@ -34,14 +34,9 @@ TRUE = {
     "agent": r"the job's agent( \(process \d+\))? (was killed or crashed|was killed|ended|did not)",
     "host agent": r"the agent of algo-1(, algo-\d)* \(process \d+\) was killed by SIGKILL",
     "task": r"SIGKILL|cannot be served|was killed|ended early|Broken pipe|mount|Transport endpoint",
-    "launcher": rf"launcher was killed by SIGKILL|{_LOST}",
-    "rank": _KILLED,
-    "server": _KILLED,
-    "mpirun": _KILLED,
-    "daemon": _KILLED,
-    "script": _KILLED,
-    "program": r"SIGKILL|exit code \d+",
-}
+    "launcher": rf"launcher was killed by SIGKILL|{_LOST}", "rank": _KILLED, "server": _KILLED, "mpirun": _KILLED,
+    "daemon": _KILLED, "script": _KILLED, "program": r"SIGKILL|exit code \d+",
+}  # fmt: skip
 
 
 class Run:

@@ -163,24 +163,15 @@ def _machine_mounts() -> list[dict]:
 def _kubelet(folder: Path, node: str, network: str) -> dict:
     """Return a kubelet's settings."""
     return {
-        "apiVersion": "kubelet.config.k8s.io/v1beta1",
-        "kind": "KubeletConfiguration",
+        "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
         "authentication": {"x509": {"clientCAFile": f"{folder}/authority.crt"}, "anonymous": {"enabled": False}},
-        "cgroupDriver": "cgroupfs",
-        "cgroupRoot": f"/{cgroup(folder, node)}",
-        "clusterDNS": [f"{network}.254"],
-        "clusterDomain": DOMAIN,
-        "enforceNodeAllocatable": [],
+        "cgroupDriver": "cgroupfs", "cgroupRoot": f"/{cgroup(folder, node)}", "clusterDNS": [f"{network}.254"],
+        "clusterDomain": DOMAIN, "enforceNodeAllocatable": [],
         "evictionHard": {"memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%"},
-        "failSwapOn": False,
-        "fileCheckFrequency": "0s",
-        "imageGCHighThresholdPercent": 100,
-        "maxOpenFiles": 100000,
-        "nodeLeaseDurationSeconds": NODE_TIMEOUT_SECONDS,
-        "nodeStatusUpdateFrequency": "2s",
-        "syncFrequency": "10s",
+        "failSwapOn": False, "fileCheckFrequency": "0s", "imageGCHighThresholdPercent": 100, "maxOpenFiles": 100000,
+        "nodeLeaseDurationSeconds": NODE_TIMEOUT_SECONDS, "nodeStatusUpdateFrequency": "2s", "syncFrequency": "10s",
         "serializeImagePulls": False,
-    }
+    }  # fmt: skip
 
 
 def _cni(number: int) -> dict:

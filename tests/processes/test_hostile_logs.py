@@ -30,17 +30,12 @@ finally:
 """
 #: What a terminal would obey, and what is to be left of it.
 HOSTILE = {
-    "clipboard": ("a\x1b]52;c;c2VjcmV0\x07b", "ab"),
-    "title": ("a\x1b]0;owned\x1b\\b", "ab"),
-    "8-bit title": ("a\x9d0;owned\x9cb", "a0;ownedb"),
-    "device control": ("a\x1bP$qm\x1b\\b", "ab"),
-    "erase screen": ("a\x1b[2Jb", "ab"),
-    "cursor": ("a\x1b[1;1Hb\x1b[5Ac", "abc"),
-    "report": ("a\x1b[6nb\x1b[cc", "abc"),
-    "bell": ("a\x07b", "ab"),
-    "right to left": ("a\u202eb", "ab"),
+    "clipboard": ("a\x1b]52;c;c2VjcmV0\x07b", "ab"), "title": ("a\x1b]0;owned\x1b\\b", "ab"),
+    "8-bit title": ("a\x9d0;owned\x9cb", "a0;ownedb"), "device control": ("a\x1bP$qm\x1b\\b", "ab"),
+    "erase screen": ("a\x1b[2Jb", "ab"), "cursor": ("a\x1b[1;1Hb\x1b[5Ac", "abc"),
+    "report": ("a\x1b[6nb\x1b[cc", "abc"), "bell": ("a\x07b", "ab"), "right to left": ("a\u202eb", "ab"),
     "colour": ("a\x1b[31mb\x1b[0mc", "a\x1b[31mb\x1b[0mc"),
-}
+}  # fmt: skip
 HOSTILE_BYTES = "\n".join(text for text, _ in HOSTILE.values()).encode()
 
 

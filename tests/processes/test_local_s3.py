@@ -27,14 +27,10 @@ def bucket(s3_server):
     return s3_server.bucket(
         "training",
         {
-            "train/a": b"1",
-            'train/it\'s "b"/ü': b"22",
-            "train/big": b"x" * (9 * 1024 * 1024),
-            "train/empty": b"",
-            "train-other/c": b"333",
-            "folder/": b"",
+            "train/a": b"1", 'train/it\'s "b"/ü': b"22", "train/big": b"x" * (9 * 1024 * 1024), "train/empty": b"",
+            "train-other/c": b"333", "folder/": b"",
         },
-    )
+    )  # fmt: skip
 
 
 def stored(s3, bucket, key):

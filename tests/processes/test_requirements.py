@@ -1,6 +1,5 @@
 """Requirements of a host: real installations by pip and by uv, of wheels and packages beside the script."""
 
-import io
 import os
 import re
 import signal
@@ -9,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from fakes import wheels
 from fakes.host_folders import write_host
 from processes.launchers import alive, holding, until
 from processes.small_disk import train_on_small_disk
@@ -28,22 +28,6 @@ setup(name="extra", version="1", py_modules=["extra"])
 NO_INDEX = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_CONFIG_FILE": os.devnull}
 
 
-def wheel(number=7, version="1", payload=0, requires=""):
-    """Return a wheel with the module ``extra``, the program ``extra-number`` and ``payload`` bytes of data."""
-    content = io.BytesIO()
-    info = f"extra-{version}.dist-info"
-    with zipfile.ZipFile(content, "w") as archive:
-        archive.writestr("extra.py", f"NUMBER = {number}")
-        program = zipfile.ZipInfo(f"extra-{version}.data/scripts/extra-number")
-        program.external_attr = 0o100755 << 16
-        archive.writestr(program, "#!python\nimport extra, sys; print('program', extra.NUMBER, sys.prefix)\n")
-        archive.writestr(f"extra-{version}.data/data/share/extra/data", os.urandom(payload))
-        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: extra\nVersion: {version}\n{requires}")
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr(f"{info}/RECORD", "")
-    return content.getvalue()
-
-
 class Jobs:
     """Jobs of one host each with one directory of wheels."""
 
@@ -57,7 +41,9 @@ class Jobs:
         self._count = 0
 
     def add_wheel(self, **given):
-        (self.wheels / f"extra-{given.get('version', '1')}-py3-none-any.whl").write_bytes(wheel(**given))
+        (self.wheels / f"extra-{given.get('version', '1')}-py3-none-any.whl").write_bytes(
+            wheels.extra(**{"payload": 0, **given})
+        )
 
     def start(self, code, **variables):
         """Start a job with the files ``code``; their names are keys."""
@@ -107,7 +93,7 @@ CHANGE_INSTALLED = "import extra; open(extra.__file__, 'w').write('NUMBER = 8')"
 
 
 def test_uv_installs_where_pip_has_no_settings_and_no_job_changes_what_another_one_gets(jobs_with_uv):
-    jobs_with_uv.add_wheel(requires="Requires-Dist: click\n")
+    jobs_with_uv.add_wheel(requires=["click"])
     log = jobs_with_uv.run(code={"train.py": CHANGE_INSTALLED})
     assert " + extra==1\n" in log
     log = jobs_with_uv.run()
@@ -153,7 +139,7 @@ def test_an_installation_that_is_killed_fails_the_job_and_leaves_no_process(jobs
 
 
 def test_a_full_disk_fails_the_job(tmp_path):
-    (tmp_path / "extra-1-py3-none-any.whl").write_bytes(wheel(payload=8_000_000))
+    (tmp_path / wheels.NAME).write_bytes(wheels.extra(payload=8_000_000))
     base = write_host(
         tmp_path / "algo-1",
         code={"train.py": SCRIPT, "requirements.txt": f"{tmp_path}/extra-1-py3-none-any.whl\n"},

@@ -51,14 +51,10 @@ def test_mpirun_names_the_rank_that_failed_first(text, status):
 
 
 TAGS = {
-    "4": "[1,{}]<stderr>:",
-    "4 with times": "Sat Nov 21 13:01:14 2026[1,{}]<stderr>:",
-    "5": "[1,{}]<stderr>: ",
-    "5 with times": "[Sat Nov 21 13:00:42 2026][1,{}]<stderr>: ",
-    "5 detailed": "[1,{}][vm:28758]<stderr>: ",
-    "5 with names": "[prterun-vm-28761@1,{}]<stderr>: ",
-    "5 with ranks alone": "[{}]<stderr>: ",
-}
+    "4": "[1,{}]<stderr>:", "4 with times": "Sat Nov 21 13:01:14 2026[1,{}]<stderr>:", "5": "[1,{}]<stderr>: ",
+    "5 with times": "[Sat Nov 21 13:00:42 2026][1,{}]<stderr>: ", "5 detailed": "[1,{}][vm:28758]<stderr>: ",
+    "5 with names": "[prterun-vm-28761@1,{}]<stderr>: ", "5 with ranks alone": "[{}]<stderr>: ",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("tag", TAGS.values(), ids=TAGS.keys())

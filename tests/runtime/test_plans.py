@@ -174,16 +174,10 @@ def test_mpirun_has_the_options_users_rely_on(tmp_path):
     assert "--tag-output" not in plan(tmp_path / "2", 2, prefix="0", **MPI).main.argv
     parameters = {argv[at + 1]: argv[at + 2] for at, word in enumerate(argv) if word == "--mca"}
     assert parameters == {
-        "btl_tcp_if_include": "eth0",
-        "oob_tcp_if_include": "eth0",
-        "pml": "ob1",
-        "btl": "^openib",
-        "orte_abort_on_non_zero_status": "1",
-        "orte_keep_fqdn_hostnames": "1",
-        "btl_vader_single_copy_mechanism": "none",
-        "plm_rsh_agent": f"{SCRATCH}/rsh",
-        "plm_rsh_no_tree_spawn": "1",
-    }
+        "btl_tcp_if_include": "eth0", "oob_tcp_if_include": "eth0", "pml": "ob1", "btl": "^openib",
+        "orte_abort_on_non_zero_status": "1", "orte_keep_fqdn_hostnames": "1",
+        "btl_vader_single_copy_mechanism": "none", "plm_rsh_agent": f"{SCRATCH}/rsh", "plm_rsh_no_tree_spawn": "1",
+    }  # fmt: skip
     assert {"--tag-output", "--allow-run-as-root", "--oversubscribe"} <= set(argv)
     assert pairs(argv, "--bind-to") == ["none"]
     assert pairs(argv, "--map-by") == ["slot"]

@@ -381,14 +381,10 @@ def test_the_summary_masks_secrets_and_escapes_control_characters():
     assert "hunter" not in said
     assert "1234" not in said
     assert {line.strip() for line in said.splitlines()} >= {
-        "hyperparameters  password = ******",
-        'api = {"rate": 1, "token": "******"}',
-        "pin_password = ******",
-        r"title = a\u001b[2Jb\nforged = 1",
-        "max_tokens = 5",
-        "store = redis://******@host/0",
+        "hyperparameters  password = ******", 'api = {"rate": 1, "token": "******"}', "pin_password = ******",
+        r"title = a\u001b[2Jb\nforged = 1", "max_tokens = 5", "store = redis://******@host/0",
         r"failed           a\u001b]0;x\u0007b",
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

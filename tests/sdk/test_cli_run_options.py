@@ -51,21 +51,13 @@ def test_options_are_the_estimators_arguments(here):
         "--max-run", "60", "--set", "max_retry_attempts=3", "--set", 'subnets=["s-1"]', "--", "--rate", "1e-3", "--n-1=07",
     )  # fmt: skip
     assert made.arguments == {
-        "entry_point": "train.py",
-        "source_dir": "code",
-        "instance_count": 2,
-        "instance_type": "local_process",
+        "entry_point": "train.py", "source_dir": "code", "instance_count": 2, "instance_type": "local_process",
         "distribution": {"mpi": {"enabled": True, "processes_per_host": 2}},
         "hyperparameters": {"epochs": 5, "rate": "1e-3", "n-1": "07"},
-        "metric_definitions": [{"Name": "loss", "Regex": "loss=([0-9.]+)"}],
-        "environment": {"K": "V=W"},
-        "tags": {"team": "vision"},
-        "output_path": f"file://{here}/out",
-        "role": "r",
-        "max_run": 60,
-        "max_retry_attempts": 3,
-        "subnets": ["s-1"],
-    }
+        "metric_definitions": [{"Name": "loss", "Regex": "loss=([0-9.]+)"}], "environment": {"K": "V=W"},
+        "tags": {"team": "vision"}, "output_path": f"file://{here}/out", "role": "r", "max_run": 60,
+        "max_retry_attempts": 3, "subnets": ["s-1"],
+    }  # fmt: skip
     assert made.inputs == {"train": f"file://{here}/data", "eval": "s3://b/eval"}
     assert made.job_name == "first"
 

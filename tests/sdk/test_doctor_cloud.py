@@ -1,11 +1,9 @@
 """An account and its settings, and a Slurm cluster as the doctor sees them: other programs answer for them."""
 
 import sys
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from fakes.answering_server import answering
 from fakes.slurm_programs import Programs
 
 from scriptmode.doctor import _aws_checks as aws_checks
@@ -19,31 +17,6 @@ REFUSAL = """<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><E
 <Code>{0}</Code><Message>{1}</Message></Error></ErrorResponse>"""
 
 
-@contextmanager
-def answering(status, body):
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            self.rfile.read(int(self.headers["Content-Length"]))
-            asks_sts = "X-Amz-Target" not in self.headers
-            content = (body if asks_sts else '{"TrainingJobSummaries": []}').encode()
-            self.send_response_only(status if asks_sts else 200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *words):
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @pytest.fixture
 def account(monkeypatch, no_settings):
     """Run a check while a service answers so to STS."""
@@ -52,8 +25,12 @@ def account(monkeypatch, no_settings):
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
 
     def look(status=200, body=IDENTITY, *, check=aws_checks.credentials):
-        with answering(status, body) as endpoint:
-            monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        def answer(headers):
+            is_sagemakers = "X-Amz-Target" in headers
+            return (200, b'{"TrainingJobSummaries": []}') if is_sagemakers else (status, body.encode())
+
+        with answering(answer) as server:
+            monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
             return check()
 
     return look

@@ -10,13 +10,9 @@ from scriptmode import Estimator, TrainingJob
 ARN = "arn:aws:iam::123456789012:role/r"
 CLOUD = ("--instance-type", "ml.m5.large", "--role", ARN, "--image-uri", "i")
 FILES = {
-    "train.py": "print('loss=0.5')",
-    "notebook.ipynb": "{}",
-    "full/a": "1",
-    "list.yaml": "- a",
-    "bad.yaml": "a: [",
+    "train.py": "print('loss=0.5')", "notebook.ipynb": "{}", "full/a": "1", "list.yaml": "- a", "bad.yaml": "a: [",
     "bad.toml": "a = = 1",
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -60,14 +60,9 @@ def test_a_package_is_run_by_its_modules_name_with_the_arguments_as_they_were_gi
     assert said["said"] == "by name"
     pairs = dict(zip(said["words"][::2], said["words"][1::2]))
     assert pairs == {
-        "--max_steps": "100",
-        "--rate": "1e-3",
-        "--shift": "-2",
-        "-n": "07",
-        "--empty": "",
-        "--text": "a b=c",
+        "--max_steps": "100", "--rate": "1e-3", "--shift": "-2", "-n": "07", "--empty": "", "--text": "a b=c",
         "--job-dir": str(package.parent / "out"),
-    }
+    }  # fmt: skip
     assert list((package.parent / "staging" / "packages").rglob("sourcedir.tar.gz"))
 
 

@@ -5,12 +5,11 @@ import dataclasses
 import json
 import re
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 import yaml
+from fakes.answering_server import answering
 
 from scriptmode import Estimator, InstanceGroup, RequestError, SpecError
 from scriptmode.errors import ConfigError, PlatformError
@@ -302,37 +301,6 @@ def test_a_kubeconfig_is_named_by_its_absolute_path(tmp_path, monkeypatch):
         api.find_access()
 
 
-@pytest.fixture
-def answers():
-    """A function that lets a server answer every call with a status and a message; it returns the server."""
-    started = []
-
-    def start(code, message):
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                self.server.paths.append(self.path)
-                self.rfile.read(int(self.headers["Content-Length"]))
-                content = json.dumps({"message": message}).encode()
-                self.send_response(code)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_):
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.paths = []
-        started.append(server)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        return server
-
-    yield start
-    for server in started:
-        server.shutdown()
-        server.server_close()
-
-
 @pytest.mark.parametrize(
     ("code", "message", "advice"),
     [
@@ -352,9 +320,9 @@ def answers():
         (422, "Pod is invalid: spec.containers[1]", "correct the arguments of Kubernetes(...)"),
     ],
 )
-def test_what_the_api_refuses_has_a_next_step(answers, code, message, advice):
-    server = answers(code, message)
-    with pytest.raises(PlatformError) as raised:
+def test_what_the_api_refuses_has_a_next_step(code, message, advice):
+    content = json.dumps({"message": message}).encode()
+    with answering(lambda _: (code, content)) as server, pytest.raises(PlatformError) as raised:
         api.Api(api.Access(f"http://127.0.0.1:{server.server_port}", "ml")).create("pods", {})
     assert (raised.value.message, raised.value.advice[: len(advice)]) == (
         f"the API server refuses POST /api/v1/namespaces/ml/pods: {message} ({code})", advice,

@@ -164,20 +164,16 @@ def lived(*statuses):
 
 
 LIVES = {
-    "starting": (),
-    "downloading": ("Downloading",),
-    "training": ("Downloading", "Training"),
+    "starting": (), "downloading": ("Downloading",), "training": ("Downloading", "Training"),
     "uploading": ("Downloading", "Training", "Uploading"),
-    "completed": ("Downloading", "Training", "Uploading", "Completed"),
-    "failed": ("Downloading", "Failed"),
-    "failed at once": ("Failed",),
-    "stopping": ("Downloading", "Training", "Stopping"),
+    "completed": ("Downloading", "Training", "Uploading", "Completed"), "failed": ("Downloading", "Failed"),
+    "failed at once": ("Failed",), "stopping": ("Downloading", "Training", "Stopping"),
     "stopped": ("Downloading", "Training", "Stopping", "Stopped"),
     "too long": ("Downloading", "Training", "Stopping", "MaxRuntimeExceeded"),
     "waited too long": ("Downloading", "Training", "Stopping", "MaxWaitTimeExceeded"),
     "interrupted": ("Downloading", "Training", "Interrupted"),
     "resumed": ("Downloading", "Training", "Interrupted", "Starting", "Downloading", "Training", "Completed"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("statuses", LIVES.values(), ids=LIVES.keys())

@@ -1,4 +1,4 @@
-"""Roles of notebooks on Amazon SageMaker, and the service's errors as ours."""
+"""Roles of notebooks on Amazon SageMaker, the service's errors as ours, and operations that it does not know."""
 
 from types import SimpleNamespace
 
@@ -15,6 +15,7 @@ from scriptmode import (
 )
 from scriptmode._core.aws.error_translation import translate_client_error
 from scriptmode._core.aws.iam_role import find_execution_role
+from scriptmode._core.platforms.sagemaker.job_details import JobDetails
 from scriptmode.testing import FakeSageMaker
 
 
@@ -55,3 +56,19 @@ def test_the_services_errors_leave_as_ours(code, message, error):
     found = translate_client_error("training job job-1", {"Error": {"Code": code, "Message": message}})
     assert type(found) is error
     assert "job-1" in str(found)
+
+
+def test_a_service_that_does_not_know_the_operation_is_asked_once_and_amazon_never():
+    asked, errors = [], [RequestError("a wrong filter"), PlatformError("UnknownOperationException")]
+
+    def refuse(subject, _call):
+        asked.append(subject)
+        raise errors.pop(0)
+
+    def details(url):
+        meta = SimpleNamespace(endpoint_url=url)
+        return JobDetails(SimpleNamespace(client=lambda _: SimpleNamespace(meta=meta), call=refuse))
+
+    amazon, other = details("https://api.sagemaker.us-east-1.amazonaws.com"), details("http://lab:5000")
+    assert [service.read("job", "Events") for service in (amazon, other, other, other)] == [None] * 4
+    assert (asked, amazon.are_known, other.are_known) == (["training job job"] * 2, False, False)

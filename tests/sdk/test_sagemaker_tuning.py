@@ -117,14 +117,10 @@ def test_results_are_rows_of_the_training_jobs_and_a_frame_with_the_columns_of_t
     results = Tuner.attach("search", account).analytics()
     first, second = results
     assert first == {
-        "lr": 0.1,
-        "TrainingJobName": "search-001-abc",
-        "TrainingJobStatus": "Completed",
-        "FinalObjectiveValue": 0.7,
-        "TrainingStartTime": BEGIN + timedelta(seconds=10),
-        "TrainingEndTime": BEGIN + timedelta(seconds=70),
+        "lr": 0.1, "TrainingJobName": "search-001-abc", "TrainingJobStatus": "Completed", "FinalObjectiveValue": 0.7,
+        "TrainingStartTime": BEGIN + timedelta(seconds=10), "TrainingEndTime": BEGIN + timedelta(seconds=70),
         "TrainingElapsedTimeSeconds": 60.0,
-    }
+    }  # fmt: skip
     assert second["FinalObjectiveValue"] is None
     assert results.dataframe() == ([first, second], list(first))
 

@@ -26,18 +26,10 @@ BRIDGE = Interface("docker0", "172.17.0.1")
 MACHINE = [FAST_6, ETHERNET, FAST, BRIDGE]
 #: What a batch step of Slurm 22.05 has, some of it.
 OF_THE_BATCH_STEP = {
-    "SLURM_CONF": "/etc/slurm/slurm.conf",
-    "SLURM_JOB_NUM_NODES": "4",
-    "SLURM_JOB_ID": "17",
-    "SLURM_HET_SIZE": "2",
-    "SLURM_JOB_ID_HET_GROUP_1": "18",
-    "SLURM_MEM_PER_CPU": "4000",
-    "SLURM_NTASKS_PER_NODE": "1",
-    "SLURM_EXPORT_ENV": "NONE",
-    "SBATCH_PARTITION": "gpu",
-    "CUDA_VISIBLE_DEVICES": "0,1",
-    "PATH": "/bin",
-}
+    "SLURM_CONF": "/etc/slurm/slurm.conf", "SLURM_JOB_NUM_NODES": "4", "SLURM_JOB_ID": "17", "SLURM_HET_SIZE": "2",
+    "SLURM_JOB_ID_HET_GROUP_1": "18", "SLURM_MEM_PER_CPU": "4000", "SLURM_NTASKS_PER_NODE": "1",
+    "SLURM_EXPORT_ENV": "NONE", "SBATCH_PARTITION": "gpu", "CUDA_VISIBLE_DEVICES": "0,1", "PATH": "/bin",
+}  # fmt: skip
 
 
 def test_a_step_is_told_its_job_and_no_default_of_an_option():

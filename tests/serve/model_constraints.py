@@ -19,21 +19,11 @@ from scriptmode_serve._operations.training_jobs import TrainingJobs
 from scriptmode_serve._operations.tuning_operations import TuningJobs
 
 OPERATIONS = (
-    "CreateTrainingJob",
-    "DescribeTrainingJob",
-    "ListTrainingJobs",
-    "StopTrainingJob",
-    "DeleteTrainingJob",
-    "AddTags",
-    "ListTags",
-    "DeleteTags",
-    "CreateHyperParameterTuningJob",
-    "DescribeHyperParameterTuningJob",
-    "ListHyperParameterTuningJobs",
-    "StopHyperParameterTuningJob",
-    "DeleteHyperParameterTuningJob",
+    "CreateTrainingJob", "DescribeTrainingJob", "ListTrainingJobs", "StopTrainingJob", "DeleteTrainingJob", "AddTags",
+    "ListTags", "DeleteTags", "CreateHyperParameterTuningJob", "DescribeHyperParameterTuningJob",
+    "ListHyperParameterTuningJobs", "StopHyperParameterTuningJob", "DeleteHyperParameterTuningJob",
     "ListTrainingJobsForHyperParameterTuningJob",
-)
+)  # fmt: skip
 MODEL = Loader().load_service_model("sagemaker", "service-2")
 SHAPES = MODEL["shapes"]
 SCALARS = ("string", "integer", "long", "float", "double", "boolean", "timestamp")

@@ -5,39 +5,27 @@ import sys
 from pathlib import Path
 
 import pytest
+from fakes.local_jobs import channel
 from fakes.processes import until
 from references import environment
+from serve.test_serve_tuning import tuning_request
 
 pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).parent
 
 
-def tuning_request(served):
-    """Return the request of a tuning job with a channel, which Airflow asks for."""
-    training = served.request("import sys\nprint('loss=' + sys.argv[sys.argv.index('--rate') + 1])")
+def tuning_request_with_a_channel(served):
+    """Return the request of a tuning job which Airflow asks for."""
     s3 = served.client("s3")
     s3.create_bucket(Bucket="airflow")
     s3.put_object(Bucket="airflow", Key="in/data", Body=b"1")
-    source = {"S3DataType": "S3Prefix", "S3Uri": "s3://airflow/in"}
-    metrics = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}]
-    definition = {
-        **{name: training[name] for name in ("RoleArn", "OutputDataConfig", "StoppingCondition", "ResourceConfig")},
-        "AlgorithmSpecification": {**training["AlgorithmSpecification"], "MetricDefinitions": metrics},
-        "InputDataConfig": [{"ChannelName": "train", "DataSource": {"S3DataSource": source}}],
-        "StaticHyperParameters": training["HyperParameters"],
-    }
-    config = {
-        "Strategy": "Grid",
-        "HyperParameterTuningJobObjective": {"Type": "Minimize", "MetricName": "loss"},
-        "ResourceLimits": {"MaxNumberOfTrainingJobs": 2, "MaxParallelTrainingJobs": 2},
-        "ParameterRanges": {"CategoricalParameterRanges": [{"Name": "rate", "Values": ["0.5", "0.25"]}]},
-    }
-    return {
-        "HyperParameterTuningJobName": "tuned-by-airflow",
-        "HyperParameterTuningJobConfig": config,
-        "TrainingJobDefinition": definition,
-    }
+    request = tuning_request(served, "tuned-by-airflow")
+    definition = request["TrainingJobDefinition"]
+    definition["ResourceConfig"] = definition.pop("HyperParameterTuningResourceConfig")
+    definition["InputDataConfig"] = [channel("train", "s3://airflow/in")]
+    request["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxNumberOfTrainingJobs"] = 3
+    return request
 
 
 #: The values of a metric by statistics, data and list, as programs of boto3 ask for them.
@@ -94,21 +82,14 @@ def test_metrics_are_read_by_boto3(served, python, content_type):
 @pytest.mark.timeout(1200)
 def test_the_operators_of_airflow_train_follow_the_log_and_tune_and_the_sensors_see_the_end(served, tmp_path):
     request = {**served.request("print('from airflow')"), "TrainingJobName": "by-airflow"}
-    files = {tmp_path / "job.json": request, tmp_path / "tuning.json": tuning_request(served)}
+    files = {tmp_path / "job.json": request, tmp_path / "tuning.json": tuning_request_with_a_channel(served)}
     for path, content in files.items():
         path.write_text(json.dumps(content))
     python = environment("apache-airflow-providers-amazon") / "python"
     out = served.execute(python, HERE / "airflow_client.py", *files, AIRFLOW_HOME=str(tmp_path / "airflow"))
     assert json.loads(out.partition("FOUND ")[2].splitlines()[0]) == ["Completed", "ml.m5.xlarge", True]
     assert out.count("] from airflow ") == 1
-    assert json.loads(out.partition("TUNED ")[2].splitlines()[0]) == ["Completed", {"rate": "0.25"}, True]
-
-
-def test_scriptmode_itself_trains_by_its_path_to_sagemaker(served, tmp_path):
-    out = served.execute(sys.executable, HERE / "scriptmode_client.py", tmp_path)
-    found = [line.partition(" ")[2] for line in out.splitlines() if line.startswith("FOUND ")]
-    assert found == ["Completed ml.m5.large", "7"]
-    assert out.count("algo-1 | own loss=0.5") == 2
+    assert json.loads(out.partition("TUNED ")[2].splitlines()[0]) == ["Completed", {"rate": "0.5"}, True]
 
 
 def definition(request):

@@ -149,18 +149,10 @@ def statistics(values, now=NOON, **changes):
         ({"Unit": "Seconds"}, []),
     ],
     ids=[
-        "all",
-        "start within a minute",
-        "start included",
-        "end excluded",
-        "end after",
-        "period",
-        "periods from the start",
-        "seconds",
-        "old",
-        "unit",
+        "all", "start within a minute", "start included", "end excluded", "end after", "period",
+        "periods from the start", "seconds", "old", "unit",
     ],
-)
+)  # fmt: skip
 def test_the_bounds_of_time_are_those_of_cloudwatch(changes, expected):
     values = [(NOON - 120, 1.0), (NOON - 101, 2.0), (NOON - 60, 4.0), (NOON - 59, float("nan")), (NOON, 8.0)]
     assert statistics(values, **changes) == expected

@@ -14,7 +14,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from fakes.command_line import PROGRAM
-from fakes.local_jobs import ENDED
+from fakes.local_jobs import ENDED, SLEEPS
 from fakes.output_shapes import check_answers
 from fakes.processes import until
 from fakes.slurm import FakeSlurm
@@ -26,7 +26,6 @@ from scriptmode_runtime._host import machine
 pytestmark = pytest.mark.slow
 
 LOGS = "/aws/sagemaker/TrainingJobs"
-SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
 
 
 def code_of(call, **arguments):

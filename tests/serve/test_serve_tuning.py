@@ -11,7 +11,6 @@ from fakes.local_jobs import ABSENT, channel, put
 from fakes.processes import until
 from serve.conftest import ENDED, TENSORFLOW, serving
 
-from scriptmode import CategoricalParameter, Estimator, JobExistsError, Tuner
 from scriptmode_local import LocalPlatform
 from scriptmode_local._tuning.tuning_service import LocalTuning
 
@@ -383,49 +382,3 @@ def test_stopping_a_tuning_job_stops_training_jobs_that_wait_for_others(tmp_path
         assert found["TrainingJobStatusCounters"] == {**NO_JOBS, "Stopped": 2}
         assert ["TrainingStartTime" in job for job in jobs] == [False, False]
         assert api.sagemaker.describe_training_job(TrainingJobName=other)["TrainingJobStatus"] == "InProgress"
-
-
-def test_scriptmode_tunes_follows_attaches_and_stops_by_its_path_to_sagemaker(
-    api, tmp_path, no_settings, monkeypatch, capsys
-):
-    monkeypatch.setenv("AWS_ENDPOINT_URL", api.server.url)
-    session = boto3.Session("test", "test", region_name="us-east-1")
-    session.client("s3").create_bucket(Bucket="ours")
-    (tmp_path / "train.py").write_text(SCRIPT)
-    estimator = Estimator(
-        TENSORFLOW,
-        "arn:aws:iam::111122223333:role/test",
-        1,
-        "ml.m5.xlarge",
-        entry_point=str(tmp_path / "train.py"),
-        output_path="s3://ours/out",
-        code_location="s3://ours/code",
-        sagemaker_session=session,
-    )
-
-    def tuner(seconds):
-        estimator.hyperparameters = {"seconds": seconds}
-        metrics = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}]
-        ranges = {"rate": CategoricalParameter([0.25, 0.5])}
-        limits = {"objective_type": "Minimize", "max_jobs": 2, "max_parallel_jobs": 2}
-        return Tuner(estimator, "loss", ranges, metrics, strategy="Grid", **limits)
-
-    name = f"ours-{time.time_ns() % 10**12}"
-    tuner(0).fit(job_name=name)
-    out = capsys.readouterr().out
-    assert f"tuning job {name} started" in out
-    assert out.count("Completed: loss=0.25 (rate=0.25)") == 1
-    assert f"tuning job {name}: Completed, 2 training jobs" in out
-    attached = Tuner.attach(name, session)
-    assert attached.request(job_name=name) == tuner(0).request(job_name=name)
-    rows = sorted(attached.analytics(), key=lambda row: row["rate"])
-    assert [(row["rate"], row["FinalObjectiveValue"]) for row in rows] == [(0.25, 0.25), (0.5, 0.0)]
-    assert {row["TrainingJobStatus"] for row in rows} == {"Completed"}
-    # It has ended.
-    attached.stop_tuning_job()
-    with pytest.raises(JobExistsError, match=name):
-        tuner(0).fit(job_name=name, wait=False)
-    stopped = tuner(600)
-    stopped.fit(job_name=f"{name}-2", wait=False)
-    stopped.stop_tuning_job()
-    assert Tuner.attach(f"{name}-2", session).wait(logs=False)["HyperParameterTuningJobStatus"] == "Stopped"

@@ -43,14 +43,9 @@ def test_each_host_is_a_node_with_its_own_address_and_none_of_slurm_s_variables(
     addresses = [f"{jobs.cluster.machines.network}.{number}" for number in (1, 2)]
     for number, place in enumerate(places, 1):
         assert place == {
-            "node": f"node{number}",
-            "of Slurm": [],
-            "gpus": None,
-            "interface": "eth0",
-            "names": addresses,
-            "own /opt/ml": f"algo-{number}",
-            "links": [True],
-        }
+            "node": f"node{number}", "of Slurm": [], "gpus": None, "interface": "eth0", "names": addresses,
+            "own /opt/ml": f"algo-{number}", "links": [True],
+        }  # fmt: skip
     assert set(jobs.model(jobs.platform.describe(name).response)) == {"algo-1", "algo-2"}
     until(lambda: jobs.cluster.account(jobs.number(name), "State", "ExitCode") == ["COMPLETED", "0:0"])
     until(lambda: not jobs.remains(name))

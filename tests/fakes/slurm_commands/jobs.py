@@ -62,22 +62,13 @@ def submit(state, options, script, environment, directory):
     number = state["next"]
     state["next"] += 1
     job = {
-        "id": number,
-        "name": options.get("job-name", "wrap"),
-        "user": environment.get("USER", "root"),
-        "uid": os.getuid(),
-        "account": options.get("account", "research"),
-        "partition": options.get("partition", "batch"),
-        "count": int(options.get("nodes", "1")),
-        "options": options,
-        "directory": directory,
-        "requeue": "no-requeue" not in options,
-        "submitted": time.time(),
-        "restarts": 0,
-        "run": 0,
-        "preempted": None,
+        "id": number, "name": options.get("job-name", "wrap"), "user": environment.get("USER", "root"),
+        "uid": os.getuid(), "account": options.get("account", "research"),
+        "partition": options.get("partition", "batch"), "count": int(options.get("nodes", "1")), "options": options,
+        "directory": directory, "requeue": "no-requeue" not in options, "submitted": time.time(), "restarts": 0,
+        "run": 0, "preempted": None,
         "history": state["histories"].pop(0) if state["histories"] else [{"state": RUNNING}],
-    }
+    }  # fmt: skip
     state["jobs"][str(number)] = job
     folder = steps.folder(state["folder"], number)
     folder.mkdir(parents=True)

@@ -24,27 +24,14 @@ def job_line(job):
     if "comment" in job["options"]:
         recorded["Comment"] = job["options"]["comment"]
     changed = {
-        "JobId": job["id"],
-        "JobName": job["name"],
-        "UserId": f"{job['user']}({job['uid']})",
-        "Account": job["account"],
-        "JobState": job["state"],
-        "Reason": job["reason"],
-        "Requeue": int(job["requeue"]),
-        "Restarts": job["restarts"],
-        "ExitCode": f"{job['exit_code']}:{job['signal']}",
-        "TimeLimit": job["options"].get("time", "UNLIMITED"),
-        "SubmitTime": time_text(job["submitted"]),
-        "EligibleTime": time_text(job["submitted"]),
-        "StartTime": time_text(job["start"] or job.get("expected")),
-        "EndTime": time_text(job["end"]),
-        "Partition": job["partition"],
-        "NodeList": node_list(job["nodes"]),
-        "NumNodes": job["count"],
-        "WorkDir": job["directory"],
-        "StdOut": output_path(job),
-        "StdErr": output_path(job),
-    }
+        "JobId": job["id"], "JobName": job["name"], "UserId": f"{job['user']}({job['uid']})",
+        "Account": job["account"], "JobState": job["state"], "Reason": job["reason"], "Requeue": int(job["requeue"]),
+        "Restarts": job["restarts"], "ExitCode": f"{job['exit_code']}:{job['signal']}",
+        "TimeLimit": job["options"].get("time", "UNLIMITED"), "SubmitTime": time_text(job["submitted"]),
+        "EligibleTime": time_text(job["submitted"]), "StartTime": time_text(job["start"] or job.get("expected")),
+        "EndTime": time_text(job["end"]), "Partition": job["partition"], "NodeList": node_list(job["nodes"]),
+        "NumNodes": job["count"], "WorkDir": job["directory"], "StdOut": output_path(job), "StdErr": output_path(job),
+    }  # fmt: skip
     if job["state"] == "PENDING":
         changed["NumNodes"] = f"{job['count']}-{job['count']}" if "nodes" in job["options"] else job["count"]
     else:
@@ -57,14 +44,9 @@ def job_line(job):
 def squeue_line(job, template):
     """Return a job as ``squeue --format`` prints it; widths are not known."""
     fields = {
-        "i": job["id"],
-        "T": job["state"],
-        "S": time_text(job["start"] or job.get("expected"), "N/A"),
-        "P": job["partition"],
-        "N": node_list(job["nodes"]),
-        "r": job["reason"],
-        "j": job["name"],
-    }
+        "i": job["id"], "T": job["state"], "S": time_text(job["start"] or job.get("expected"), "N/A"),
+        "P": job["partition"], "N": node_list(job["nodes"]), "r": job["reason"], "j": job["name"],
+    }  # fmt: skip
     return re.sub(r"%([a-zA-Z])", lambda found: str(fields[found[1]]), template)
 
 

@@ -147,17 +147,11 @@ def nothing():
 
 
 FAULTS = {
-    "raises": raises,
-    "raises among the deaf": raises,
-    "exits 7": lambda: sys.exit(7),
-    "out of memory": eats_memory,
-    "MemoryError": has_little_memory,
-    "disk full": fills_the_disk,
-    "closes stdout": closes_stdout,
-    "forks daemons": forks_daemons,
-    "dies among daemons": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "raises": raises, "raises among the deaf": raises, "exits 7": lambda: sys.exit(7), "out of memory": eats_memory,
+    "MemoryError": has_little_memory, "disk full": fills_the_disk, "closes stdout": closes_stdout,
+    "forks daemons": forks_daemons, "dies among daemons": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "ignores TERM": nothing,
-}
+}  # fmt: skip
 
 if __name__ == "__main__":
     main()

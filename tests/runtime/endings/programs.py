@@ -73,23 +73,17 @@ PYTHON = {
 }
 #: Shell commands.
 SHELL = {
-    "cp": "cp /opt/ml/input/data/train/labels.csv .",
-    "python without its file": "python3 /nowhere/train.py",
+    "cp": "cp /opt/ml/input/data/train/labels.csv .", "python without its file": "python3 /nowhere/train.py",
     "a command that is missing": "set -e\necho start\na_command_that_nobody_has --epochs 3",
     "a file that is not executable": "printf 'x' > tool; chmod 644 tool; ./tool",
-    "an unset variable": 'set -u\necho "$NOT_SET"',
-    "set -e": "set -e\necho reading\nfalse",
-    "exit with a text": 'echo "no GPU is free" >&2; exit 4',
-    "killed": "kill -9 $$",
-    "a child that was killed": 'sh -c "kill -9 \\$\\$"; exit $?',
-    "a syntax error of the shell": "if true; then",
-    "make": "printf 'all:\\n\\tfalse\\n' > Makefile; make",
-    "git": "git clone -q file:///nowhere/model",
+    "an unset variable": 'set -u\necho "$NOT_SET"', "set -e": "set -e\necho reading\nfalse",
+    "exit with a text": 'echo "no GPU is free" >&2; exit 4', "killed": "kill -9 $$",
+    "a child that was killed": 'sh -c "kill -9 \\$\\$"; exit $?', "a syntax error of the shell": "if true; then",
+    "make": "printf 'all:\\n\\tfalse\\n' > Makefile; make", "git": "git clone -q file:///nowhere/model",
     "python that another command follows": "python3 /nowhere/train.py || exit 3",
     "a pipe": "set -o pipefail\npython3 -c 'raise ValueError(\"no labels\")' 2>&1 | cat",
-    "a program that env does not find": "/usr/bin/env a_command_that_nobody_has",
-    "set -x": "set -ex\nls /nowhere",
-}
+    "a program that env does not find": "/usr/bin/env a_command_that_nobody_has", "set -x": "set -ex\nls /nowhere",
+}  # fmt: skip
 PIP = {
     "a package that does not exist": "python3 -m pip --no-input install --no-index a-package-that-nobody-has==1.2.3",
     "a file of requirements that does not exist": "python3 -m pip --no-input install -r missing.txt",

@@ -30,12 +30,7 @@ SOURCES = {
 HYPERPARAMETERS = {
     "numbers": {"epochs": 5, "rate": 0.001, "tiny": 1e-12, "huge": 10**30, "negative": -0.0},
     "texts": {
-        "name": "données-图-😀",
-        "clé": "ü",
-        "empty": "",
-        "json": '{"a": 1}',
-        "number": "5",
-        "quotes": 'it\'s "so"',
+        "name": "données-图-😀", "clé": "ü", "empty": "", "json": '{"a": 1}', "number": "5", "quotes": 'it\'s "so"',
     },
     "booleans": {"yes": True, "no": False},
     "nothing": {"none": None},
@@ -43,7 +38,7 @@ HYPERPARAMETERS = {
     "dicts": {"optimizer": {"name": "adam", "betas": [0.9, 0.999], "nested": {"a": None}}, "empty": {}},
     "names": {"k": 1, "with-dash": 2, "with.dot": 3, "UPPER_case": 4, "learning rate": 5},
     "NumPy's floats": {"rate": Maker("numpy.float64")(0.1)},
-}
+}  # fmt: skip
 IN_A_SCRIPT = {**HYPERPARAMETERS, "tuples": {"shape": (28, 28)}}
 ALONE = {**HYPERPARAMETERS, "NumPy's numbers": {"n": Maker("numpy.int64")(3)}, "reserved": {"sagemaker_program": "x"}}
 
