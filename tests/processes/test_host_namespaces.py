@@ -67,6 +67,11 @@ def run_by(user_argv, program, home):
     return done.stdout
 
 
+def own_opt(entry="true"):
+    """Start what follows where /opt is its own: whoever removes the machine's /opt/ml takes it from running jobs."""
+    return ("unshare", "--mount", "sh", "-euc", f'mount -t tmpfs none /opt; {entry}; exec "$@"', "sh")
+
+
 #: What a program does to /opt/ml that is its own in a container.
 CHANGES = """
     import os, shutil, stat
@@ -171,14 +176,7 @@ def test_a_job_whose_files_went_to_the_machine_fails_where_namespaces_are_refuse
         print(jobs.run("open(__import__('os').environ['SM_MODEL_DIR'] + '/x', 'w')")["TrainingJobStatus"])
         jobs.close()
     """
-    existed = OPT_ML.exists()
-    try:
-        printed = run_by(WITHOUT_NAMESPACES, program, tmp_path)
-    finally:
-        (OPT_ML / folder / "misplaced").unlink(missing_ok=True)
-        if not existed:
-            (OPT_ML / folder).rmdir()
-            OPT_ML.rmdir()
+    printed = run_by((*own_opt(), *WITHOUT_NAMESPACES), program, tmp_path)
     refusal = "own /opt/ml: no, EPERM at unshare: /opt/ml is the directory of this machine, not of the host"
     assert f"warning: {refusal}; start the container with: docker" in printed
     assert f"ClientError: the model directory is empty, and '/opt/ml/{folder}/misplaced' of this machine" in printed
@@ -253,8 +251,7 @@ def test_a_file_or_a_link_in_place_of_opt_ml_is_hidden_from_the_host(tmp_path, e
         print(description["TrainingJobStatus"], list(jobs.model(description)))
         jobs.close()
     """
-    with_entry = ("unshare", "--mount", "sh", "-euc", f'mount -t tmpfs none /opt; {entry}; exec "$@"', "sh")
-    printed = run_by(with_entry, program, tmp_path)
+    printed = run_by(own_opt(entry), program, tmp_path)
     assert "warning" not in printed
     assert printed.splitlines()[-1] == "Completed ['x']"
 
