@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from fakes.faulty_s3 import Fault
-from fakes.processes import until
+from fakes.processes import open_files, until
 from fakes.views import WatchedObjects
 
 from scriptmode.errors import DataError, DataNotFoundError
@@ -66,8 +66,7 @@ def test_a_deleted_object_stops_the_downloads(server, tmp_path):
     with pytest.raises(DataNotFoundError, match="s3://bkt/0003: the object was deleted while the job read its channel"):
         fetched(tmp_path / "data", found)
     assert server.gets < 1_000
-    # Nothing stays open.
-    until(lambda: not [link for link in Path("/proc/self/fd").iterdir() if str(tmp_path) in str(link.resolve())])
+    until(lambda: not any(str(tmp_path) in file for file in open_files("self")))
 
 
 @pytest.mark.parametrize(

@@ -79,9 +79,9 @@ def test_a_slow_connection_is_not_a_stall(server):
 @pytest.mark.parametrize(
     ("method", "ask", "trickle"),
     [
-        ("HEAD", read, Fault(headers=90, rate=5)),
-        ("GET", read, Fault(headers=90, rate=5)),
-        ("GET", lambda store: list(store.objects("s3://bkt/")), Fault(rate=10)),
+        ("HEAD", read, Fault(headers=900, rate=50)),
+        ("GET", read, Fault(headers=900, rate=50)),
+        ("GET", lambda store: list(store.objects("s3://bkt/")), Fault(rate=50)),
     ],
     ids=["HeadObject", "GetObject", "ListObjectsV2"],
 )

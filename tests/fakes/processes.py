@@ -35,8 +35,10 @@ def processes_naming(text):
 
 
 def open_files(pid):
-    """What the descriptors of a process stand for, by the paths of the kernel; nothing for one that has ended."""
-    links = []
+    """What the descriptors of a process stand for, without those that are closed meanwhile; none for one that ended."""
+    files = set()
     with suppress(OSError):
-        links += Path(f"/proc/{pid}/fd").iterdir()
-    return {str(link.resolve()) for link in links}
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                files.add(str(link.readlink()))
+    return files

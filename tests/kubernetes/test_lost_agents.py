@@ -42,7 +42,7 @@ def watch_of(jobs, name):
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
     sockets = {f"socket:[{row[9]}]" for row in rows if row[2].endswith(port) and row[3] == "01"}
     for pid in processes_naming(f"{jobs.job_folder(name).path}\0"):
-        if sockets & {Path(file).name for file in open_files(pid)}:
+        if sockets & open_files(pid):
             return pid
     return None
 

@@ -66,8 +66,7 @@ print(json.dumps(found))
 
 def listening(processes):
     """Return the TCP ports and the sockets at which processes listen."""
-    names = {Path(file).name for process in processes for file in open_files(process)}
-    inodes = {name[8:-1] for name in names if name.startswith("socket:[")}
+    inodes = {file[8:-1] for process in processes for file in open_files(process) if file.startswith("socket:[")}
     rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
     ports = {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A" and row[9] in inodes}
     addresses = {row[1].rpartition(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes}
