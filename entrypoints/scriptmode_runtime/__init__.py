@@ -1,8 +1,7 @@
 """The runtime on each training host: reads the platform's files, runs the user's script, reports the outcome.
 
-Public to users are the command ``train``, ``sagemaker_training:main`` and the package `tensorflow`. The SDK uses
-`contract`, `settings`, the package `files`, `processes.streams.Sink`, `preview` and `script_process`, and runs
-`host.probe`. Every other module is private to the runtime and may change.
+Public to users are the command ``train``, ``sagemaker_training:main`` and the package `tensorflow`. The contract
+"primitives" of import-linter lists what the SDK uses.
 
 PYTEST_DONT_REWRITE: a program may import this package before it runs pytest, which would warn of that otherwise.
 """

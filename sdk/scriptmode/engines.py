@@ -12,6 +12,7 @@ from scriptmode._core.spec.job_request import JobRequest
 from scriptmode._core.spec.service_values import PlannedHost
 from scriptmode._core.spec.training_job import TrainingJobSpec
 from scriptmode._core.text.messages import Problem, did_you_mean
+from scriptmode_local._data.durable import replace_file
 from scriptmode_local._data.staging import StagingArea
 from scriptmode_local._hosts import CREDENTIALS, Host, HostSettings
 from scriptmode_local._hosts.agent_control import StopReason, Termination
@@ -29,6 +30,6 @@ from scriptmode_runtime._processes import process_tree
 __all__ = [
     "CREDENTIALS", "Engine", "Fleet", "Host", "HostKind", "HostSettings", "Job", "JobFolder", "JobRequest",
     "PlannedHost", "Problem", "ProcessEngine", "Sandbox", "StagingArea", "StartedAgent", "StopReason",
-    "Tasks", "Termination", "TrainingJobSpec", "did_you_mean", "plan_container_hosts", "process_tree", "run_host",
-    "start_relay",
+    "Tasks", "Termination", "TrainingJobSpec", "did_you_mean", "plan_container_hosts", "process_tree",
+    "replace_file", "run_host", "start_relay",
 ]  # fmt: skip

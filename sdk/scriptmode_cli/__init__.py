@@ -1,7 +1,7 @@
 """The ``scriptmode`` command.
 
 Only `main`, which ``scriptmode.__main__`` calls, is public. Each verb is a module of `scriptmode_cli._commands`, or of
-`scriptmode_cli._cloud_ml_engine` for ``scriptmode jobs``; the modules beside this file serve several verbs.
+`scriptmode_cli._cloud_ml_engine` for ``scriptmode jobs``; the modules of the other packages serve several verbs.
 """
 
 from __future__ import annotations

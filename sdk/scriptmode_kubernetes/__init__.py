@@ -1,4 +1,4 @@
-"""The engine of the instance type ``kubernetes``: each host of a job is a pod of a cluster.
+"""The engine of the instance type ``kubernetes``, in `_engine`: each host of a job is a pod of a cluster.
 
 - `settings`: what `Kubernetes(...)` is given; `platform`: the platform with these settings
 - `engine`: the engine; `fleet`: the pods of one job, for the job's agent

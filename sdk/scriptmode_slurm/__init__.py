@@ -1,4 +1,4 @@
-"""The engine of the instance type ``slurm``: each host of a job is a node of a Slurm cluster.
+"""The engine of the instance type ``slurm``, in `_engine`: each host of a job is a node of a Slurm cluster.
 
 * ``platform``: `Slurm`, the platform object; ``settings``: what it is given; ``checks``: those of scriptmode doctor.
 * ``engine``: the engine; ``fleet``: the hosts of one job; ``agent``: where the agent of a job is, and why it ended.

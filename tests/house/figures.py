@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
-#: What an engine derives from: for a kind of hosts, for the hosts of one job, and for one host.
 BASES = (engines.Engine, engines.Fleet, engines.Host)
 
 
@@ -38,11 +37,12 @@ def members() -> list[bool]:
         for base in reversed(kind.__mro__[:-1]):
             own = {**dict.fromkeys(base.__annotations__), **vars(base)}
             found.update({(kind, name): value for name, value in own.items() if not name.startswith("_")})
-    return [value is None or "NotImplementedError" in _names(value) for value in found.values()]
+    return [value is None or _is_abstract(value) for value in found.values()]
 
 
-def _names(member: object) -> tuple[str, ...]:
-    return getattr(getattr(member, "__code__", None), "co_names", ())
+def _is_abstract(member: object) -> bool:
+    names = getattr(getattr(member, "__code__", None), "co_names", ())
+    return getattr(member, "__isabstractmethod__", False) or "NotImplementedError" in names
 
 
 def figures() -> Iterator[tuple[str, object]]:

@@ -15,10 +15,10 @@ from scriptmode import Estimator
 
 common = {"entry_point": "train.py", "role": "r", "instance_count": 2}
 print(Estimator(instance_type="niced", **common).plan())
-for other in ("nicedd", "broken", "other"):
+for other in ("nicedd", "broken", "other", "lacking"):
     try:
         Estimator(instance_type=other, **common).request()
-    except ValueError as error:
+    except Exception as error:
         print(error)
 """
 START = """
@@ -38,6 +38,7 @@ version = "1.0"
 [project.entry-points."scriptmode.engines"]
 broken = "absent:X"
 other = "niced:NicedEngine"
+lacking = "wrong:KIND"
 """
 
 
@@ -54,7 +55,7 @@ def user(install, outside):
             (own / block.file).parent.mkdir(exist_ok=True)
             (own / block.file).write_text(block.text)
     (wrong / "pyproject.toml").write_text(BROKEN)
-    (wrong / "wrong.py").touch()
+    (wrong / "wrong.py").write_text("from scriptmode.engines import *; KIND = HostKind('x', engine='scriptmode.engines:Engine')")  # fmt: skip
     installed = packages / "installed"
     uv("pip", "install", "--quiet", "--no-deps", "--python", environment.python, "--target", installed, own, wrong)
     variables = {**environment.variables(home), "PYTHONPATH": str(installed)}
@@ -114,6 +115,7 @@ def test_a_plan_and_the_errors_know_the_engines(user):
     assert "did you mean 'niced'?" in done.stdout
     assert "'broken', whose engine absent:X fails: ModuleNotFoundError" in done.stdout
     assert "'other', and niced:NicedEngine is not a HostKind" in done.stdout
+    assert "the engine scriptmode.engines:Engine fails: TypeError" in done.stdout
 
 
 def test_the_doctor_and_the_engine_of_pods_work_beside_broken_engines(user):

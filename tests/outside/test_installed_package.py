@@ -44,6 +44,7 @@ def test_scriptmode_is_imported_from_where_it_is_installed_with_all_requirements
     done = user(environment, "python", "-c", "import scriptmode; print(scriptmode.__file__)")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"{environment.folder}/lib/python{installation.python}/site-packages/scriptmode/")
+    assert len([*environment.folder.glob("lib/*/site-packages/scriptmode*/py.typed")]) == 7
 
 
 @pytest.mark.parametrize("installation", PARAMETERS)

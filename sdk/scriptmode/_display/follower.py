@@ -148,9 +148,9 @@ class Follower:
 
 def find_roles(job: JobRequest) -> dict[str, str]:
     """Return each host's role by its name; nothing if they cannot be found."""
-    from scriptmode.planning._host_plans import job_roles
-
     # A description may lack fields. An error in what is only displayed must not end the following.
-    with suppress(ScriptmodeError, OSError, LookupError, ValueError):
+    with suppress(ScriptmodeError, OSError, LookupError, ValueError, ImportError):
+        from scriptmode.planning._host_plans import job_roles
+
         return job_roles(job)
     return {}

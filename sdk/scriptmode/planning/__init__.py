@@ -1,7 +1,6 @@
 """What a job would do, without starting it: `Plan`, which `Estimator.plan` returns; and `host_roles`.
 
-Public are the names in ``__all__``. ``planner`` makes a plan from the platform's request and from the runtime's own
-plan of each host, which ``host_plans`` asks for.
+Public are the names in ``__all__``.
 """
 
 from scriptmode.planning._host_plans import host_roles

@@ -17,6 +17,7 @@ from scriptmode.engines import (
     Problem,
     Sandbox,
     StartedAgent,
+    replace_file,
     start_relay,
 )
 from scriptmode.errors import DataError, PlatformError
@@ -40,7 +41,6 @@ from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from scriptmode.engines import Job, JobFolder, Tasks
     from scriptmode_kubernetes._engine.api import Api
@@ -116,7 +116,7 @@ class KubernetesFleet(Fleet):
     def start_agents(self, serve: object) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
         """Create the job's objects, start the watch of the pods, and a relay to each of them."""
         self._prepare()
-        _replace(self._pods_file, "{}")
+        replace_file(self._pods_file, b"{}", durable=False)
         self._tasks.start(self._watch, "the watch of the pods", stays=True)
         job = self._folder, self._job
         return [
@@ -152,7 +152,8 @@ class KubernetesFleet(Fleet):
 
     def _write_pods(self, found: Mapping[str, Any]) -> None:
         with suppress(OSError):
-            _replace(self._pods_file, json.dumps({host: found.get(host) for host in self.sandboxes}))
+            names = json.dumps({host: found.get(host) for host in self.sandboxes})
+            replace_file(self._pods_file, names.encode(), durable=False)
 
     def read_pods(self) -> dict[str, Any]:
         """Return the last status of each pod by its host, None for a deleted one; nothing before they were listed."""
@@ -173,7 +174,7 @@ class KubernetesFleet(Fleet):
         folder = self._folder.channels / "addresses"
         folder.mkdir(exist_ok=True)
         if not (folder / host).exists():
-            _replace(folder / host, address)
+            replace_file(folder / host, address.encode(), durable=False)
         if not all((folder / name).exists() for name in self.sandboxes):
             return False
         hosts = {name: {"address": (folder / name).read_text(encoding="utf-8")} for name in self.sandboxes}
@@ -245,13 +246,6 @@ class KubernetesFleet(Fleet):
         except PlatformError as error:
             return error
         return None
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file that other processes write and read meanwhile."""
-    draft = path.with_name(f".{path.name}-{os.getpid()}")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)
 
 
 def _own_address(server: str) -> str:

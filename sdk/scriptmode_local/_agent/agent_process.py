@@ -1,6 +1,6 @@
 """The process of a job's agent: detached from the client, or in the foreground as the batch step of a cluster's job.
 
-- ``<job folder> <lock>``, as `system.detached` calls `main`: the descriptor ``lock`` is the job's lock, held.
+- ``<job folder> <lock>``, as `_system.detached` calls `main`: the descriptor ``lock`` is the job's lock, held.
 - ``--foreground <job folder>``, after ``python -m`` and this module: the agent takes the job's lock itself. The process
   ends with the job, with 0 for a Completed one and 1 for any other, so that the scheduler records the outcome.
 """

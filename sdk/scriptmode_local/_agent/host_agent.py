@@ -297,7 +297,7 @@ def main(arguments: list[str]) -> int:
         job = folder.read_job()
         job = job.with_hosts(len(Sandbox(host, folder.host(host)).read_hosts()))
         fleet = find_engine(job.request.resources.host_kind).create_fleet(folder, job, tasks, os.environ, host)
-    except (PlatformError, OSError) as error:
+    except (PlatformError, OSError, ValueError, LookupError) as error:
         failure = Failure(f"{host} cannot be prepared: {error}", host=host)
         with suppress(BrokenPipeError):
             host_messages.send(events, event="failed", kind="ClientError", failure=asdict(failure))

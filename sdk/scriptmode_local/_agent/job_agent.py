@@ -2,7 +2,7 @@
 
 The secondary statuses in order, all of them entered by this process (`Agent._enter`):
 
-- Pending: only jobs with ``queue``; the agent polls until it is their turn (`store.job_queue`).
+- Pending: only jobs with ``queue``; the agent polls until it is their turn (`_store.job_queue`).
 - Starting: the hosts' sandboxes are prepared.
 - DownloadingTrainingImage: only containers whose image is missing. A forked task pulls it.
 - Downloading: the hosts' agents stage the inputs, and a forked task copies an earlier job's checkpoints.

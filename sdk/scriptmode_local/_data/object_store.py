@@ -1,4 +1,4 @@
-"""The `ObjectStore` protocol, that a channel has data, and values: stored objects, pieces of a stream, chunks. Pure."""
+"""The `ObjectStore` protocol, and values: stored objects, pieces of a stream, chunks. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from scriptmode_local._data.channel_source import ChannelSource
 
-_Found = TypeVar("_Found")
+_Record = TypeVar("_Record")
 
 #: A larger object is read in chunks of this size, several at a time.
 CHUNK_BYTES = 8 * 1024 * 1024
@@ -83,9 +83,9 @@ def require_objects(source: ChannelSource, store: ObjectStore) -> Iterator[Store
     return require_any(store.objects(source.uri), source, why)
 
 
-def require_any(found: Iterable[_Found], source: ChannelSource, why: Problem) -> Iterator[_Found]:
+def require_any(records: Iterable[_Record], source: ChannelSource, why: Problem) -> Iterator[_Record]:
     """Yield the records; raise `DataNotFoundError` if there are none."""
-    rest = iter(found)
+    rest = iter(records)
     for first in rest:
         yield first
         break

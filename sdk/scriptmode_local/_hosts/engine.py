@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.spec.hosts import HostKind, host_kind
-from scriptmode.errors import UnreadableJobError
+from scriptmode.errors import PlatformError, UnreadableJobError
 from scriptmode_local._hosts.agent_control import AgentLocation, Presence
 from scriptmode_local._hosts.local_agent import LocalAgent
 
@@ -26,16 +27,16 @@ if TYPE_CHECKING:
     from scriptmode_local._system.forked_tasks import Tasks
 
 
-class Engine(LocalAgent):
+class Engine(LocalAgent, ABC):
     """All that depends on the kind of a job's hosts, from the specification to what a killed agent left behind.
 
     An engine has no state: what it needs of a job is in the job's folder. Jobs have an agent on this machine, unless
     an engine overrides what `LocalAgent` has.
     """
 
+    @abstractmethod
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
         """Fill in the software of the hosts; raise `SpecError` or `PlatformError` where they cannot run the job."""
-        raise NotImplementedError
 
     def problems(self, job: JobRequest) -> Iterator[Problem]:  # noqa: ARG002
         """Yield what a request asks that the hosts do not have. Has no side effect."""
@@ -45,13 +46,14 @@ class Engine(LocalAgent):
         """Return the settings of this engine for the job's record; raise `SpecError` for wrong ones."""
         return {}
 
+    @abstractmethod
     def plan(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> tuple[dict[str, PlannedHost], str]:
         """Return the environment of each host, and what a scheduler would be given as text; "" without one.
 
         Nothing is reserved or written; there is no such folder.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def create_fleet(
         self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], host: str = ""
     ) -> Fleet:
@@ -60,14 +62,13 @@ class Engine(LocalAgent):
         With ``host`` this one alone, which such a fleet has prepared, for its agent on its machine. Raises
         `PlatformError` or ``OSError`` where it cannot run there.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:
         """Remove what a job whose agent is dead has outside its folder; raise `PlatformError`.
 
         Only an engine that needs the job's request reads it, because the file may be damaged.
         """
-        raise NotImplementedError
 
 
 def find_kind(folder: JobFolder) -> HostKind:
@@ -87,15 +88,23 @@ def absent_engine(folder: JobFolder) -> str:
 
 
 def find_engine(kind: HostKind) -> Engine:
-    """Return the engine of a kind of hosts that the local platform runs."""
-    engine: Engine = resolve_name(kind.engine)()
+    """Return the engine of a kind of hosts that the local platform runs; raise `PlatformError`."""
+    engine: Engine = _make(kind.engine)
     return engine
 
 
 def find_control(folder: JobFolder) -> AgentControl:
-    """Return what controls the agent of a job, without the import of the engine itself."""
-    control: AgentControl = resolve_name(find_kind(folder).agent)()
+    """Return what controls the agent of a job, by default without the import of its engine; raise `PlatformError`."""
+    control: AgentControl = _make(find_kind(folder).agent)
     return control
+
+
+def _make(name: str) -> Any:
+    try:
+        return resolve_name(name)()
+    except Exception as error:
+        what = f"the engine {name} fails: {error!r}"
+        raise PlatformError(what, "correct the package that has the engine, or uninstall it") from error
 
 
 class AgentWithoutEngine(LocalAgent):

@@ -29,10 +29,10 @@ class LocalAgent:
     """Control of the agents that are processes of this machine; implements `agent_control.AgentControl`."""
 
     def launch(self, folder: JobFolder, job: Job, lock: int) -> None:  # noqa: ARG002 - the agent reads the job itself
-        """Start a new job's agent as a detached process, or submit it to where it will run; raise `PlatformError`.
+        """Start a new job's agent as a detached process; raise `PlatformError`.
 
-        The caller holds the job's lock with the descriptor ``lock``, and releases it after this call. An agent on this
-        machine inherits it; any other agent takes the lock when it starts (`agent.agent_process`).
+        The caller holds the job's lock with the descriptor ``lock``, and releases it after this call. This agent
+        inherits it; one that an engine submits elsewhere takes the lock when it starts (`_agent.agent_process`).
         """
         start_agent(AGENT_MODULE, folder.path, lock, folder.agent_log)
 
@@ -46,7 +46,7 @@ class LocalAgent:
         return Termination(StopReason.TERMINATED, "the job's agent got SIGTERM") if was_signalled else None
 
     def signal(self, folder: JobFolder, what: AgentSignal) -> bool:
-        """Send SIGKILL to the process; return whether it is known."""
+        """Send SIGKILL to the process if it is to end; nothing else is told to it. Return whether it is known."""
         from scriptmode_runtime._processes import process_tree
 
         agent = folder.read_processes().get("agent") if what is AgentSignal.KILL else None

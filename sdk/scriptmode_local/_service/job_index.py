@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.spec.service_values import ENDED, UNREADABLE
-from scriptmode.errors import DataError, JobNotFoundError
+from scriptmode.errors import JobNotFoundError, ScriptmodeError
 from scriptmode_local._data import regular_files
 from scriptmode_local._data.durable import replace_file
 from scriptmode_local._store.shapes import LAST_SECOND
@@ -92,7 +92,7 @@ def _job_summary(store: JobStore, name: str) -> JobSummary | None:
         return summary._replace(metric_name=metric.name, metric_value=metric.value) if metric else summary
     except JobNotFoundError:  # removed meanwhile
         return None
-    except DataError as error:
+    except ScriptmodeError as error:
         created, modified = _times(folder.path)
         return JobSummary(name, "", created, modified, UNREADABLE, note=str(error))
 

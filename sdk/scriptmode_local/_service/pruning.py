@@ -2,7 +2,7 @@
 
 Tuning jobs are jobs here, too: their records are removed when they ended long ago, and need their source until then.
 
-Other processes may start, end and delete jobs at the same time. A job is removed under its own lock (`agent.removal`).
+Other processes may start, end and delete jobs at the same time. A job is removed under its own lock (`_agent.removal`).
 A source is removed under the lock of the directory of sources, under which `LocalPlatform.put_source` marks the source
 of a job that is about to be created as used.
 """

@@ -74,7 +74,6 @@ class LocalPlatform(StoredJobs):
 
     Raises:
         SpecError: An argument or one of the variables is wrong.
-
     """
 
     def __init__(  # noqa: PLR0913 - each is one setting of the machine
@@ -156,7 +155,6 @@ class LocalPlatform(StoredJobs):
         Raises:
             JobNotFoundError: There is no such job.
             UnreadableJobError: A file of the job is damaged.
-
         """
         from scriptmode_local._system import capacity
 
@@ -185,7 +183,6 @@ class LocalPlatform(StoredJobs):
         Raises:
             SpecError: The spec has neither script nor image.
             PlatformError: ``python`` cannot run the hosts.
-
         """
         from scriptmode_local._inputs import s3_locations
 
@@ -242,19 +239,20 @@ class LocalPlatform(StoredJobs):
         Raises:
             JobExistsError: A job of that name exists.
             DataError: An input on this machine cannot be read.
-
         """
         from scriptmode_local._service import validation
 
         self._require_new(request.name)
         validation.check_inputs(request, self._file_systems)
-        engine, folder = find_engine(request.resources.host_kind), self._store.folder(request.name)
-        return engine.plan(folder, self._job(request), os.environ)[0]
+        return self._plan(request)[0]
 
     def planned_script(self, request: JobRequest) -> str:
         """Return the batch script of a job on Slurm; "" for a job whose agent is a process of this machine."""
-        engine, folder = find_engine(request.resources.host_kind), self._store.folder(request.name)
-        return engine.plan(folder, self._job(request), os.environ)[1]
+        return "" if request.resources.host_kind.is_here else self._plan(request)[1]
+
+    def _plan(self, request: JobRequest) -> tuple[dict[str, PlannedHost], str]:
+        folder = self._store.folder(request.name)
+        return find_engine(request.resources.host_kind).plan(folder, self._job(request), os.environ)
 
     def put_source(
         self,
@@ -268,7 +266,6 @@ class LocalPlatform(StoredJobs):
 
         Raises:
             DataError: The archive cannot be stored.
-
         """
         from scriptmode_local._service import job_sources
 
@@ -279,7 +276,6 @@ class LocalPlatform(StoredJobs):
 
         Raises:
             DataError: ``uri`` cannot be read, or ``folder`` cannot be written.
-
         """
         from scriptmode_local._inputs import s3_locations
         from scriptmode_local._service import job_sources
@@ -300,7 +296,6 @@ class LocalPlatform(StoredJobs):
             DataError: An input cannot be read, or an output path or the data directory cannot be written.
             CredentialsError: The request names S3 objects, and there are no AWS credentials.
             PlatformError: The job's agent cannot be started, or the image is not built.
-
         """
         from scriptmode_local._agent import start
         from scriptmode_local._inputs import s3_locations
@@ -337,9 +332,10 @@ class LocalPlatform(StoredJobs):
         interrupted = [job for job in reversed(self.list()) if job["SecondaryStatus"] == "Interrupted"]
         # A job on Slurm is in the hands of its scheduler.
         resumed = [name for job in interrupted if self._store.folder(name := job["TrainingJobName"]).has_agent()]
-        for tuning_job in self.tuning.list():
+        tuning = self.tuning
+        for tuning_job in tuning.list():
             with suppress(ScriptmodeError):
-                self.tuning.describe(tuning_job["HyperParameterTuningJobName"])
+                tuning.describe(tuning_job["HyperParameterTuningJobName"])
         return resumed
 
     def prune(self, older_than: float, *, dry_run: bool = False) -> PruneReport:
@@ -349,7 +345,6 @@ class LocalPlatform(StoredJobs):
 
         Raises:
             DataError: The data directory cannot be read.
-
         """
         from scriptmode_local._service import pruning
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from scriptmode_local._store.job_store import JobFolder
 
-#: Seconds after which a record is not of the present any more; a new one is written every `agent.usage.SAMPLE_SECONDS`.
+#: Seconds after which a record is not of the present any more; a new one comes every `_agent.usage.SAMPLE_SECONDS`.
 _STALE_SECONDS = 15.0
 _SHAPE = {"*": {"*": object}}
 #: The fields of an activity that are recorded; the others are read from the hosts' logs.

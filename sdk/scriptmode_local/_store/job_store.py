@@ -5,9 +5,9 @@
   ``job.json``        the request and how it is run; written once
   ``state.json``      its state; small, replaced as a whole
   ``agent.lock``      held (flock) by the job's agent while it lives; contains the agent's heartbeat
-  ``guard.lock``      held by the process that removes the containers of a killed agent; see `hosts.job_containers`
+  ``guard.lock``      held by the process that removes the containers of a killed agent; see `_hosts.job_containers`
   ``processes.json``  the agent and the hosts' launchers
-  ``engine.json``     what a scheduler knows the job by; see `store.engine_record`
+  ``engine.json``     what a scheduler knows the job by; see `engine_record`
   ``progress.json``   the progress of the channels' data
   ``usage/``          the resources that the hosts use and have used, two files for each of their agents
   ``reserve``         space for the final state, should the disk be full by then; removed when the job ended
@@ -17,11 +17,11 @@
   ``channels/``       staged inputs, shared by the hosts, and the record of copied checkpoints; removed at the end
   ``hosts/<host>/``   the host's /opt/ml; kept only after a failure
   ``output/``         model.tar.gz and output.tar.gz, unless the job's output path is elsewhere
-  ``server/``         files of `scriptmode.serve`, which alone reads and writes them
+  ``server/``         files of `scriptmode_serve`, which alone reads and writes them
 
 Writers: the client that creates the job writes everything once, before the folder gets its name by a rename. From then
 on the agent, which inherits the lock, is the only writer, but for ``stop``. When the agent is dead, the process that
-gets the lock next writes the final state (`agent.lost_agent`).
+gets the lock next writes the final state (`_agent.lost_agent`).
 
 Files are replaced by rename after fsync, so a reader sees the old or the new one, also after a power cut. The creation
 of a job and its final state are durable before the call returns.
@@ -100,7 +100,7 @@ class JobFolder:
         return self.path / "guard.lock"
 
     def usage_file(self, host: str) -> Path:
-        """Return the record of what the hosts of an agent use; ``host`` is the first. See `store.host_activity`."""
+        """Return the record of what the hosts of an agent use; ``host`` is the first. See `host_activity`."""
         return self.path / "usage" / f"{host}.json"
 
     @property

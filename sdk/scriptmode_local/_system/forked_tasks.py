@@ -100,7 +100,7 @@ class Tasks:
         self._private.update(descriptors)
 
     def open_listener(self, address: str) -> socket.socket:
-        """Open a port of this machine, which has ``address``, for one connection; no child has it. Raises ``OSError``.
+        """Open a port at all addresses of this machine, IPv6 if ``address`` is; no child has it. Raises ``OSError``.
 
         The caller keeps it as long as it forks.
         """

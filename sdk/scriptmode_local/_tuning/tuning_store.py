@@ -6,7 +6,7 @@
   ``agent.lock``    held (flock) by the agent while it lives
   ``stop``          exists once a stop was requested
   ``agent.log``     warnings and errors of the agent
-  ``server/``       files of `scriptmode.serve`, which alone reads and writes them
+  ``server/``       files of `scriptmode_serve`, which alone reads and writes them
 
 The state has the service's fields; times are seconds since the epoch. ``TrainingJobs`` has a
 HyperParameterTrainingJobSummary for each training job; one without a CreationTime was not created, or was refused.

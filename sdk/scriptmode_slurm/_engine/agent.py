@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from scriptmode.errors import DataError, PlatformError
+from scriptmode.errors import PlatformError, ScriptmodeError
 from scriptmode_local._hosts.agent_control import AgentLocation, AgentSignal, Presence, StopReason, Termination
 from scriptmode_local._store.engine_record import read_engine_record
 from scriptmode_local._system.file_owner import user_name
@@ -139,7 +139,7 @@ def _requeue(folder: JobFolder) -> None:
 
 def _show_failure(folder: JobFolder) -> None:
     """Write the first line of the reason to the job's comment, which squeue shows, unless the user gave one."""
-    with suppress(DataError):
+    with suppress(ScriptmodeError, OSError):
         number, given = find_number(folder), settings_from_json(folder.read_job().engine).options
         if number is not None and "comment" not in given:
             commands.set_comment(number, folder.read_state().reason.partition("\n")[0][:_COMMENT_CHARACTERS])

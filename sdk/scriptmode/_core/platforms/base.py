@@ -1,8 +1,6 @@
-"""The type of a training platform, which takes and returns the values of `scriptmode._core.spec`.
+"""The type of a training platform: Amazon SageMaker, or `scriptmode_local.LocalPlatform`; ``registry`` chooses.
 
-A platform is a training service: it answers CreateTrainingJob, DescribeTrainingJob and the rest. A job is a value here;
-lists, tuning jobs and the response of a description have Amazon SageMaker's shapes. There are two,
-``platforms.sagemaker`` and ``platforms.local``; ``platforms.registry`` chooses between them.
+A job is a value of `scriptmode._core.spec`; lists, tuning jobs and described responses have SageMaker's shapes.
 """
 
 from __future__ import annotations
