@@ -173,7 +173,7 @@ def test_a_job_with_retries_goes_on_when_the_pod_of_the_service_is_deleted(servi
         lines = lines_of(logs, name)
     assert "Interrupted" in statuses
     # It goes on from the last checkpoint that was copied, and may repeat the step after it.
-    assert any(line in ("from 1", "from 2") for line in lines)
+    assert any(line.startswith("from ") and line != "from 0" for line in lines)
     steps = [line for line in lines if line.startswith("step ")]
     assert sorted({*steps}) == [f"step {number}" for number in range(10)]
     assert len(steps) <= 11
