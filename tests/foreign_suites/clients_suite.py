@@ -192,8 +192,8 @@ def _render(test: str) -> dict[str, Any]:
 
 
 def _start_step_functions() -> Start:
-    modules = sources.sdist("stepfunctions", CLIENTS["step-functions"].VERSION) / "src"
-    return Start(environment(SAGEMAKER_V2) / "python", variables={"PYTHONPATH": str(modules)})
+    path = {"PYTHONPATH": str(sources.sdist("stepfunctions", CLIENTS["step-functions"].VERSION) / "src")}
+    return Start(environment(SAGEMAKER_V2, "setuptools<81") / "python", variables=path)  # it imports pkg_resources
 
 
 def _start_flyte() -> Start:
