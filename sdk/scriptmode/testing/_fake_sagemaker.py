@@ -171,7 +171,7 @@ class _FakeMetrics:
         return {} if job is None else job.metrics(self._account.clock.now())
 
 
-def _get_role(account: FakeAccount, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _get_role(account: FakeAccount, arguments: Mapping[str, Any]) -> dict[str, object]:
     """Return a role of the account."""
     name = arguments["RoleName"]
     if name not in account.roles:
@@ -179,6 +179,6 @@ def _get_role(account: FakeAccount, arguments: Mapping[str, Any]) -> dict[str, A
     return {"Role": {**describe_role(account.roles[name]), "CreateDate": account.clock.start}}
 
 
-def _get_caller_identity(account: FakeAccount, _arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _get_caller_identity(account: FakeAccount, _arguments: Mapping[str, Any]) -> dict[str, object]:
     """Return the caller of the account."""
     return {"UserId": "AIDAFAKEFAKEFAKEFAKE", "Account": account.account, "Arn": account.caller_arn}

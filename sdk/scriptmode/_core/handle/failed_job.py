@@ -43,10 +43,10 @@ def find_failure(description: JobDescription, platform: Platform, source_dir: st
 
 
 def _name_source_files(text: str, source_dir: str) -> str:
-    def path(found: re.Match[str]) -> str:
-        file = Path(source_dir, found[0])
+    def path(match: re.Match[str]) -> str:
+        file = Path(source_dir, match[0])
         # The source may have files of other directories, its dependencies.
-        return str(file) if file.is_file() else found[0]
+        return str(file) if file.is_file() else match[0]
 
     return _SOURCE_FILE.sub(path, text)
 

@@ -128,7 +128,7 @@ def _limits(job: JobRequest, changes: RerunChanges) -> Limits:
     return replace(before, max_run=run, max_wait=wait)
 
 
-def described_fields(description: Mapping[str, Any]) -> dict[str, Any]:
+def described_fields(description: Mapping[str, Any]) -> dict[str, object]:
     """Return the fields of a description that a request has too, without empty ones and those that say the default."""
     known = shapes()[REQUEST_SHAPE]["members"]
     given = {name: item for name, item in description.items() if name in known and DESCRIBED_DEFAULTS.get(name) != item}
@@ -186,7 +186,7 @@ def estimator_arguments(description: Mapping[str, Any], tags: Mapping[str, str])
     return {name: value for name, value in arguments.items() if value is not None}
 
 
-def _script(job: JobRequest, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _script(job: JobRequest, parameters: Mapping[str, Any]) -> dict[str, object]:
     # A model_dir that was derived is derived again, so that the next job gets one of its own.
     with_mpi = bool(parameters.get(contract.MPI_ENABLED))
     derived = derived_model_dir(str(job.output.path), job.name, with_mpi=with_mpi)
@@ -200,7 +200,7 @@ def _script(job: JobRequest, parameters: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _others(job: JobRequest) -> dict[str, Any]:
+def _others(job: JobRequest) -> dict[str, object]:
     """Return the fields that no argument sets; the inputs are not among them."""
     kept: dict[str, Any] = {}
     if job.monitoring.profiler_rules:
@@ -218,7 +218,7 @@ def _others(job: JobRequest) -> dict[str, Any]:
     return kept
 
 
-def _distribution(parameters: Mapping[str, Any]) -> Distribution | dict[str, Any] | None:
+def _distribution(parameters: Mapping[str, Any]) -> Distribution | dict[str, object] | None:
     """Return the distribution; as a dict, which the estimator validates, where it cannot be started."""
     distribution: dict[str, Any] = {}
     for kind, (_, switch, options) in KINDS.items():

@@ -145,7 +145,7 @@ def monitoring_output(description: Mapping[str, Any], which: str) -> str | None:
     return f"{path.rstrip('/')}/{description['TrainingJobName']}/{directory}"
 
 
-def rule_statuses(description: Mapping[str, Any]) -> list[dict[str, Any]]:
+def rule_statuses(description: Mapping[str, Any]) -> list[dict[str, object]]:
     """Return the evaluation statuses of a described job's rules, those of the debugger first."""
     names = ("DebugRuleEvaluationStatuses", "ProfilerRuleEvaluationStatuses")
     return [dict(status) for name in names for status in description.get(name) or ()]
