@@ -69,9 +69,9 @@ def test_a_connection_that_stalls_counts_as_broken(server, times, at):
 
 
 def test_a_slow_connection_is_not_a_stall(server):
-    server.contents["x"] = CONTENT[:10_000]
+    server.contents["x"] = CONTENT[:15_000]
     server.fault = first(1, Fault(rate=5_000))
-    assert read(S3Store(stall=1), 0, 10_000) == CONTENT[:10_000]
+    assert read(S3Store(stall=2.5), 0, 15_000) == CONTENT[:15_000]
     assert server.gets == 1
 
 
@@ -79,8 +79,8 @@ def test_a_slow_connection_is_not_a_stall(server):
 @pytest.mark.parametrize(
     ("method", "ask", "trickle"),
     [
-        ("HEAD", read, Fault(headers=900, rate=50)),
-        ("GET", read, Fault(headers=900, rate=50)),
+        ("HEAD", read, Fault(headers=900, rate=20)),
+        ("GET", read, Fault(headers=900, rate=20)),
         ("GET", lambda store: list(store.objects("s3://bkt/")), Fault(rate=50)),
     ],
     ids=["HeadObject", "GetObject", "ListObjectsV2"],
@@ -88,9 +88,9 @@ def test_a_slow_connection_is_not_a_stall(server):
 def test_an_answer_that_trickles_counts_as_broken(server, method, ask, trickle):
     server.fault = lambda request: trickle if request.method == method else None
     began = time.monotonic()
-    with pytest.raises(DataError, match=r"is too slow: the answer was not complete after 1.2 s; check the network"):
-        ask(S3Store(retry_seconds=1, stall=0.3))
-    soon(time.monotonic() - began, 6)
+    with pytest.raises(DataError, match=r"is too slow: the answer was not complete after 4 s; check the network"):
+        ask(S3Store(retry_seconds=1, stall=1))  # its server may be silent for some tenths of a second
+    soon(time.monotonic() - began, 9)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from conftest import HOSTILE_NAMES
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError
 from scriptmode_local._data.object_store import StoredObject
 from scriptmode_local._data.s3_store import S3Store
+from scriptmode_local._inputs import s3_locations
 
 pytestmark = pytest.mark.slow
 
@@ -113,3 +114,14 @@ def test_an_object_that_is_overwritten_is_not_mixed_with_the_old_one(s3_server, 
         DataNotFoundError, match=r"changing: the object was deleted while the job read its channel; do not change"
     ):
         store.read(item, 0, 5)
+
+
+def test_checks_of_jobs_keep_their_clients_while_the_settings_of_aws_are_the_same(monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "one")
+    first = s3_locations.shared_clients()
+    assert s3_locations.shared_clients() is first
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "two")
+    assert s3_locations.shared_clients() is not first
+    # A file's key may change.
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    assert s3_locations.shared_clients() is not s3_locations.shared_clients()

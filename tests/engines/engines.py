@@ -104,7 +104,7 @@ ENGINES = (
             "test_every_verb_notices_a_killed_agent":
                 "the objects of a job whose agent was killed stay until the next command",
             "test_spot_training_goes_on_after_a_host_agent_was_killed":
-                "a checkpoint that is replaced ten times a second is never at rest, and is lost with the pod",
+                "a checkpoint of the last seconds is lost with its pod",
         },
     ),
 )  # fmt: skip

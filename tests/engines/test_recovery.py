@@ -183,8 +183,12 @@ def test_a_job_with_retries_goes_on_after_its_agent_was_killed(agent_here, jobs)
 
 
 def test_files_that_a_power_cut_emptied_are_not_copied_over_the_checkpoints(agent_here, jobs):
-    # In the first run the checkpoint of step 5 is at rest for long enough to be copied.
-    script = COUNTS.replace("time.sleep(0.1)", "time.sleep(6 if (number, step) == (5, '0') else 0.1)")
+    # In the first run the checkpoint of step 5 is replaced ten times a second, by one that is the same.
+    again = """while (number, step) == (5, "0"):
+            draft.write_text(f"{number + 1} {digest}")
+            draft.rename(checkpoint)
+            time.sleep(0.1)"""
+    script = COUNTS.replace("time.sleep(0.1)", again)
     name = start_counting(jobs, script=script, RetryStrategy={"MaximumRetryAttempts": 1})
     kept = file_path(jobs.job_folder(name).read_job().request.output.checkpoint_uri)
     # Under their own names: a file that is still being copied has another one.

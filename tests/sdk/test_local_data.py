@@ -16,6 +16,7 @@ from scriptmode.errors import DataError
 from scriptmode_local import LocalPlatform
 from scriptmode_local._data import file_copy
 from scriptmode_local._data.durable import ChangedDirectories
+from scriptmode_local._data.replaced_files import ReplacedFiles
 from scriptmode_local._data.staging import StagingArea
 from scriptmode_local._data.stores import Stores
 from scriptmode_local._inputs import file_mode
@@ -207,12 +208,31 @@ def test_a_file_that_is_replaced_all_the_time_is_copied_and_one_that_is_written_
     while "replaced" not in kept(tmp_path) and time.monotonic() < deadline:
         for name in ("draft", "in-place"):
             (folder / name).write_text(str(time.monotonic()))
-        written = time.time() - 1
-        os.utime(folder / "draft", (written, written))
         (folder / "draft").rename(folder / "replaced")
         time.sleep(0.03)
-    assert "replaced" in kept(tmp_path)
-    assert "in-place" not in kept(tmp_path)
+    assert kept(tmp_path).keys() == {"replaced"}
+
+
+def test_a_draft_that_was_renamed_is_not_copied_under_its_first_name(tmp_path):
+    replaced, draft = ReplacedFiles(), tmp_path / "draft"
+
+    def write_and_look():
+        draft.write_text("x")
+        return replaced.look("draft", draft.stat().st_ino, lambda: draft.open("rb"))
+
+    def rename():
+        draft.rename(tmp_path / "checkpoint")
+
+    for _ in range(4):
+        assert write_and_look() is None
+        rename()
+    write_and_look()
+    draft.unlink()
+    earlier = write_and_look()
+    assert earlier.read() == b"x"
+    earlier.close()
+    draft.unlink()
+    replaced.keep([])
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"more": 1}', '{"signatures": {"algo-1": 5}}', "[" * 100_000])

@@ -126,6 +126,24 @@ def test_an_object_for_which_a_client_asks_encryption_is_stored_with_metadata_of
     assert s3.get_object(Bucket="data", Key="empty")["Body"].read() == b""
 
 
+def test_objects_of_names_that_directories_sort_otherwise_are_listed_as_s3_does(served):
+    s3, keys = served.client("s3"), ["ckpt", "ckpt-1", "ckpt.index", "ckpt/a", "ckpt/a-b", "ckpt/a/b", "ckpt0", "é"]
+    s3.create_bucket(Bucket="names")
+    for key in keys:
+        s3.put_object(Bucket="names", Key=key, Body=b"1")
+    for most in (1, 3, 1000):
+        pages = s3.get_paginator("list_objects_v2").paginate(Bucket="names", PaginationConfig={"PageSize": most})
+        assert [item["Key"] for page in pages for item in page["Contents"]] == keys
+    assert [item["Key"] for item in s3.list_objects(Bucket="names", Marker="ckpt-1")["Contents"]] == keys[2:]
+    shown = s3.list_objects_v2(Bucket="names", Delimiter="/", StartAfter="ckpt-1", FetchOwner=True)
+    assert [item["Prefix"] for item in shown["CommonPrefixes"]] == ["ckpt/"]
+    assert all(item["Owner"]["ID"] and item["Size"] == 1 for item in shown["Contents"])
+    with pytest.raises(s3.exceptions.ClientError, match="BucketNotEmpty"):
+        s3.delete_bucket(Bucket="names")
+    with pytest.raises(s3.exceptions.NoSuchBucket):
+        s3.put_object(Bucket="mistyped", Key="a", Body=b"1")
+
+
 def test_only_sockets_that_no_server_uses_are_removed():
     with socket.socket() as reserved, socket.socket(socket.AF_UNIX) as server:
         reserved.bind(("127.0.0.1", 0))

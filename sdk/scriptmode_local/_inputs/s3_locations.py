@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from scriptmode._core.aws.s3_uris import is_in_local_bucket, parse_s3_uri
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.inputs import Channel
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import TrainingJobSpec
+    from scriptmode_local._data.s3_store import S3Store
 
 #: The job waits for longer: an endpoint that does not answer now may answer when the job reads from it.
 _SECONDS = 3.0
@@ -79,19 +81,17 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
     archive = job.source_uri if job.source_channel is None and _is_s3(job.source_uri or "") else None
     if not (sources or buckets or archive):
         return
-    from scriptmode._core.aws.s3 import S3, require_credentials
+    from scriptmode._core.aws.s3 import require_credentials
     from scriptmode_local._data.object_store import require_data
-    from scriptmode_local._data.s3_store import S3Store
 
     used = [("inputs", f"channel {source.name!r}", source.uri) for source in sources]
     for argument, what, uri in (*used, *((argument, argument, uri) for argument, uri in buckets.items())):
         with _refuse_missing(argument, what):
             require_credentials(uri)
-    store = S3Store(retry_seconds=0, stall=_SECONDS)
+    store, client = shared_clients()
     for source in sources:
         with _refuse_missing("inputs", f"channel {source.name!r}"):
             require_data(source, store)
-    client = S3(settings={"connect_timeout": _SECONDS, "read_timeout": _SECONDS, "retries": {"total_max_attempts": 1}})
     if archive:
         with _refuse_missing("source_dir", "source_dir"):
             try:
@@ -103,6 +103,23 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
     for argument, uri in buckets.items():
         with _refuse_missing(argument, argument):
             _require_bucket(client, uri)
+
+
+def shared_clients() -> tuple[S3Store, S3]:
+    """Return clients that do not try again, the same for the same settings: most of a create's time made them."""
+    settings = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    # Without a key in the environment it may be one of a file, which changes.
+    create = _clients if "AWS_ACCESS_KEY_ID" in settings else _clients.__wrapped__
+    return create(frozenset(settings.items()))
+
+
+@lru_cache(maxsize=1)
+def _clients(_settings: frozenset[tuple[str, str]]) -> tuple[S3Store, S3]:
+    from scriptmode._core.aws.s3 import S3
+    from scriptmode_local._data.s3_store import S3Store
+
+    settings = {"connect_timeout": _SECONDS, "read_timeout": _SECONDS, "retries": {"total_max_attempts": 1}}
+    return S3Store(retry_seconds=0, stall=_SECONDS), S3(settings=settings)
 
 
 def _require_bucket(client: S3, uri: str) -> None:

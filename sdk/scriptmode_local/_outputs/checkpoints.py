@@ -1,22 +1,25 @@
 """Checkpoint sync: restore checkpoints before the script starts, and upload them while it trains, as the service does.
 
 However a job ends, files that its script completed some seconds before are available to the next job. A file is copied
-once it has not changed for `REST_SECONDS`, or was replaced by another one of its name, which is complete then. One that
-the script removes is not removed from the destination.
+once it has not changed for `REST_SECONDS`. One that is replaced more often is kept open: it is complete when its name
+is another file's. One that the script removes is not removed from the destination.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO
 
 from scriptmode._core.text.messages import Problem, problem_of
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 from scriptmode_local._data import file_copy, file_uris, regular_files
 from scriptmode_local._data.durable import ChangedDirectories, replace_file
+from scriptmode_local._data.replaced_files import ReplacedFiles
 from scriptmode_local._opt_ml.opt_ml import checkpoints_path
 from scriptmode_local._outputs import packed_artifacts
 from scriptmode_local._store import shapes
@@ -35,8 +38,6 @@ if TYPE_CHECKING:
 
 #: A file that has not changed for this time is copied.
 REST_SECONDS = 2.0
-#: A file with the name of another one whose last write is older is not written in place.
-_RENAMED_NANOSECONDS = 500_000_000
 _KEPT = {"signatures": {"*": {"*": [int]}}, "owners": {"*": str}}
 
 
@@ -60,6 +61,9 @@ class CheckpointSync:
         self._sandboxes = {sandbox.host: sandbox for sandbox in sandboxes}
         self._path = checkpoints_path(output)
         self._record = record
+        self._replaced = {host: ReplacedFiles() for host in self._sandboxes}
+        #: By host and name, open files to copy whose names other files have by now.
+        self._earlier: dict[tuple[str, str], BinaryIO] = {}
 
     @property
     def has_restored(self) -> bool:
@@ -93,26 +97,34 @@ class CheckpointSync:
                 raise
 
     def run(self) -> None:
-        """Copy unchanged files in an endless loop; log an error once and retry."""
+        """Copy complete files in an endless loop; log an error once and retry."""
         seen: Signatures = {}
         logged: Problem | None = None
         while True:
             time.sleep(REST_SECONDS)
             try:
                 before, seen = seen, _signatures(self._trees())
-                complete = {
-                    host: {
-                        name: mine for name, mine in files.items() if _is_complete(before.get(host, {}).get(name), mine)
-                    }
-                    for host, files in seen.items()
-                }
-                problem = self._copy(complete)
+                problem = self._copy(self._complete(before, seen))
             except (OSError, ValueError) as error:
                 problem = problem_of(error)
             if problem and problem != logged:
                 logged = problem
                 sys.stderr.write(f"checkpoints were not copied, which is tried again: {logged}\n")
                 sys.stderr.flush()
+
+    def _complete(self, before: Signatures, now: Signatures) -> Signatures:
+        """Return the signatures of the complete files: those that did not change, and those that were replaced."""
+        complete: Signatures = {host: {} for host in now}
+        for host, files in now.items():
+            for name, mine in files.items():
+                opened = partial(self._sandboxes[host].open_file, f"{self._path}/{name}")
+                if file := self._replaced[host].look(name, mine[-1], opened):
+                    self._earlier[host, name] = file
+                    complete[host][name] = _signature(os.fstat(file.fileno()))
+                elif before.get(host, {}).get(name) == mine:
+                    complete[host][name] = mine
+            self._replaced[host].keep(files.keys())
+        return complete
 
     def finish(self, say: Callable[[str], None]) -> None:
         """Copy the remaining files after the hosts ended; raise `DataError`."""
@@ -162,11 +174,13 @@ class CheckpointSync:
             kept.signatures.setdefault(host, {})[name] = signature
         if changed:
             self._write(kept)
+        while self._earlier:
+            self._earlier.popitem()[1].close()
         return problem
 
     def _put(self, host: str, name: str, entries: ChangedDirectories) -> None:
         try:
-            file = self._sandboxes[host].open_file(f"{self._path}/{name}")
+            file = self._earlier.pop((host, name), None) or self._sandboxes[host].open_file(f"{self._path}/{name}")
         except EscapeError as error:
             raise DataError(
                 f"{host}'s checkpoint {name!r} became a link out of its directory", advice="write it in the directory"
@@ -203,21 +217,14 @@ def record_path(folder: JobFolder) -> Path:
     return folder.channels / "checkpoints.json"
 
 
-def _is_complete(before: list[int] | None, now: list[int]) -> bool:
-    """Return whether a file's writer has ended: it is as it was before, or was renamed to the name of another one."""
-    if before is None or before == now:
-        return before == now
-    _, changed, inode = now
-    return before[-1] != inode and time.time_ns() - changed > _RENAMED_NANOSECONDS
-
-
 def _signatures(trees: Mapping[str, packed_artifacts.ArtifactTree]) -> Signatures:
-    """Return the size, modification time (ns) and inode of every host's files, by their names."""
+    """Return the signatures of every host's files, by their names."""
     return {
-        host: {
-            name: [file.status.st_size, file.status.st_mtime_ns, file.status.st_ino]
-            for name, file in tree.files.items()
-            if not file.is_directory
-        }
+        host: {name: _signature(file.status) for name, file in tree.files.items() if not file.is_directory}
         for host, tree in trees.items()
     }
+
+
+def _signature(status: os.stat_result) -> list[int]:
+    """Return a file's size, modification time (ns) and inode."""
+    return [status.st_size, status.st_mtime_ns, status.st_ino]

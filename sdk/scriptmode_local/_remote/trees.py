@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, Callable
 
+from scriptmode_local._data.replaced_files import ReplacedFiles
 from scriptmode_local._remote.frames import CHUNK
 from scriptmode_runtime._files import beneath
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 #: The kinds of frames that a `TreeReceiver` writes.
 KINDS = ("file", "directory", "link", "remove", "append")
-#: A file whose last change is younger may be half written; the same for one that was renamed to the name of another.
-_REST_NANOSECONDS, _RENAMED_NANOSECONDS = 1_000_000_000, 500_000_000
+#: A file whose last change is younger may be half written.
+_REST_NANOSECONDS = 1_000_000_000
 
 
 class TreeSender:
@@ -33,27 +34,26 @@ class TreeSender:
         self._folder = folder
         self._send = send
         self._sent: dict[str, tuple[Any, ...]] = {}
-        #: The inodes of files at rest, or not, when they were looked at last.
-        self._inodes: dict[str, int] = {}
+        #: By root, files that may be replaced before they rest.
+        self._replaced: dict[str, ReplacedFiles] = {}
         #: The bytes of each growing file that were sent.
         self._offsets: dict[str, int] = {}
 
     def send_tree(self, root: str, *, at_rest: bool = False) -> None:
         """Send what changed below the path ``root``, and what was removed; with ``at_rest`` no file just written."""
-        paths = set()
+        paths, replaced = set(), self._replaced.setdefault(root, ReplacedFiles()) if at_rest else None
         with suppress(FileNotFoundError, NotADirectoryError), beneath.Directory(self._folder / root) as directory:
             for entry in directory.walk(failed=lambda _path, _error: None):
                 path = f"{root}/{entry.path}"
                 paths.add(path)
-                self._send_entry(path, entry, at_rest=at_rest)
-        self._inodes = {
-            path: inode for path, inode in self._inodes.items() if path in paths or not path.startswith(f"{root}/")
-        }
+                self._send_entry(path, entry, replaced)
+        if replaced:
+            replaced.keep(paths)
         for path in [path for path in self._sent if path.startswith(f"{root}/") and path not in paths]:
             del self._sent[path]
             self._send("remove", path=path)
 
-    def _send_entry(self, path: str, entry: beneath.Entry, *, at_rest: bool) -> None:
+    def _send_entry(self, path: str, entry: beneath.Entry, replaced: ReplacedFiles | None) -> None:
         status = entry.status
         if entry.is_directory:
             self._once(path, ("directory",), lambda: self._send("directory", path=path))
@@ -62,21 +62,25 @@ class TreeSender:
                 target = os.readlink(entry.at.name, dir_fd=entry.at.dir_fd)
                 self._once(path, ("link", target), lambda: self._send("link", path=path, target=target))
         elif stat.S_ISREG(status.st_mode):
-            self._send_changed_file(path, entry, at_rest=at_rest)
+            self._send_changed_file(path, entry, replaced)
 
-    def _send_changed_file(self, path: str, entry: beneath.Entry, *, at_rest: bool) -> None:
-        status = entry.status
-        was_renamed = self._inodes.get(path, status.st_ino) != status.st_ino
-        self._inodes[path] = status.st_ino
-        is_new = time.time_ns() - status.st_mtime_ns < (_RENAMED_NANOSECONDS if was_renamed else _REST_NANOSECONDS)
+    def _send_changed_file(self, path: str, entry: beneath.Entry, replaced: ReplacedFiles | None) -> None:
+        def open_file() -> BinaryIO:
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+            return os.fdopen(os.open(entry.at.name, flags, dir_fd=entry.at.dir_fd), "rb")
+
+        file, status = None, entry.status
+        if replaced is not None:
+            file = replaced.look(path, status.st_ino, open_file)
+            if file:
+                status = os.fstat(file.fileno())
+            elif time.time_ns() - status.st_mtime_ns < _REST_NANOSECONDS:
+                return
         signature = (status.st_size, status.st_mtime_ns, status.st_ino)
-        if (at_rest and is_new) or self._sent.get(path) == signature:
-            return
-        with suppress(OSError):
-            file = os.open(entry.at.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=entry.at.dir_fd)
-            with os.fdopen(file, "rb") as opened:
+        if self._sent.get(path) != signature:
+            with suppress(OSError), file or open_file() as opened:
                 self.send_file(path, opened)
-            self._sent[path] = signature
+                self._sent[path] = signature
 
     def _once(self, path: str, signature: tuple[Any, ...], send: Callable[[], None]) -> None:
         if self._sent.get(path) != signature:

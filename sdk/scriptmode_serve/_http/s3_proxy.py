@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import http.client
 import re
+from contextlib import closing
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.etree import ElementTree as ET
 
 from scriptmode.errors import invalid
 from scriptmode_serve._http.error_answers import render_s3_error
+from scriptmode_serve._http.s3_listing import ordered, parse_listing
+from scriptmode_serve._http.s3_requests import SIGNED_URL
 from scriptmode_serve._http.signatures import BODY_HASH, sign_for_s3
 from scriptmode_serve._http.wsgi import read_body, request_headers, respond
 
@@ -24,13 +28,7 @@ _SECONDS = 60.0
 _CHUNK = 1024 * 1024
 #: Headers of one connection, not of the request. (RFC 9110, 7.6.1)
 _OF_CONNECTION = frozenset({"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "expect"})
-#: Parameters of a presigned URL, also of Signature Version 2; headers of a signature, and of a page in a browser.
-_SIGNED_URL = frozenset(
-    {
-        *(f"x-amz-{name}" for name in ("algorithm", "credential", "date", "expires", "signedheaders", "signature")),
-        *("x-amz-security-token", "awsaccesskeyid", "signature", "expires"),
-    }
-)
+#: Headers of a signature, and of a page in a browser.
 _SIGNATURE = frozenset({"authorization", "date", "x-amz-date", "x-amz-security-token", "origin", "referer"})
 _LONGEST_LINE, _SHOWN_BYTES = 1024, 40
 _HEXADECIMAL = re.compile(rb"[0-9a-fA-F]{1,16}")
@@ -93,8 +91,18 @@ class S3Proxy:
         except _BodyError as error:
             connection.close()
             return _refuse(start_response, "IncompleteBody", str(error), 400)
+        if self._key is not None and answer.status == HTTPStatus.OK and (listing := parse_listing(environ)):
+            with closing(connection):
+                content = ordered(listing, answer.read(), partial(self._fetch, connection, self._key))
+            return respond(start_response, content, content_type="application/xml")
         start_response(f"{answer.status} {answer.reason or 'OK'}", self._answer_headers(answer))
         return _body(connection, answer)
+
+    def _fetch(self, connection: http.client.HTTPConnection, key: AccessKey, target: str) -> bytes:
+        """Return the answer to a GET of the server's own."""
+        target, headers = self._signed("GET", target, {}, key)
+        connection.request("GET", target, headers=headers)
+        return connection.getresponse().read()
 
     @staticmethod
     def _answer_headers(answer: http.client.HTTPResponse) -> list[tuple[str, str]]:
@@ -134,7 +142,7 @@ class S3Proxy:
     ) -> tuple[str, dict[str, str]]:
         """Return the target and the headers without the client's signature, and with one by the server's key."""
         path, _, query = target.partition("?")
-        kept = "&".join(part for part in query.split("&") if part.partition("=")[0].lower() not in _SIGNED_URL)
+        kept = "&".join(part for part in query.split("&") if part.partition("=")[0].lower() not in SIGNED_URL)
         # The server signs the path in this spelling.
         target = quote(unquote(path), safe="/-_.~") + (f"?{kept}" if kept else "")
         sent = {name: value for name, value in headers.items() if name not in _SIGNATURE and value}

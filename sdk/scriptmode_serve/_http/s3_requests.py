@@ -9,6 +9,13 @@ from urllib.parse import parse_qs
 if TYPE_CHECKING:
     from scriptmode_serve._http.wsgi import Environ
 
+#: Parameters of a presigned URL, also of Signature Version 2.
+SIGNED_URL = frozenset(
+    {
+        *(f"x-amz-{name}" for name in ("algorithm", "credential", "date", "expires", "signedheaders", "signature")),
+        *("x-amz-security-token", "awsaccesskeyid", "signature", "expires"),
+    }
+)
 #: The type of a call of AWS's query protocol, such as those of IAM and STS.
 FORM = "application/x-www-form-urlencoded"
 #: The path of a call of Smithy RPC v2.

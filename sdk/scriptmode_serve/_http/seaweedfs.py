@@ -218,6 +218,8 @@ class ObjectStore:
             "s3.localSocket": _LOCAL_SOCKETS[1],
             "s3.config": str(self.access.configuration),
             "s3.allowedOrigins": "none",
+            "s3.allowDeleteBucketNotEmpty": "false",
+            "s3.autoCreateBucket": "false",
             "s3.port.iceberg": 0,
             "s3.port.lance": 0,
             "s3.iam": "false",
