@@ -10,8 +10,10 @@
 - `usage`: sampling and recording the resources that the hosts use
 - `cleanup`: removal of files after the end of a job
 - `recovery`: reconciling the state of a job with where its agent is; `lost_agent`: one that died or does not answer
+- `interruption`: a job that was interrupted and goes on; `delivery`: its artifacts, at its end
 - `removal`: deleting a job
 - `log_stream`: the agent's log
 
-The service imports `recovery` and `removal` and starts `agent_process`; no other module imports this package.
+The service imports `start`, `recovery` and `removal`; `_remote` imports `host_messages`; engines start `agent_process` and
+`host_agent` by their names.
 """
