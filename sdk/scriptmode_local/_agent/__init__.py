@@ -14,6 +14,6 @@
 - `removal`: deleting a job
 - `log_stream`: the agent's log
 
-The service imports `start`, `recovery` and `removal`; `_remote` imports `host_messages`; engines start `agent_process` and
-`host_agent` by their names.
+The service imports `start`, `recovery` and `removal`; `_remote` imports `host_messages`; engines start `agent_process`
+and `host_agent` by their names.
 """
