@@ -11,7 +11,7 @@ from scriptmode._core.spec.hosts import HostKind
 from scriptmode._core.spec.job_request import JobRequest
 from scriptmode._core.spec.service_values import PlannedHost
 from scriptmode._core.spec.training_job import TrainingJobSpec
-from scriptmode._core.text.messages import Problem, did_you_mean
+from scriptmode._core.text.messages import Problem
 from scriptmode_local._data.durable import replace_file
 from scriptmode_local._data.staging import StagingArea
 from scriptmode_local._hosts import CREDENTIALS, Host, HostSettings
@@ -19,6 +19,7 @@ from scriptmode_local._hosts.agent_control import StopReason, Termination
 from scriptmode_local._hosts.engine import Engine
 from scriptmode_local._hosts.fleet import Fleet, StartedAgent
 from scriptmode_local._hosts.process_engine import ProcessEngine
+from scriptmode_local._hosts.process_fleet import ProcessFleet
 from scriptmode_local._opt_ml.opt_ml import Sandbox
 from scriptmode_local._opt_ml.planned_containers import plan_container_hosts
 from scriptmode_local._remote.connection import run_host, start_relay
@@ -29,7 +30,7 @@ from scriptmode_runtime._processes import process_tree
 
 __all__ = [
     "CREDENTIALS", "Engine", "Fleet", "Host", "HostKind", "HostSettings", "Job", "JobFolder", "JobRequest",
-    "PlannedHost", "Problem", "ProcessEngine", "Sandbox", "StagingArea", "StartedAgent", "StopReason",
-    "Tasks", "Termination", "TrainingJobSpec", "did_you_mean", "plan_container_hosts", "process_tree",
+    "PlannedHost", "Problem", "ProcessEngine", "ProcessFleet", "Sandbox", "StagingArea", "StartedAgent", "StopReason",
+    "Tasks", "Termination", "TrainingJobSpec", "plan_container_hosts", "process_tree",
     "replace_file", "run_host", "start_relay",
 ]  # fmt: skip

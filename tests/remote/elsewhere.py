@@ -6,8 +6,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from scriptmode.engines import HostKind, ProcessEngine, start_relay
-from scriptmode_local._hosts.process_fleet import ProcessFleet
+from scriptmode.engines import HostKind, ProcessEngine, ProcessFleet, start_relay
 from scriptmode_local._opt_ml.opt_ml import single_machine_cluster
 
 

@@ -6,7 +6,6 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.engines import did_you_mean
 from scriptmode.errors import SpecError
 
 if TYPE_CHECKING:
@@ -76,8 +75,7 @@ def settings_from_json(content: Mapping[str, Any]) -> KubernetesSettings:
 
 def _check(owner: str, name: str, value: object) -> None:
     if name not in _TYPES:
-        advice = did_you_mean(name, _TYPES) or f"the settings are {', '.join(_TYPES)}"
-        raise SpecError(f"{owner}: {name} is no setting", advice, argument=name)
+        raise SpecError(f"{owner}: {name} is no setting", f"the settings are {', '.join(_TYPES)}", argument=name)
     if not isinstance(value, _TYPES[name]):
         kind = {str: "text", dict: "an object"}.get(_TYPES[name], "a list")
         raise SpecError(f"{owner}: {name} is {value!r}", f"give {kind}", argument=name)

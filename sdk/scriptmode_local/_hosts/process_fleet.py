@@ -79,7 +79,7 @@ class ProcessFleet(Fleet):
         self._created = time.time()
         self._hosts = {
             name: ProcessHost(
-                argv=self._command(),
+                argv=self.command(),
                 env=self.environment(sandbox),
                 cwd=Path("/"),
                 log=self._folder.log(name),
@@ -90,7 +90,7 @@ class ProcessFleet(Fleet):
         }
         return self._hosts
 
-    def _command(self) -> tuple[str, ...]:
+    def command(self) -> tuple[str, ...]:
         """Return what a host runs: the request's entry point and arguments, by default ``train``."""
         algorithm = self._job.request.algorithm
         own = (*algorithm.container_entry_point, *algorithm.container_arguments)

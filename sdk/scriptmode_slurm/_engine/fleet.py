@@ -171,11 +171,11 @@ class NodeFleet(ProcessFleet):
         self._directory = self._create_directory(sandbox.base / contract.DATA_DIR, inherited.get("TMPDIR", ""))
         self.staging = StagingArea(self._directory / "channels", links_files=True)
 
-    def _command(self) -> tuple[str, ...]:
+    def command(self) -> tuple[str, ...]:
         """Return what the host runs: a program of the node, or of the job's image."""
         algorithm = self._job.request.algorithm
         if not algorithm.image_uri:
-            return super()._command()
+            return super().command()
         wanted = settings_from_json(self._job.engine).container_runtime
         program = wanted or next(filter(shutil.which, apptainer_images.PROGRAMS), apptainer_images.PROGRAMS[0])
         channels = (getattr(channel.source, "s3_data", "") for channel in self._job.request.channels)
