@@ -188,9 +188,8 @@ class Estimator:
         render.check_taken_out(changed, arguments["additional_request_fields"])
         made = object.__new__(type(self))
         # An attached job may need several attributes to be set before its arguments are valid.
-        vars(made).update(
-            _defers_checks=self._refused is not None, _ignores_config_defaults=self._ignores_config_defaults
-        )
+        deferred, ignored = self._refused is not None, self._ignores_config_defaults
+        vars(made).update(_defers_checks=deferred, _ignores_config_defaults=ignored)
         Estimator.__init__(made, **arguments)
         if made._refused is None:
             is_same = self._refused is None and made._session is self._session and made._types == self._types
@@ -420,9 +419,8 @@ class Estimator:
         from scriptmode._results import scaling
 
         options = scaling.ScalingOptions(hosts, layouts, steps, batch_size)
-        return scaling.measure(
-            self, self._changed, inputs, options, functools.partial(log_lines.write_line, stream=sys.stderr)
-        )
+        tell = functools.partial(log_lines.write_line, stream=sys.stderr)
+        return scaling.measure(self, self._changed, inputs, options, tell)
 
     def _changed(self, **changes: Any) -> Self:
         """Return a copy with other arguments."""
@@ -539,9 +537,8 @@ class Estimator:
         self, given: object, job_name: str | None, experiment_config: object
     ) -> tuple[JobRequest, tuple[Source, str] | None, tuple[RuleFile, ...]]:
         """Return the request, the source with its archive's URI where there is one to store, and the files of rules."""
-        asked = replace(
-            self.spec, channels=job_inputs.parse_inputs(given), experiment=arguments.experiment(experiment_config)
-        )
+        experiment = arguments.experiment(experiment_config)
+        asked = replace(self.spec, channels=job_inputs.parse_inputs(given), experiment=experiment)
         name = _NAMES.fresh(asked.base_job_name) if job_name is None else names.check_job_name(job_name)
         rule_files: tuple[RuleFile, ...] = ()
         spec = self.platform.complete(asked)
@@ -550,10 +547,8 @@ class Estimator:
 
             spec, rule_files = add_rule_files(spec)
         region = self.platform.region
-        if spec.script is None:
-            return self._checked(spec, render.RenderContext(name, region)), None, rule_files
-        if spec.script.is_packed:
-            context = render.RenderContext(name, region, spec.script.source_dir)
+        if spec.script is None or spec.script.is_packed:
+            context = render.RenderContext(name, region, spec.script.source_dir if spec.script else None)
             return self._checked(spec, context), None, rule_files
         from scriptmode._core.source.source_archive import ARCHIVE_NAME, read_source, script_name
 

@@ -56,9 +56,7 @@ class Metrics(list[dict[str, Any]]):
             return [row["value"] for row in rows]
         if host not in rows.hosts:
             advice = did_you_mean(str(host), rows.hosts) or "leave host out for the values of all"
-            raise SpecError(
-                f"there are no values of metric {name!r} of a host {host!r}", argument="host", advice=advice
-            )
+            raise SpecError(f"there are no values of metric {name!r} of a host {host!r}", advice, argument="host")
         return [row["value"] for row in rows if row.get("host") == host]
 
     def of(self, *names: str) -> Metrics:

@@ -48,9 +48,7 @@ def find_interpreter(program: str | None) -> str:
         return sys.executable
     path = shutil.which(Path(program).expanduser())
     if path is None:
-        raise PlatformError(
-            f"python is {program!r}, which is not a program that can be run", advice="correct python=..."
-        )
+        raise PlatformError(f"python is {program!r}, which is not a program that can be run", "correct python=...")
     # Not resolved, because the interpreter of a virtual environment is a link to the one that created it.
     python = str(Path(path).absolute())
     if python == sys.executable:

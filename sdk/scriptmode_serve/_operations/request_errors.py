@@ -128,10 +128,8 @@ def _describe(violation: Violation, root: str) -> tuple[str, str]:
         value, text = "Value null", "Member must not be null"
     else:
         is_secret = bool(service_model.SECRETS.intersection(violation.path))
-        value, text = (
-            "Value" if is_secret else f"Value '{_show(violation.value)}'",
-            _constraint(violation.shape, failed),
-        )
+        value = "Value" if is_secret else f"Value '{_show(violation.value)}'"
+        text = _constraint(violation.shape, failed)
     return value, f"'{member}' failed to satisfy constraint: {text}"
 
 

@@ -193,10 +193,9 @@ class EstimatorArguments:
         return parse_distribution(self.distribution)
 
     def _model(self) -> Optional[training_job.PretrainedModel]:
-        channel = (
-            training_job.PretrainedModel.channel_name if self.model_channel_name is None else self.model_channel_name
-        )
-        return None if self.model_uri is None else training_job.PretrainedModel(str(self.model_uri), channel)
+        pretrained, name = training_job.PretrainedModel, self.model_channel_name
+        channel = pretrained.channel_name if name is None else name
+        return None if self.model_uri is None else pretrained(str(self.model_uri), channel)
 
     def _output(self) -> training_job.Output:
         return training_job.Output(
