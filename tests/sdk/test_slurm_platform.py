@@ -73,10 +73,8 @@ def test_a_job_is_submitted_with_its_script_and_its_number_is_kept(cluster, esti
     found = cluster.job(number)
     assert (found["state"], found["options"]["comment"]) == ("PENDING", "a b")
     assert json.loads((folder / "engine.json").read_text())["cluster"]
-    assert json.loads((folder / "job.json").read_text())["engine"]["options"] == {
-        "partition": "batch",
-        "comment": "a b",
-    }
+    options = json.loads((folder / "job.json").read_text())["engine"]["options"]
+    assert options == {"partition": "batch", "comment": "a b"}
 
 
 @pytest.mark.parametrize(
