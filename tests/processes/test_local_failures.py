@@ -47,6 +47,28 @@ def test_a_killed_agent_leaves_no_file_that_is_not_complete(jobs, phase):
     assert [draft for draft in drafts if draft.exists()] == []
 
 
+#: What a script leaves running: it waits until another job can take the port of its own.
+WAITS_FOR_THE_PORT = """
+import fcntl, pathlib, sys
+port, told = map(pathlib.Path, sys.argv[1:])
+print("up", flush=True)
+fcntl.flock(port.open(), fcntl.LOCK_EX)
+told.touch()
+"""
+
+
+def test_the_ports_of_a_job_are_free_once_its_last_process_is_killed(jobs):
+    told, ports = jobs.folder / "taken", jobs.data_dir / "ports"
+    words = f"['-c', {WAITS_FOR_THE_PORT!r}, next(pathlib.Path({str(ports)!r}).iterdir()), {str(told)!r}]"
+    script = f"import pathlib, subprocess, sys; subprocess.call([sys.executable, *{words}], start_new_session=True)"
+    name = jobs.start(script)
+    jobs.until_up(name)
+    jobs.kill(name, "agent of algo-1")
+    assert "was killed by SIGKILL" in jobs.wait(name)["FailureReason"]
+    until(lambda: not jobs.processes())
+    assert not told.exists()
+
+
 @pytest.mark.parametrize("inodes", [5, 12], ids=["source", "record"])
 def test_a_disk_without_inodes_is_told_as_such(tmp_path, monkeypatch, inodes):
     (tmp_path / "train.py").write_text("pass")
