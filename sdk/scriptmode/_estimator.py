@@ -309,7 +309,7 @@ class Estimator:
                 by channel name; ``None`` for a job without inputs. A single input is the channel ``training``. Also
                 an InputData or a Channel of the SageMaker SDK v3, or a list of them.
             wait: Whether to wait until the job has ended. An interrupt leaves the job running.
-            logs: Whether to display the log and the status while waiting.
+            logs: Whether to display the log and the status while waiting. Warnings of the job are written in any case.
             job_name: The job's name; by default a new one.
             experiment_config: The service's ExperimentConfig.
             live: Whether to display the log in the live view, as `TrainingJob.follow` does.
@@ -334,10 +334,8 @@ class Estimator:
         from scriptmode._job import create_job
 
         request, source, rule_files = self._prepare(inputs, job_name, experiment_config)
-        warnings = early_checks.check_job(self.platform, request, source)
-        if arguments.shows_logs(logs):
-            # The caller may read the output.
-            log_lines.warn(warnings, sys.stdout if shown else sys.stderr)
+        # Without the log the caller may read the output.
+        log_lines.warn(early_checks.check_job(self.platform, request, source), sys.stdout if shown else sys.stderr)
         self._store_files(request, source, rule_files, shown=shown)
         script = self.spec.script
         job = create_job(self.platform, request, script.directory if script else "")

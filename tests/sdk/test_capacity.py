@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from scriptmode import MPI, ContinuousParameter, Estimator, ParameterServer, QuotaError, SpecError, Tuner
-from scriptmode.testing import FakeSageMaker
+from scriptmode.errors import JobExistsError
+from scriptmode.testing import FakeSageMaker, Layout, entry_point
 from scriptmode_cli import scriptmode
 from scriptmode_local import LocalPlatform
 
@@ -69,6 +70,16 @@ def test_more_processes_than_run_well_are_a_warning_with_the_number_that_does(ca
     warned = capsys.readouterr().err
     assert "16 processes at once" in warned
     assert most(warned) == 4
+
+
+def test_a_job_whose_log_is_not_shown_is_warned_of_too(capsys):
+    crowd = made(instance_count=16)
+    LocalPlatform().create(crowd.request(job_name="once"), failure="recorded, and not run")
+    with pytest.raises(JobExistsError):
+        crowd.fit(job_name="once", logs=False)
+    assert "16 processes at once" in capsys.readouterr().err
+    entry_point("own.py", hosts=Layout(None, 16))
+    assert "at once" not in capsys.readouterr().err
 
 
 def test_force_goes_past_the_limit_and_a_copy_of_a_forced_job_is_forced(capsys):
