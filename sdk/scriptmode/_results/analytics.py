@@ -47,7 +47,7 @@ class TrainingJobAnalytics:
             SpecError: For a metric that was not defined.
             MissingPackageError: Where pandas is not installed, or cannot be imported.
         """
-        pd = import_pandas("dataframe()", "latest_training_job.metrics() needs nothing")
+        pd = import_pandas("dataframe()", "use latest_training_job.metrics(), which needs nothing")
         if force_refresh or self._dataframe is None:
             self._dataframe = pd.DataFrame(list(self._rows()), columns=_COLUMNS)
         return self._dataframe

@@ -65,8 +65,7 @@ def find_interpreter(program: str | None) -> str:
     from scriptmode._core.machine.installation import install_command
 
     reason = result.errors.strip().rpartition("\n")[2] or f"exit code {result.code}"
-    advice = f"install scriptmode for it: {install_command(python=python)}"
-    raise PlatformError(f"{python} cannot run training hosts: {reason}", advice=advice)
+    raise PlatformError(f"{python} cannot run training hosts: {reason}", advice=install_command(python=python))
 
 
 def compare_versions(algorithm: Algorithm, settings: HostSettings) -> None:

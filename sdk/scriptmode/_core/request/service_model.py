@@ -153,9 +153,8 @@ def _model_file() -> Path:
         for file in (version / name for version in versions for name in ("service-2.json.gz", "service-2.json")):
             if file.is_file():
                 return file
-    raise PlatformError(
-        "botocore's model of Amazon SageMaker is not there; reinstall it: pip install --force-reinstall botocore"
-    )
+    what = "botocore's model of Amazon SageMaker is not there"
+    raise PlatformError(what, advice="pip install --force-reinstall botocore")
 
 
 def problems(
