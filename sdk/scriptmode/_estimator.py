@@ -282,7 +282,9 @@ class Estimator:
         Raises:
             SpecError: For arguments that cannot make a job, and for what the hosts themselves would refuse.
             RequestError: With everything for which the service would refuse the request.
+            MissingPackageError: Where the package ``scriptmode`` is installed alone.
         """
+        registry.require_local_package("plan()", "read request(), which needs nothing")
         from scriptmode._core.handle import early_checks, log_lines
         from scriptmode._job import resolve_job
         from scriptmode.planning import _planner as planner
@@ -369,6 +371,7 @@ class Estimator:
         Raises:
             SpecError: For a wrong fault, and for arguments that cannot make a job.
         """
+        registry.require_local_jobs()
         from scriptmode._core.handle import log_lines
         from scriptmode.rehearsal._faults import parse_faults
         from scriptmode.rehearsal._run import RehearsalRun
@@ -376,7 +379,6 @@ class Estimator:
         def start(**changes: Any) -> TrainingJob:
             return self._changed(**changes).fit(inputs, wait=False, logs=False)
 
-        registry.require_local_jobs()
         chosen = parse_faults(faults, self.spec.resources.hosts)
         tell = functools.partial(log_lines.write_line, stream=sys.stderr)
         return RehearsalRun(self.spec, self.platform, start, tell, step_metric).rehearse(chosen)
