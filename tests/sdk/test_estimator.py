@@ -103,6 +103,8 @@ def test_a_fifth_positional_argument_is_refused_with_the_names_of_the_four():
         ({"output_path": "/tmp/x"}, "output_path is '/tmp/x'"),
         ({"output_path": "/tmp/o\0x"}, r"output_path is '/tmp/o\x00x', which has a NUL character; correct it"),
         ({"entry_point": None}, "need entry_point"),
+        ({"entry_point": 3}, "entry_point is 3; give a string"),
+        ({"source_dir": 3}, "source_dir is 3; give a string"),
         ({"entry_point": None, "source_dir": None, "distribution": MPI()}, "give entry_point"),
         ({"dependencies": "library"}, "one string"),
         ({"tags": ["a"]}, "tags is ['a']"),

@@ -103,6 +103,9 @@ class LocalPlatform(StoredJobs):
             from scriptmode_local._system.file_systems import parse_file_systems
 
             self._file_systems = parse_file_systems(file_systems, os.environ)
+        for name, path in (("data_dir", data_dir), ("python", python)):
+            if path is not None and not isinstance(path, (str, os.PathLike)):
+                raise invalid(name, f"is {path!r}", "give a path")
         super().__init__(JobStore(default_data_dir() if data_dir is None else Path(data_dir).expanduser().absolute()))
         self._region = os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or LOCAL_REGION
         python = None if python is None else os.fspath(python)
