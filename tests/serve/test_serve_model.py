@@ -282,6 +282,12 @@ def test_a_text_that_no_encoding_has_is_refused(app):
         assert "SerializationException" in answer(app, written.encode(encoding, "surrogatepass"))
 
 
+def test_a_text_of_bytes_that_are_not_utf_8_is_named_by_its_key_or_number(app):
+    assert "at 'environment.title' failed to satisfy" in answer(app, base_request(Environment={"title": "\udc80"}))
+    request = base_request(**{"AlgorithmSpecification.ContainerArguments": ["train", "a\udc80"]})
+    assert "at 'algorithmSpecification.containerArguments.2.member' failed to satisfy" in answer(app, request)
+
+
 def test_the_longest_times_are_accepted(app):
     longest = {"ResourceConfig.KeepAlivePeriodInSeconds": 21_600, "StoppingCondition.MaxRuntimeInSeconds": 28 * 86_400}
     assert answer(app, base_request(**longest)) == ""

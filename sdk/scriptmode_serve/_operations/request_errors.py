@@ -134,7 +134,10 @@ def _describe(violation: Violation, root: str) -> tuple[str, str]:
 
 
 def _locate(violation: Violation, root: str) -> str:
-    """Return the member in AWS's spelling: that of the list or map for a text or a number in one."""
+    """Return the member in AWS's spelling: that of the list or map for a text or a number in one.
+
+    AWS has no words for a text that is not UTF-8, which is named by its key or number.
+    """
     shapes = service_model.shapes(root)
     shape, names = shapes[root], []
     for part in violation.path:
@@ -144,9 +147,10 @@ def _locate(violation: Violation, root: str) -> str:
             name = shape["members"].get(part, {"shape": root})["shape"]
         else:
             name = shape["member" if kind == "list" else "key" if isinstance(part, MapKey) else "value"]["shape"]
-            if shapes[name]["type"] not in _COLLECTIONS:
+            if shapes[name]["type"] not in _COLLECTIONS and violation.constraint != "text":
                 break
-            names.append(f"{part + 1}.member" if isinstance(part, int) else f"{part}")
+            key = part.key if isinstance(part, MapKey) else f"{part}"
+            names.append(f"{part + 1}.member" if isinstance(part, int) else key)
         shape = shapes[name]
     return ".".join(names)
 
