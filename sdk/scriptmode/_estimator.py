@@ -188,9 +188,8 @@ class Estimator:
         render.check_taken_out(changed, arguments["additional_request_fields"])
         made = object.__new__(type(self))
         # An attached job may need several attributes to be set before its arguments are valid.
-        vars(made).update(
-            _defers_checks=self._refused is not None, _ignores_config_defaults=self._ignores_config_defaults
-        )
+        deferred, ignored = self._refused is not None, self._ignores_config_defaults
+        vars(made).update(_defers_checks=deferred, _ignores_config_defaults=ignored)
         Estimator.__init__(made, **arguments)
         if made._refused is None:
             is_same = self._refused is None and made._session is self._session and made._types == self._types
@@ -283,7 +282,9 @@ class Estimator:
         Raises:
             SpecError: For arguments that cannot make a job, and for what the hosts themselves would refuse.
             RequestError: With everything for which the service would refuse the request.
+            MissingPackageError: Where the package ``scriptmode`` is installed alone.
         """
+        registry.require_local_package("plan()", "read request(), which needs nothing")
         from scriptmode._core.handle import early_checks, log_lines
         from scriptmode._job import resolve_job
         from scriptmode.planning import _planner as planner
@@ -310,7 +311,7 @@ class Estimator:
                 by channel name; ``None`` for a job without inputs. A single input is the channel ``training``. Also
                 an InputData or a Channel of the SageMaker SDK v3, or a list of them.
             wait: Whether to wait until the job has ended. An interrupt leaves the job running.
-            logs: Whether to display the log and the status while waiting.
+            logs: Whether to display the log and the status while waiting. Warnings of the job are written in any case.
             job_name: The job's name; by default a new one.
             experiment_config: The service's ExperimentConfig.
             live: Whether to display the log in the live view, as `TrainingJob.follow` does.
@@ -335,10 +336,8 @@ class Estimator:
         from scriptmode._job import create_job
 
         request, source, rule_files = self._prepare(inputs, job_name, experiment_config)
-        warnings = early_checks.check_job(self.platform, request, source)
-        if arguments.shows_logs(logs):
-            # The caller may read the output.
-            log_lines.warn(warnings, sys.stdout if shown else sys.stderr)
+        # Without the log the caller may read the output.
+        log_lines.warn(early_checks.check_job(self.platform, request, source), sys.stdout if shown else sys.stderr)
         self._store_files(request, source, rule_files, shown=shown)
         script = self.spec.script
         job = create_job(self.platform, request, script.directory if script else "")
@@ -372,6 +371,7 @@ class Estimator:
         Raises:
             SpecError: For a wrong fault, and for arguments that cannot make a job.
         """
+        registry.require_local_jobs()
         from scriptmode._core.handle import log_lines
         from scriptmode.rehearsal._faults import parse_faults
         from scriptmode.rehearsal._run import RehearsalRun
@@ -379,7 +379,6 @@ class Estimator:
         def start(**changes: Any) -> TrainingJob:
             return self._changed(**changes).fit(inputs, wait=False, logs=False)
 
-        registry.require_local_jobs()
         chosen = parse_faults(faults, self.spec.resources.hosts)
         tell = functools.partial(log_lines.write_line, stream=sys.stderr)
         return RehearsalRun(self.spec, self.platform, start, tell, step_metric).rehearse(chosen)
@@ -420,9 +419,8 @@ class Estimator:
         from scriptmode._results import scaling
 
         options = scaling.ScalingOptions(hosts, layouts, steps, batch_size)
-        return scaling.measure(
-            self, self._changed, inputs, options, functools.partial(log_lines.write_line, stream=sys.stderr)
-        )
+        tell = functools.partial(log_lines.write_line, stream=sys.stderr)
+        return scaling.measure(self, self._changed, inputs, options, tell)
 
     def _changed(self, **changes: Any) -> Self:
         """Return a copy with other arguments."""
@@ -539,9 +537,8 @@ class Estimator:
         self, given: object, job_name: str | None, experiment_config: object
     ) -> tuple[JobRequest, tuple[Source, str] | None, tuple[RuleFile, ...]]:
         """Return the request, the source with its archive's URI where there is one to store, and the files of rules."""
-        asked = replace(
-            self.spec, channels=job_inputs.parse_inputs(given), experiment=arguments.experiment(experiment_config)
-        )
+        experiment = arguments.experiment(experiment_config)
+        asked = replace(self.spec, channels=job_inputs.parse_inputs(given), experiment=experiment)
         name = _NAMES.fresh(asked.base_job_name) if job_name is None else names.check_job_name(job_name)
         rule_files: tuple[RuleFile, ...] = ()
         spec = self.platform.complete(asked)
@@ -550,10 +547,8 @@ class Estimator:
 
             spec, rule_files = add_rule_files(spec)
         region = self.platform.region
-        if spec.script is None:
-            return self._checked(spec, render.RenderContext(name, region)), None, rule_files
-        if spec.script.is_packed:
-            context = render.RenderContext(name, region, spec.script.source_dir)
+        if spec.script is None or spec.script.is_packed:
+            context = render.RenderContext(name, region, spec.script.source_dir if spec.script else None)
             return self._checked(spec, context), None, rule_files
         from scriptmode._core.source.source_archive import ARCHIVE_NAME, read_source, script_name
 

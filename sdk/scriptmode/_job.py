@@ -437,9 +437,8 @@ class TrainingJob:
             timeout, logs = None, timeout
         if logs is not None and shows_logs(logs):
             if timeout is not None:
-                raise invalid(
-                    "timeout", f"is {timeout!r} and logs is {logs!r}", "a job is followed to its end, keep one"
-                )
+                what = f"is {timeout!r} and logs is {logs!r}"
+                raise invalid("timeout", what, "a job is followed to its end, keep one")
             return self.follow()
         return self._wait(timeout, poll).response
 

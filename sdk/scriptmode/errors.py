@@ -193,9 +193,7 @@ class UnreadableJobError(DataError):
             # The message names the path.
             cause = cause.strerror or cause
         whose = f", which belongs to {owner}," if owner else ""
-        super().__init__(
-            f"{what}training job {job_name!r}{whose} cannot be read: {os.fspath(path)}: {cause}", advice=step
-        )
+        super().__init__(f"{what}training job {job_name!r}{whose} cannot be read: {os.fspath(path)}: {cause}", step)
         self.job_name = job_name
         self.path = path
         self.is_running = is_running

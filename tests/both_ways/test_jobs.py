@@ -265,9 +265,16 @@ ALONE = """
 import sys
 for package in ("local", "serve", "cli", "slurm", "kubernetes"):
     sys.modules[f"scriptmode_{package}"] = None
-from scriptmode import Estimator
+from scriptmode import Estimator, MissingPackageError, TrainingJob
 estimator = Estimator(entry_point=sys.argv[1], metric_definitions=METRICS, **ARGUMENTS)
 assert estimator.request(job_name="alone")["AlgorithmSpecification"]["TrainingImage"] == estimator.image_uri
+here = Estimator(entry_point=sys.argv[1], instance_type="local_process")
+attach, rehearse = (lambda: Estimator.attach("x")), (lambda: here.rehearse(step_metric="step"))
+for call in (estimator.plan, here.fit, here.scale, rehearse, attach, TrainingJob.list):
+    try:
+        call()
+    except MissingPackageError as error:
+        print(error)
 job = estimator.fit(job_name="alone")
 print([(row["value"], row["host"]) for row in job.metrics()], (job.model / "weights").read_text())
 """
@@ -282,4 +289,7 @@ def test_the_package_without_those_above_it_trains_on_a_server(way, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "algo-1 | loss=0.5\n" in done.stdout
+    needs = " needs scriptmode_local, which is not installed; pip install --force-reinstall --no-deps "
+    refused = [line.partition(needs)[0] for line in done.stdout.splitlines() if needs in line]
+    assert refused == ["plan()", *["a job on this machine"] * 5]
     assert done.stdout.splitlines()[-1] == "[(0.5, 'algo-1')] learnt"

@@ -47,6 +47,28 @@ def test_a_killed_agent_leaves_no_file_that_is_not_complete(jobs, phase):
     assert [draft for draft in drafts if draft.exists()] == []
 
 
+#: What a script leaves running: it waits until another job can take the port of its own.
+WAITS_FOR_THE_PORT = """
+import fcntl, pathlib, sys
+port, told = map(pathlib.Path, sys.argv[1:])
+print("up", flush=True)
+fcntl.flock(port.open(), fcntl.LOCK_EX)
+told.touch()
+"""
+
+
+def test_the_ports_of_a_job_are_free_once_its_last_process_is_killed(jobs):
+    told, ports = jobs.folder / "taken", jobs.data_dir / "ports"
+    words = f"['-c', {WAITS_FOR_THE_PORT!r}, next(pathlib.Path({str(ports)!r}).iterdir()), {str(told)!r}]"
+    script = f"import pathlib, subprocess, sys; subprocess.call([sys.executable, *{words}], start_new_session=True)"
+    name = jobs.start(script)
+    jobs.until_up(name)
+    jobs.kill(name, "agent of algo-1")
+    assert "was killed by SIGKILL" in jobs.wait(name)["FailureReason"]
+    until(lambda: not jobs.processes())
+    assert not told.exists()
+
+
 @pytest.mark.parametrize("inodes", [5, 12], ids=["source", "record"])
 def test_a_disk_without_inodes_is_told_as_such(tmp_path, monkeypatch, inodes):
     (tmp_path / "train.py").write_text("pass")
@@ -55,9 +77,7 @@ def test_a_disk_without_inodes_is_told_as_such(tmp_path, monkeypatch, inodes):
     monkeypatch.chdir(tmp_path)
     done = run_on_small_disk(tmp_path / "disk", f"size=50m,nr_inodes={inodes}", PROGRAM, "run", "train.py")
     assert done.returncode == 1
-    assert re.search(
-        r"the disk of '.*' has \d+ inodes left \(5\d\.\d MB free\), and a job's own files take 16: ", done.stderr
-    )
+    assert re.search(r"disk of '.*' has \d+ inodes left \(5\d.\d MB free\), and a job's own files take 16", done.stderr)
     assert "; delete some files, or set SCRIPTMODE_DATA_DIR to a directory on another disk" in done.stderr
 
 
@@ -123,9 +143,7 @@ def test_a_completed_job_that_left_no_model_is_told_where_to_save_it(jobs, progr
     name = jobs.run(program, hosts=2)["TrainingJobName"]
     lines = [line for line in jobs.lines(name) if "the script saved no files in SM_MODEL_DIR" in line]
     assert len(lines) == told
-    assert all(
-        "save to the directory that it names" in line and line.startswith("algo-1: scriptmode: ") for line in lines
-    )
+    assert all("the directory that it names" in line and line.startswith("algo-1: scriptmode: ") for line in lines)
 
 
 def test_a_model_in_another_place_is_named_where_none_is_delivered(jobs, tmp_path):

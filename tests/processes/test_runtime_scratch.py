@@ -70,9 +70,7 @@ def test_the_directory_of_a_launcher_that_runs_or_of_another_program_stays(tmp_p
 @pytest.mark.mpi
 @pytest.mark.parametrize("python", ["/usr/bin/python3", None], ids=["Open MPI 4", "Open MPI 5"])
 @pytest.mark.parametrize("victim", ["mpirun", "launcher", "rank"])
-def test_no_session_directory_remains_whichever_process_of_mpi_is_killed(
-    tmp_path, launch, tmpdir_of_job, victim, python
-):
+def test_no_session_directory_remains_whichever_process_is_killed(tmp_path, launch, tmpdir_of_job, victim, python):
     script = "import os, time; print('up:', os.environ['OMPI_COMM_WORLD_RANK'], flush=True); time.sleep(600)"
     job = write_job(tmp_path / "job", 2, {"train.py": script}, **MPI)
     options = {"python": python} if python else {}

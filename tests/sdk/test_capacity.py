@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from scriptmode import MPI, ContinuousParameter, Estimator, ParameterServer, QuotaError, SpecError, Tuner
-from scriptmode.testing import FakeSageMaker
+from scriptmode.errors import JobExistsError
+from scriptmode.testing import FakeSageMaker, Layout, entry_point
 from scriptmode_cli import scriptmode
 from scriptmode_local import LocalPlatform
 
@@ -71,6 +72,16 @@ def test_more_processes_than_run_well_are_a_warning_with_the_number_that_does(ca
     assert most(warned) == 4
 
 
+def test_a_job_whose_log_is_not_shown_is_warned_of_too(capsys):
+    crowd = made(instance_count=16)
+    LocalPlatform().create(crowd.request(job_name="once"), failure="recorded, and not run")
+    with pytest.raises(JobExistsError):
+        crowd.fit(job_name="once", logs=False)
+    assert "16 processes at once" in capsys.readouterr().err
+    entry_point("own.py", hosts=Layout(None, 16))
+    assert "at once" not in capsys.readouterr().err
+
+
 def test_force_goes_past_the_limit_and_a_copy_of_a_forced_job_is_forced(capsys):
     platform = LocalPlatform(force=True)
     request = made(distribution=MPI(TOO_MANY), platform=platform).request(job_name="forced")
@@ -83,15 +94,22 @@ def test_force_goes_past_the_limit_and_a_copy_of_a_forced_job_is_forced(capsys):
         LocalPlatform(force="no")
 
 
-@pytest.mark.parametrize("verb", ["plan", "run", "scale"])
-def test_commands_name_the_option_and_plan_takes_force(verb):
-    words = ["own.py", "--distribution", "mpi", "--processes-per-host", str(TOO_MANY)]
+RANKS = "--processes-per-host"
+
+
+@pytest.mark.parametrize(
+    ("verb", "option"),
+    [("plan", RANKS), ("run", RANKS), ("scale", RANKS), ("run", "--instance-count"), ("scale", "--hosts")],
+)
+def test_commands_name_their_own_option_and_plan_takes_force(verb, option):
+    words = ["own.py", "--distribution", "mpi", option, str(TOO_MANY)]
     refused = CliRunner().invoke(scriptmode, [verb, *words])
     assert refused.exit_code == 2, refused.output
     assert "2,000 processes at once" in refused.output
-    assert refused.output.endswith("or use fewer (--processes-per-host)\n")
-    forced = CliRunner().invoke(scriptmode, ["plan", *words, "--force"])
-    assert "mpirun, ranks 0-1999" in forced.output
+    assert "LocalPlatform(force=True) or --force (of scriptmode serve for" in refused.output
+    assert refused.output.endswith(f"or use fewer ({option})\n")
+    if verb == "plan":
+        assert "ranks 0-1999" in CliRunner().invoke(scriptmode, ["plan", *words, "--force"]).output
 
 
 def test_hosts_elsewhere_are_not_held_to_this_machine(capsys):

@@ -5,6 +5,7 @@ import pytest
 from scriptmode import DataError, Estimator, RequestError, SpecError, TrainingJob
 from scriptmode._core.handle.early_checks import LAUNCHER_VARIABLES
 from scriptmode._results.metrics import Metrics
+from scriptmode.testing import EngineSuite
 from scriptmode_local import LocalPlatform
 
 
@@ -88,6 +89,14 @@ def test_every_variable_of_the_launcher_is_known_as_one(made):
     variables = made().plan().hosts["algo-1"].launch.main.env
     others = {"SAGEMAKER_JOB_NAME", "SAGEMAKER_REGION", "CURRENT_HOST"}
     assert {name for name in variables if name.startswith("SM_")} == LAUNCHER_VARIABLES - others
+
+
+def test_a_platform_and_a_suite_for_an_engine_name_an_argument_of_another_kind(tmp_path):
+    for argument in ("data_dir", "python"):
+        with pytest.raises(SpecError, match=f"^{argument} is 3; give a path$"):
+            LocalPlatform(**{argument: 3})
+    with pytest.raises(SpecError, match=r"^instance_type is ''; give a string that is not empty$"):
+        EngineSuite().test_a_script_that_is_killed_fails_with_its_signal(tmp_path)
 
 
 @pytest.mark.parametrize(

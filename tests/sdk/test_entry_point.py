@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from fakes.host_folders import write_files
 
-from scriptmode import ParameterServer, SourceError, SpecError, TrainingInput
+from scriptmode import ParameterServer, SourceError, SpecError, TrainingInput, testing
 from scriptmode.testing import Layout, layouts
 
 MODES = ["in-process", "process", pytest.param("job", marks=pytest.mark.slow)]
@@ -306,6 +306,14 @@ def test_an_unknown_argument_has_a_suggestion(name, advice, entry_point):
     with pytest.raises(TypeError) as refused:
         entry_point(__file__, **{name: None})
     assert str(refused.value) == f"entry_point has no argument {name!r}; {advice}"
+
+
+def test_a_name_of_the_sdk_v1_is_warned_of_at_the_line_of_the_test(entry_point, tmp_path):
+    (tmp_path / "train.py").touch()
+    for run in (entry_point, testing.entry_point):
+        with pytest.warns(DeprecationWarning, match="train_volume_size") as warned:
+            run(tmp_path / "train.py", train_volume_size=3)
+        assert warned[0].filename == __file__
 
 
 def test_a_host_that_does_not_exist_is_refused():

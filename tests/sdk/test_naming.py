@@ -24,14 +24,8 @@ def test_every_base_makes_a_name_the_service_accepts(base):
 
 @pytest.mark.parametrize(
     ("word", "known", "suggestion"),
-    [
-        ("epocs", ("epochs", "rate"), "epochs"),
-        ("TRAIN", ("trains", "train"), "train"),
-        ("epochs", ("rate",), None),
-    ],
-    ids=[
-        "misspelt", "another case", "nothing similar",
-    ],
+    [("epocs", ("epochs", "rate"), "epochs"), ("TRAIN", ("trains", "train"), "train"), ("epochs", ("rate",), None)],
+    ids=["misspelt", "another case", "nothing similar"],
 )  # fmt: skip
 def test_the_most_similar_word_is_suggested(word, known, suggestion):
     assert did_you_mean(word, known, most=0) == (f"did you mean {suggestion!r}?" if suggestion else "")

@@ -21,6 +21,7 @@ from scriptmode._core.request.parse import parse_request
 from scriptmode.planning._host_plans import job_roles
 from scriptmode_local import LocalPlatform
 from scriptmode_slurm._engine import commands
+from scriptmode_slurm._engine.engine import SlurmEngine
 
 PENDING = {"state": "PENDING", "reason": "Priority"}
 
@@ -45,7 +46,9 @@ def estimator(cluster, tmp_path):
     return create
 
 
-def test_a_plan_has_the_nodes_the_gpus_and_the_batch_script(estimator):
+def test_a_plan_has_the_nodes_the_gpus_and_the_batch_script(estimator, monkeypatch):
+    asked, ask = [], SlurmEngine.plan
+    monkeypatch.setattr(SlurmEngine, "plan", lambda *given: asked.append(given) or ask(*given))
     plan = estimator(instance_count=2, distribution={"mpi": {"enabled": True}}, platform=Slurm(gres="gpu:2")).plan()
     assert [host.roles for host in plan.hosts.values()] == ["mpirun, ranks 0-1", "ranks 2-3"]
     assert "hosts    nodes of a Slurm cluster" in str(plan)
@@ -54,6 +57,7 @@ def test_a_plan_has_the_nodes_the_gpus_and_the_batch_script(estimator):
     assert "  #SBATCH --gres=gpu:2\n" in plan.text()
     assert plan.to_dict()["script"] == plan.script
     assert plan.script.startswith("#!/bin/bash\n")
+    assert len(asked) == 1
     local = estimator(instance_type="local_process").plan()
     assert "script" not in local.to_dict()
     assert "Batch script" not in str(local)
@@ -73,10 +77,8 @@ def test_a_job_is_submitted_with_its_script_and_its_number_is_kept(cluster, esti
     found = cluster.job(number)
     assert (found["state"], found["options"]["comment"]) == ("PENDING", "a b")
     assert json.loads((folder / "engine.json").read_text())["cluster"]
-    assert json.loads((folder / "job.json").read_text())["engine"]["options"] == {
-        "partition": "batch",
-        "comment": "a b",
-    }
+    options = json.loads((folder / "job.json").read_text())["engine"]["options"]
+    assert options == {"partition": "batch", "comment": "a b"}
 
 
 @pytest.mark.parametrize(

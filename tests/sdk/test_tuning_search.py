@@ -111,5 +111,5 @@ def test_a_search_goes_on_after_failed_training_jobs_and_values_that_are_not_fin
 
 def test_optuna_is_named_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(MissingPackageError, match=r"need Optuna, which is not installed; use pip install .*\[tuner\]"):
+    with pytest.raises(MissingPackageError, match=r"needs Optuna, which is not installed; pip install .*\[tuner\]"):
         require_optuna()

@@ -199,10 +199,7 @@ def test_a_definition_that_cannot_run_is_named(app, changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"EnableManagedSpotTraining": True},
-            "Invalid MaxWaitTimeInSeconds. It must be present and be greater than or",
-        ),
+        ({"EnableManagedSpotTraining": True}, "Invalid MaxWaitTimeInSeconds. It must be present and be greater than"),
         (
             {"EnableManagedSpotTraining": True, "StoppingCondition.MaxWaitTimeInSeconds": 59},
             "Invalid MaxWaitTimeInSeconds. It must be present and be greater than or equal to MaxRuntimeInSeconds",
@@ -215,10 +212,7 @@ def test_a_definition_that_cannot_run_is_named(app, changes, message):
         ({"Tags": [{"Key": "AWS:x", "Value": ""}]}, "The tag key 'AWS:x' is reserved: keys cannot begin with 'aws:'."),
         ({"Tags": [{"Key": "x", "Value": "1"}, {"Key": "x", "Value": "2"}]}, "Duplicate tag key"),
         ({CHECKPOINTS: "/opt/ml/input/data/x", "CheckpointConfig.S3Uri": "s3://b/c"}, "reserved path: [/opt/ml/input]"),
-        (
-            {CHECKPOINTS: "/opt/ml/model/../input", "CheckpointConfig.S3Uri": "s3://b/c"},
-            "reserved path: [/opt/ml/input]",
-        ),
+        ({CHECKPOINTS: "/opt/ml/model/../input", "CheckpointConfig.S3Uri": "s3://b/c"}, "path: [/opt/ml/input]"),
         ({"AlgorithmSpecification.TrainingImage": None}, "either TrainingImage or AlgorithmName, and it has neither"),
         ({"AlgorithmSpecification.AlgorithmName": "x"}, "either TrainingImage or AlgorithmName, and it has both"),
         ({"InputDataConfig": [channel("a", "s3://b/1"), channel("a", "s3://b/2")]}, "channel name 'a' occurs 2 times"),
@@ -226,10 +220,7 @@ def test_a_definition_that_cannot_run_is_named(app, changes, message):
             {"VpcConfig": {"Subnets": ["!", "?"], "SecurityGroupIds": ["sg-1"]}},
             "1 validation error detected: Value '!' at 'vpcConfig.subnets' failed to satisfy constraint: Member must",
         ),
-        (
-            {"ResourceConfig.InstanceGroups": [GROUP]},
-            "InstanceType or InstanceCount cannot be specified with InstanceGr",
-        ),
+        ({"ResourceConfig.InstanceGroups": [GROUP]}, "InstanceType or InstanceCount cannot be specified with Instan"),
         (
             {
                 "ResourceConfig": {"InstanceGroups": [GROUP], "VolumeSizeInGB": 1},
@@ -239,10 +230,7 @@ def test_a_definition_that_cannot_run_is_named(app, changes, message):
             "Some channels have assigned instance groups: [a] while others not: [b]",
         ),
         ({"ResourceConfig.InstanceCount": 0}, "InstanceCount is 0; give at least 1"),
-        (
-            {"TrainingJobNames": "x"},
-            "'trainingJobNames' is not a member of the request; did you mean 'TrainingJobName'?",
-        ),
+        ({"TrainingJobNames": "x"}, "'trainingJobNames' is not a member of the request; did you mean 'TrainingJobNa"),
         ({"": 1}, "1 validation error detected: Value at '' is not a member of the request"),
         ({"TrainingJobName": None, "RoleArn": None}, "2 validation errors detected: Value null at 'trainingJobName'"),
     ],
@@ -275,10 +263,7 @@ def test_texts_that_are_too_long_are_refused_at_once(app):
     error = answer(app, base_request(**changes))
     assert time.process_time() - began < 5
     assert "at 'outputDataConfig.s3OutputPath' failed to satisfy constraint: Member must have length less than" in error
-    assert (
-        "at 'inputDataConfig.1.member.dataSource.s3DataSource.s3Uri' failed to satisfy constraint: Member must s"
-        in error
-    )
+    assert "at 'inputDataConfig.1.member.dataSource.s3DataSource.s3Uri' failed to satisfy constraint: Member" in error
 
 
 @given(st.text("a/\n", max_size=8))
@@ -295,6 +280,12 @@ def test_a_text_that_no_encoding_has_is_refused(app):
     written = json.dumps(request, ensure_ascii=False)
     for encoding in ("utf-8", "utf-16"):
         assert "SerializationException" in answer(app, written.encode(encoding, "surrogatepass"))
+
+
+def test_a_text_of_bytes_that_are_not_utf_8_is_named_by_its_key_or_number(app):
+    assert "at 'environment.title' failed to satisfy" in answer(app, base_request(Environment={"title": "\udc80"}))
+    request = base_request(**{"AlgorithmSpecification.ContainerArguments": ["train", "a\udc80"]})
+    assert "at 'algorithmSpecification.containerArguments.2.member' failed to satisfy" in answer(app, request)
 
 
 def test_the_longest_times_are_accepted(app):

@@ -47,7 +47,7 @@ class TrainingJobAnalytics:
             SpecError: For a metric that was not defined.
             MissingPackageError: Where pandas is not installed, or cannot be imported.
         """
-        pd = import_pandas("dataframe()", "latest_training_job.metrics() needs nothing")
+        pd = import_pandas("dataframe()", "use latest_training_job.metrics(), which needs nothing")
         if force_refresh or self._dataframe is None:
             self._dataframe = pd.DataFrame(list(self._rows()), columns=_COLUMNS)
         return self._dataframe
@@ -68,9 +68,8 @@ class TrainingJobAnalytics:
             rows = list(metrics.of(name))
             if all(row["timestamp"] is not None for row in rows):
                 rows.sort(key=lambda row: row["timestamp"])
-                yield from (
-                    ((row["timestamp"] - rows[0]["timestamp"]).total_seconds(), name, row["value"]) for row in rows
-                )
+                first = rows[0]["timestamp"]
+                yield from (((row["timestamp"] - first).total_seconds(), name, row["value"]) for row in rows)
             else:
                 numbers: defaultdict[str | None, Iterator[int]] = defaultdict(count)
                 yield from ((float(next(numbers[row["host"]])), name, row["value"]) for row in rows)

@@ -98,9 +98,7 @@ def _download(platform: Platform, uri: str, target: Path, *, extract: bool) -> N
         downloaded.mkdir(exist_ok=True)
         name = uri.rstrip("/").rpartition("/")[2]
         if name in _ARCHIVES and files != [downloaded / name]:
-            raise DataError(
-                f"the model {uri} is a directory, not an archive", advice=f"put the archive {name} itself there"
-            )
+            raise DataError(f"the model {uri} is a directory, not an archive", f"put the archive {name} itself there")
         if extract and name in _ARCHIVES:
             unpack(str(files[0]), str(unpacked), title=f"the model {uri}", limits=MODEL_LIMITS)
         else:

@@ -6,8 +6,6 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from scriptmode.errors import MissingPackageError
-
 _Row = Mapping[str, Any]
 
 #: Inches: of the figure's width, and of the height of each metric's axes.
@@ -138,10 +136,9 @@ def create_figure(count: int) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingPackageError(
-            "plot() needs Matplotlib, which is not installed: pip install matplotlib",
-            advice="the values need nothing: metrics() of a job",
-        ) from error
+        from scriptmode._core.machine.installation import missing_package
+
+        raise missing_package("plot()", "Matplotlib", otherwise="use metrics(), which needs nothing") from error
 
     class MetricFigure(Figure):
         """Displays itself in a notebook, whatever pyplot was told to draw on."""

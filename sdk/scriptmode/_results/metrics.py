@@ -56,9 +56,7 @@ class Metrics(list[dict[str, Any]]):
             return [row["value"] for row in rows]
         if host not in rows.hosts:
             advice = did_you_mean(str(host), rows.hosts) or "leave host out for the values of all"
-            raise SpecError(
-                f"there are no values of metric {name!r} of a host {host!r}", argument="host", advice=advice
-            )
+            raise SpecError(f"there are no values of metric {name!r} of a host {host!r}", advice, argument="host")
         return [row["value"] for row in rows if row.get("host") == host]
 
     def of(self, *names: str) -> Metrics:
@@ -99,7 +97,7 @@ class Metrics(list[dict[str, Any]]):
 
     def to_pandas(self) -> Any:
         """Return a ``pandas.DataFrame`` of the rows; raise `MissingPackageError` where there is no pandas."""
-        pd = import_pandas("to_pandas()", "table() needs nothing")
+        pd = import_pandas("to_pandas()", "use table(), which needs nothing")
         named = [name for name in _POSITIONS if any(name in row for row in self)]
         return pd.DataFrame(list(self), columns=["metric_name", "value", "timestamp", "host", *named])
 
@@ -179,8 +177,9 @@ def import_pandas(call: str, advice: str) -> Any:
     try:
         import pandas as pd
     except ModuleNotFoundError as error:
-        what = f"{call} needs pandas, which is not installed: pip install pandas"
-        raise MissingPackageError(what, advice=advice) from error
+        from scriptmode._core.machine.installation import missing_package
+
+        raise missing_package(call, "pandas", otherwise=advice) from error
     except ImportError as error:
         raise MissingPackageError(f"{call} needs pandas, which cannot be imported: {error}", advice=advice) from error
     return pd

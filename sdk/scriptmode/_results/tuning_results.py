@@ -52,7 +52,7 @@ class TuningResults(list[dict[str, object]]):
         Raises:
             MissingPackageError: Where pandas is not installed, or cannot be imported.
         """
-        pd = import_pandas("dataframe()", "table() needs nothing")
+        pd = import_pandas("dataframe()", "use table(), which needs nothing")
         return pd.DataFrame(list(self), columns=[*self._tuned_names(), *_COLUMNS])
 
     to_pandas = dataframe

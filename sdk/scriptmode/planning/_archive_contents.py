@@ -78,7 +78,5 @@ def fetch_archive(platform: Platform, uri: str, program: str = "") -> ArchiveCon
     with tempfile.TemporaryDirectory(prefix="scriptmode-") as folder:
         files = platform.fetch(uri, Path(folder))
         if len(files) != 1:
-            raise DataError(
-                f"{uri} has {len(files)} files, expected one source archive", advice="give the URI of the archive"
-            )
+            raise DataError(f"{uri} has {len(files)} files, expected one source archive", "give the URI of the archive")
         return read_archive(files[0].read_bytes(), program)

@@ -7,7 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from scriptmode._core.request.parse import parse_request
 from scriptmode.planning._plan_parts import Difference, HostPlan, SourcePlan
+
+#: The most hosts of a job whose plans a document has one by one: each names all hosts several times.
+_MOST_WHOLE = 64
 
 
 @dataclass(frozen=True)
@@ -37,15 +41,25 @@ class Plan:
         return str(self.request["TrainingJobName"])
 
     def to_dict(self) -> dict[str, object]:
-        """Return the plan as a dict for ``json.dumps``, without secrets."""
+        """Return the plan as a dict for ``json.dumps``, without secrets.
+
+        With more than 64 hosts, one whose plan differs from another's by names and numbers alone is ``{"like": NAME}``.
+        """
+        like = {name: {"like": other} for name, other in self._like().items()}
         return {
             "request": dict(self._shown),
-            "hosts": {name: host.to_dict() for name, host in self.hosts.items()},
+            "hosts": {name: like.get(name) or self.hosts[name].to_dict() for name in self.hosts},
             "source": asdict(self.source) if self.source else None,
             "assumed": list(self.assumed),
             "difference": asdict(self.difference) if self.difference else None,
             **({"script": self.script} if self.script else {}),
         }
+
+    def _like(self) -> dict[str, str]:
+        """Return which host each of those is like that have no plan of their own in a document."""
+        # The first host of a group may be a chief, and the last one an evaluator.
+        groups = parse_request(self._shown).resources.host_groups if len(self.hosts) > _MOST_WHOLE else ()
+        return {name: group.hosts[1] for group in groups for name in group.hosts[2:-1]}
 
     def text(self, *, width: int = 118) -> str:
         """Return the essential lines of the plan, or with ``against`` the difference alone, without secrets.
@@ -53,12 +67,11 @@ class Plan:
         Args:
             width: The number of columns.
         """
-        from scriptmode._core.request import parse
         from scriptmode.planning import _plan_summary as plan_summary
 
         if self.difference:
             return "\n".join(plan_summary.difference_lines(self.difference, width))
-        job = parse.parse_request(self._shown)
+        job = parse_request(self._shown)
         lines = [*plan_summary.summary_lines(job, self.hosts, self.source, self.assumed, width)]
         if self.script:
             title = "Batch script (sbatch)" if self.script.startswith("#!") else "Manifests"
@@ -69,9 +82,7 @@ class Plan:
         return f"{self.text()}\n\nThe whole plan: plan.to_dict()"
 
     def __repr__(self) -> str:
-        from scriptmode._core.request import parse
-
-        types = "/".join(dict.fromkeys(parse.parse_request(self._shown).resources.types))
+        types = "/".join(dict.fromkeys(parse_request(self._shown).resources.types))
         return f"Plan({self.job_name!r}: {len(self.hosts)} x {types})"
 
     def _repr_html_(self) -> str:

@@ -114,7 +114,7 @@ class EngineSuite:
         arguments: Further arguments of `Estimator`, such as ``image_uri``.
     """
 
-    instance_type: ClassVar[str]
+    instance_type: ClassVar[str] = ""
     hosts: ClassVar[int] = 2
     arguments: ClassVar[Mapping[str, Any]] = {}
 

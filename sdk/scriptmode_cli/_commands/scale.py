@@ -12,7 +12,8 @@ from scriptmode_cli._options.run_options import RunOptions
 from scriptmode_cli._program import output
 from scriptmode_cli._program.error_reporting import FAILED, translate_errors_to_options
 
-_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("hosts", "layouts", "steps")}
+#: The options that stand for arguments of the measurement, and for the one that it sets itself.
+_OPTIONS = {"hosts": "--hosts", "instance_count": "--hosts", "layouts": "--layouts", "steps": "--steps"}
 
 
 @click.command(cls=ProgramCommand)
@@ -56,8 +57,10 @@ def scale(sizes: str, layouts: str, *, as_json: bool, **given: Any) -> None:
     options = RunOptions.parse(given, arguments_after_dashes())
     options.require_no_name("scale")
     hosts: list[Any] = [int(size) if size.isdecimal() else size for size in _split(sizes)]
+    with translate_errors_to_options(options.options_by_argument):
+        estimator = options.estimator()
     with translate_errors_to_options({**options.options_by_argument, **_OPTIONS}):
-        scaling = options.estimator().scale(options.inputs, hosts=hosts, layouts=_split(layouts), **own)
+        scaling = estimator.scale(options.inputs, hosts=hosts, layouts=_split(layouts), **own)
     output.print_result(scaling.to_dict() if as_json else None, str(scaling), as_json=as_json)
     if any(row.problem for row in scaling.rows):
         raise click.exceptions.Exit(FAILED)

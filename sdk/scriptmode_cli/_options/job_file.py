@@ -91,9 +91,7 @@ def _read_content(path: Path) -> dict[str, Any]:
     elif path.suffix in (".yaml", ".yml"):
         content = parse_yaml(str(path), text)
     else:
-        raise SpecError(
-            f"--file {str(path)!r} ends in {path.suffix!r}", advice="rename it to end in .toml, .yaml or .yml"
-        )
+        raise SpecError(f"--file {str(path)!r} ends in {path.suffix!r}", "rename it to end in .toml, .yaml or .yml")
     if not content or not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
         raise SpecError(f"{path} has no names and values", argument="file", advice="write arguments of the estimator")
     return content

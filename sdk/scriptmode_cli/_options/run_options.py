@@ -230,9 +230,7 @@ def _to_mapping(argument: str, value: Any, key: str, content: str) -> dict[str, 
         return {pair[key]: pair[content] for pair in value}
     except (TypeError, KeyError) as error:
         form = f"list of {{{key!r}: ..., {content!r}: ...}}"
-        raise SpecError(
-            f"{argument} is {value!r}, which is not a {form}", advice="correct the file, or --set"
-        ) from error
+        raise SpecError(f"{argument} is {value!r}, which is not a {form}", "correct the file, or --set") from error
 
 
 def _hyperparameters(given: Mapping[str, Any], after_dashes: Mapping[str, str]) -> dict[str, object]:

@@ -218,9 +218,8 @@ class HostAgent:
         self._send("ended", host=name, code=code, machine_failure=self._fleet.explain_end(name, code), **overdue)
 
     def _read_progress(self) -> list[ChannelProgress]:
-        return sum_by_channel(
-            [*self._staging_progress.progress(), *self._producers.progress(), *self._mounts.progress()]
-        )
+        parts = (self._staging_progress, self._producers, self._mounts)
+        return sum_by_channel(channel for part in parts for channel in part.progress())
 
     def _send_progress(self, progress: list[ChannelProgress]) -> bool:
         self._send("progress", channels=[asdict(channel) for channel in progress])

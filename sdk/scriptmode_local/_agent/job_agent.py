@@ -490,10 +490,11 @@ class Agent:
     def _end_processes(self) -> None:
         with self._heartbeat.beating():
             problems = self._links.end(self._wait_for_links)
-            for left in self._fleet.remove_hosts():
-                self._log.tell_user(left)
+            # First: a process that still runs holds its port, and a launcher the lock of its directory.
             if not self._children.kill_all():
                 problems.append("some processes of the job could not be killed")
+            for left in self._fleet.remove_hosts():
+                self._log.tell_user(left)
         try:
             # Those of a host's agent that was killed.
             mounts.detach(self._folder.hosts)

@@ -120,9 +120,7 @@ def request_stop(folder: JobFolder) -> None:
         folder.request_stop()
         return
     if not state.ended and (absent := absent_engine(folder)) and not folder.has_agent():
-        raise DataError(
-            f"training job {folder.name} cannot be stopped: its agent died, and {absent}, which ends the job"
-        )
+        raise DataError(f"training job {folder.name} cannot be stopped: its agent died, and {absent}, which ends it")
     is_silent = not state.ended and folder.silent_since() is not None
     if state.stoppable or is_silent:
         folder.request_stop()

@@ -112,9 +112,7 @@ def _jobs_locked(folder: JobFolder) -> Iterator[None]:
         with locked_directory(folder.path.parent):
             yield
     except OSError as error:
-        raise DataError(
-            f"training job {folder.name} cannot be deleted: {error}", advice=_step(folder, error)
-        ) from error
+        raise DataError(f"training job {folder.name} cannot be deleted: {error}", _step(folder, error)) from error
 
 
 def _remove_moved(folder: JobFolder, moved: JobFolder) -> None:

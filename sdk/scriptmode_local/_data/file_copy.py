@@ -54,9 +54,7 @@ def _require_regular(path: Path) -> None:
         regular_files.open_regular(path).close()
     except OSError as error:
         reason = error.strerror or str(error)
-        raise DataError(
-            f"{str(path)!r} cannot be read: {reason}", advice="put a file there that can be read"
-        ) from error
+        raise DataError(f"{str(path)!r} cannot be read: {reason}", "put a file there that can be read") from error
 
 
 def _copied(path: Path, folder: Path) -> Iterator[Path]:

@@ -56,9 +56,7 @@ def lines(uri: str, store: ObjectStore) -> Iterator[tuple[int, str]]:
                 yield number, text
             number += 1
         if len(rest) > LONGEST_ELEMENT:
-            raise DataError(
-                f"{uri}: line {number} is longer than {LONGEST_ELEMENT:,} bytes", advice="are these JSON lines?"
-            )
+            raise DataError(f"{uri}: line {number} is longer than {LONGEST_ELEMENT:,} bytes", "are these JSON lines?")
 
 
 def require_reachable(manifest: str, named: str, where: str) -> None:

@@ -65,9 +65,7 @@ def attach(mount_point: Path) -> int:
     The mount is dead once every copy of the descriptor is closed. Raises `DataError` with the reason and the next step.
     """
     if not Path(DEVICE).exists():
-        raise DataError(
-            f"there is no {DEVICE}", advice="load the kernel's module fuse, or give the device to the container"
-        )
+        raise DataError(f"there is no {DEVICE}", "load the kernel's module fuse, or give the device to the container")
     if os.geteuid() == 0:
         return _attach_as_root(mount_point)
     helper = _helper()
@@ -149,9 +147,7 @@ def _attach_as_root(mount_point: Path) -> int:
     try:
         device = os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
-        raise DataError(
-            f"{DEVICE} cannot be opened: {error.strerror}", advice="give the device to the container"
-        ) from error
+        raise DataError(f"{DEVICE} cannot be opened: {error.strerror}", "give the device to the container") from error
     options = f"fd={device},rootmode={stat.S_IFDIR:o},user_id={os.geteuid()},group_id={os.getegid()}"
     # Other users than root must read, too: ranks and containers may run as other users.
     options += ",allow_other,default_permissions"

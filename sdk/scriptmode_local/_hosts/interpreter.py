@@ -48,9 +48,7 @@ def find_interpreter(program: str | None) -> str:
         return sys.executable
     path = shutil.which(Path(program).expanduser())
     if path is None:
-        raise PlatformError(
-            f"python is {program!r}, which is not a program that can be run", advice="correct python=..."
-        )
+        raise PlatformError(f"python is {program!r}, which is not a program that can be run", "correct python=...")
     # Not resolved, because the interpreter of a virtual environment is a link to the one that created it.
     python = str(Path(path).absolute())
     if python == sys.executable:
@@ -67,8 +65,7 @@ def find_interpreter(program: str | None) -> str:
     from scriptmode._core.machine.installation import install_command
 
     reason = result.errors.strip().rpartition("\n")[2] or f"exit code {result.code}"
-    advice = f"install scriptmode for it: {install_command(python=python)}"
-    raise PlatformError(f"{python} cannot run training hosts: {reason}", advice=advice)
+    raise PlatformError(f"{python} cannot run training hosts: {reason}", advice=install_command(python=python))
 
 
 def compare_versions(algorithm: Algorithm, settings: HostSettings) -> None:

@@ -90,6 +90,10 @@ class OneHostPlatform(LocalPlatform):
         self.created = self._job(job)
         return self.created.arn
 
+    def describe_crowding(self, job: JobRequest, jobs: int) -> str:  # noqa: ARG002 - whatever the job has
+        """Return "": one process of the job runs."""
+        return ""
+
     @contextmanager
     def prepared_host(self, name: str) -> Iterator[PreparedHost]:
         """Prepare the host ``name`` of the created job, and yield it; its ports and inputs are released at the end.

@@ -103,11 +103,15 @@ class LocalPlatform(StoredJobs):
             from scriptmode_local._system.file_systems import parse_file_systems
 
             self._file_systems = parse_file_systems(file_systems, os.environ)
+        for name, path in (("data_dir", data_dir), ("python", python)):
+            if path is not None and not isinstance(path, (str, os.PathLike)):
+                raise invalid(name, f"is {path!r}", "give a path")
         super().__init__(JobStore(default_data_dir() if data_dir is None else Path(data_dir).expanduser().absolute()))
         self._region = os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or LOCAL_REGION
         python = None if python is None else os.fspath(python)
-        #: The request that was validated last.
+        #: The request that was validated last, and the one that was planned last with its batch script.
         self._checked: ValidatedRequest | None = None
+        self._planned: tuple[JobRequest | None, str] = None, ""
         self._settings = HostSettings(python, container_limits, region=self._region)
         self.stop_grace = stop_grace
 
@@ -244,11 +248,14 @@ class LocalPlatform(StoredJobs):
 
         self._require_new(request.name)
         validation.check_inputs(request, self._file_systems)
-        return self._plan(request)[0]
+        hosts, script = self._plan(request)
+        self._planned = request, script
+        return hosts
 
     def planned_script(self, request: JobRequest) -> str:
         """Return the batch script of a job on Slurm; "" for a job whose agent is a process of this machine."""
-        return "" if request.resources.host_kind.is_here else self._plan(request)[1]
+        planned, script = self._planned
+        return script if planned is request else self._plan(request)[1]
 
     def _plan(self, request: JobRequest) -> tuple[dict[str, PlannedHost], str]:
         folder = self._store.folder(request.name)

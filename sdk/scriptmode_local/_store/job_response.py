@@ -54,10 +54,8 @@ def _render(description: JobDescription) -> dict[str, Any]:
     from scriptmode._core.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 
     request = render_request(description.job)
-    response = {
-        **DESCRIBED_DEFAULTS,
-        **{field: value for field, value in request.items() if field not in NOT_DESCRIBED},
-    }
+    response = {**DESCRIBED_DEFAULTS, **{name: value for name, value in request.items() if name not in NOT_DESCRIBED}}
+    limit = {"MaxRuntimeInSeconds": description.job.limits.max_run}
     response.update(
         TrainingJobName=description.name,
         TrainingJobArn=description.arn,
@@ -65,10 +63,7 @@ def _render(description: JobDescription) -> dict[str, Any]:
         ModelArtifacts={"S3ModelArtifacts": description.model_uri},
         TrainingJobStatus=str(description.status),
         SecondaryStatus=description.secondary,
-        StoppingCondition={
-            **request.get("StoppingCondition", {}),
-            "MaxRuntimeInSeconds": description.job.limits.max_run,
-        },
+        StoppingCondition={**request.get("StoppingCondition", {}), **limit},
         CreationTime=description.created,
         LastModifiedTime=description.modified,
         SecondaryStatusTransitions=[_render_transition(transition) for transition in description.transitions],

@@ -202,10 +202,8 @@ class JobState:
         if secondary == self.secondary or self.ended:
             return self
         last = replace(self.transitions[-1], ended=now)
-        entered = Transition(
-            secondary, message or MESSAGES[secondary], now, now if STATUS_OF[secondary] in ENDED else None
-        )
         over = STATUS_OF[secondary] in ENDED
+        entered = Transition(secondary, message or MESSAGES[secondary], now, now if over else None)
         started = self.training_started
         return replace(
             self,

@@ -12,9 +12,8 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from scriptmode._core.machine.installation import install_command
+from scriptmode._core.machine.installation import install_command, missing_package
 from scriptmode._core.spec.parameter_ranges import CategoricalParameter, IntegerParameter
-from scriptmode.errors import MissingPackageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,9 +33,7 @@ def require_optuna() -> None:
     import importlib.util
 
     if importlib.util.find_spec("optuna") is None:
-        raise MissingPackageError(
-            "tuning jobs on this machine need Optuna, which is not installed", advice=f"use {install_command('tuner')}"
-        )
+        raise missing_package("a tuning job on this machine", "Optuna", command=install_command("tuner"))
 
 
 class _Range:

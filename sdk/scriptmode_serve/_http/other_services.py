@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote
 from xml.etree import ElementTree as ET
 
-from scriptmode._core.machine.installation import install_command
+from scriptmode._core.machine.installation import install_command, missing_package
 from scriptmode._core.spec.hosts import LOCAL_ACCOUNT
-from scriptmode.errors import MissingPackageError
 from scriptmode_serve._http.error_answers import add_texts, encode
 from scriptmode_serve._http.s3_requests import FORM, is_for_s3
 from scriptmode_serve._http.wsgi import read_body, respond
@@ -40,9 +39,7 @@ def require_packages() -> None:
 
     for package in ("waitress", "moto", "flask", "cbor2"):
         if importlib.util.find_spec(package) is None:
-            raise MissingPackageError(
-                f"the server needs {package}, which is not installed", advice=f"use {install_command('serve')}"
-            )
+            raise missing_package("the server", package, command=install_command("serve"))
 
 
 class OtherServices:

@@ -275,7 +275,7 @@ def _create_object_service(s3: str, data_dir: Path) -> tuple[ObjectStore | None,
     if program is None:
         raise PlatformError(
             "S3's objects cannot be kept on disk, because SeaweedFS is not installed",
-            advice=f"use {install_command('serve')}, or give --s3 memory, or the URL of an S3 server",
+            advice=f"{install_command('serve')}, or give --s3 memory, or the URL of an S3 server",
         )
     store = ObjectStore(data_dir, program)
     store.start()

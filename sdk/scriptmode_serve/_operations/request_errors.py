@@ -128,15 +128,16 @@ def _describe(violation: Violation, root: str) -> tuple[str, str]:
         value, text = "Value null", "Member must not be null"
     else:
         is_secret = bool(service_model.SECRETS.intersection(violation.path))
-        value, text = (
-            "Value" if is_secret else f"Value '{_show(violation.value)}'",
-            _constraint(violation.shape, failed),
-        )
+        value = "Value" if is_secret else f"Value '{_show(violation.value)}'"
+        text = _constraint(violation.shape, failed)
     return value, f"'{member}' failed to satisfy constraint: {text}"
 
 
 def _locate(violation: Violation, root: str) -> str:
-    """Return the member in AWS's spelling: that of the list or map for a text or a number in one."""
+    """Return the member in AWS's spelling: that of the list or map for a text or a number in one.
+
+    AWS has no words for a text that is not UTF-8, which is named by its key or number.
+    """
     shapes = service_model.shapes(root)
     shape, names = shapes[root], []
     for part in violation.path:
@@ -146,9 +147,10 @@ def _locate(violation: Violation, root: str) -> str:
             name = shape["members"].get(part, {"shape": root})["shape"]
         else:
             name = shape["member" if kind == "list" else "key" if isinstance(part, MapKey) else "value"]["shape"]
-            if shapes[name]["type"] not in _COLLECTIONS:
+            if shapes[name]["type"] not in _COLLECTIONS and violation.constraint != "text":
                 break
-            names.append(f"{part + 1}.member" if isinstance(part, int) else f"{part}")
+            key = part.key if isinstance(part, MapKey) else f"{part}"
+            names.append(f"{part + 1}.member" if isinstance(part, int) else key)
         shape = shapes[name]
     return ".".join(names)
 

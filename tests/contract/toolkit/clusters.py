@@ -16,9 +16,7 @@ STRATEGIES = {
 }
 IN_GROUPS = {"sagemaker_distribution_instance_groups": ["trainers"]}
 IN_BOTH = {"sagemaker_distribution_instance_groups": ["trainers", "data"]}
-NOT_OURS = (
-    "distributed_dataparallel", "pytorch_ddp", "pytorch_xla_multi_worker", "torch_distributed",
-)  # fmt: skip
+NOT_OURS = ("distributed_dataparallel", "pytorch_ddp", "pytorch_xla_multi_worker", "torch_distributed")  # fmt: skip
 
 
 #: Two switched on at once: the adapter looks at one after the other.

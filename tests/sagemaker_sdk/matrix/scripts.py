@@ -10,9 +10,7 @@ SOURCES = {
     "one file": {"entry_point": "code/train.py", "source_dir": LEFT_OUT},
     "a program below the folder": {"entry_point": "inner/other.py", "source_dir": "code"},
     "dependencies": {"dependencies": ["library", "single.py"]},
-    "one file and dependencies": {
-        "entry_point": "code/train.py", "source_dir": LEFT_OUT, "dependencies": ["library"],
-    },
+    "one file and dependencies": {"entry_point": "code/train.py", "source_dir": LEFT_OUT, "dependencies": ["library"]},
     "packed already": {"source_dir": PACKED},
     "packed already under isolation": {"source_dir": PACKED, "enable_network_isolation": True},
     "packed by another name under isolation": {

@@ -44,8 +44,7 @@ def check_job(platform: Platform, job: JobRequest, sent: tuple[Source, str] | No
     at once. Raises `SourceError` for a script that this interpreter cannot compile, where the hosts have the same one.
     """
     # Of a platform of this machine.
-    describe = getattr(platform, "describe_crowding", None)
-    crowded = describe(job, jobs) if describe else ""
+    crowded = getattr(platform, "describe_crowding", lambda *_: "")(job, jobs)
     error = _syntax_error(sent[0].path(job.program)) if sent and job.program.endswith(".py") else ""
     kind = job.resources.host_kind
     runs_python = kind.runs_scripts and not (kind.runs_images and job.algorithm.image_uri)

@@ -1,4 +1,4 @@
-"""How this scriptmode was installed, and the command that installs it again or adds an extra."""
+"""How this scriptmode was installed, the command that installs it again or adds an extra, and missing packages."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import scriptmode
+from scriptmode.errors import MissingPackageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,21 @@ def install_command(extra: str = "", *, python: str = "", options: str = "") -> 
     """
     pip = f"{shlex.quote(python)} -m pip" if python else "pip"
     return " ".join(filter(None, (pip, "install", options, *_requirement(f"[{extra}]" if extra else ""))))
+
+
+def install_again(*, python: str = "") -> str:
+    """Return the pip command that installs scriptmode again."""
+    return install_command(python=python, options="--force-reinstall --no-deps")
+
+
+def missing_package(user: str, package: str, *, command: str = "", otherwise: str = "") -> MissingPackageError:
+    """Return the error of a call that needs a package; the advice is the ``command`` that installs it, or another step.
+
+    By default the command installs the package alone.
+    """
+    advice = command or f"pip install {package.lower()}"
+    what = f"{user} needs {package}, which is not installed"
+    return MissingPackageError(what, f"{advice}, or {otherwise}" if otherwise else advice)
 
 
 def _requirement(extra: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib.util import find_spec
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
@@ -77,7 +78,7 @@ def explicit_platform(platform: Platform | str | None, session: object) -> Platf
 
 
 def require_local_jobs() -> None:
-    """Raise `SpecError` on an operating system where jobs of this machine cannot run."""
+    """Raise `SpecError` on another operating system than Linux, `MissingPackageError` without ``scriptmode_local``."""
     if not sys.platform.startswith("linux"):
         raise SpecError(
             "jobs on this machine need Linux, because their processes are supervised through /proc; this machine runs "
@@ -85,10 +86,19 @@ def require_local_jobs() -> None:
             "train on Amazon SageMaker with an 'ml.*' instance_type, list its jobs with platform='sagemaker' "
             "(scriptmode list --platform sagemaker)",
         )
+    require_local_package("a job on this machine", "use Amazon SageMaker, with platform='sagemaker' or a session")
+
+
+def require_local_package(user: str, otherwise: str) -> None:
+    """Raise `MissingPackageError` where ``scriptmode`` is installed without the service of this machine."""
+    if find_spec("scriptmode_local") is None:
+        from scriptmode._core.machine.installation import install_again, missing_package
+
+        raise missing_package(user, "scriptmode_local", command=install_again(), otherwise=otherwise)
 
 
 def local_platform(kind: HostKind | None = None) -> LocalPlatform:
-    """Return the platform of a kind of local hosts; raise `SpecError` on an operating system where it cannot run."""
+    """Return the platform of a kind of local hosts; raises what `require_local_jobs` raises."""
     require_local_jobs()
     platform: LocalPlatform = resolve_name((kind or instance_kind(LOCAL_PROCESS)).platform)()
     return platform

@@ -153,9 +153,8 @@ def _model_file() -> Path:
         for file in (version / name for version in versions for name in ("service-2.json.gz", "service-2.json")):
             if file.is_file():
                 return file
-    raise PlatformError(
-        "botocore's model of Amazon SageMaker is not there; reinstall it: pip install --force-reinstall botocore"
-    )
+    what = "botocore's model of Amazon SageMaker is not there"
+    raise PlatformError(what, advice="pip install --force-reinstall botocore")
 
 
 def problems(
@@ -288,10 +287,8 @@ def _value_problem(violation: Violation) -> tuple[str, str]:
     path, constraint, value, shape = violation
     kind = shape["type"]
     if constraint == "type":
-        return (
-            f"is {'None' if value is None else _with_article(type(value).__name__)}",
-            f"it must be {_with_article(kind)}",
-        )
+        given = "None" if value is None else _with_article(type(value).__name__)
+        return f"is {given}", f"it must be {_with_article(kind)}"
     shown = f"is {_show(path, value)}"
     if constraint == "enum":
         return shown, did_you_mean(value, shape["enum"]) or _SEE
@@ -301,10 +298,8 @@ def _value_problem(violation: Violation) -> tuple[str, str]:
     if constraint == "pattern":
         return shown, f"it must match {limit}"
     unit = _UNITS.get(kind, "")
-    return (
-        f"has {len(value):,}{unit}" if unit else shown,
-        f"the {'least' if constraint == 'min' else 'most'} is {limit:,}{unit}",
-    )
+    bound = "least" if constraint == "min" else "most"
+    return f"has {len(value):,}{unit}" if unit else shown, f"the {bound} is {limit:,}{unit}"
 
 
 def _show(path: tuple[str | int | MapKey, ...], value: object) -> str:

@@ -206,9 +206,7 @@ def parse_distribution(value: object) -> Distribution | None:
             "distribution", f"enables {' and '.join(map(repr, enabled))}", "a job has one, disable the others"
         )
     if groups and not enabled:
-        raise invalid(
-            "distribution", "names instance_groups but enables nothing to run on them", "add one of its kinds"
-        )
+        raise invalid("distribution", "names instance_groups but enables nothing to run on them", "enable a kind")
     return next(iter(enabled.values()), None)
 
 
@@ -284,8 +282,6 @@ def _named_roles(what: str, roles: object, known: list[str]) -> dict[str, tuple[
             raise _error(f"{what}[{role!r}] is {groups!r}", "give an instance group, its name, or a list of them")
         for group in named[role]:
             if group in role_of:
-                raise _error(
-                    f"{what} names {group!r} twice, for {role_of[group]!r} and {role!r}", "a host has one role"
-                )
+                raise _error(f"{what} names {group!r} twice, for {role_of[group]!r} and {role!r}", "give it one role")
             role_of[group] = role
     return named

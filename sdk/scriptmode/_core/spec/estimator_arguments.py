@@ -162,13 +162,15 @@ class EstimatorArguments:
         )
 
     def _script(self) -> Optional[training_job.Script]:
-        if self.entry_point is None:
+        given = (self.entry_point, self.source_dir)
+        entry_point, source_dir = (os.fspath(path) if isinstance(path, os.PathLike) else path for path in given)
+        if entry_point is None:
             if self.source_dir is not None or self.dependencies or self.arguments or self.git_config is not None:
                 what = "source_dir, dependencies, arguments and git_config need entry_point"
                 raise SpecError(what, "give it: the file in source_dir that is run", argument="source_dir")
             return None
-        if re.match(r"[a-z][a-z0-9+.-]*://", str(self.entry_point)):
-            what = f"is {str(self.entry_point)!r}, but a script is a file of this machine"
+        if re.match(r"[a-z][a-z0-9+.-]*://", str(entry_point)):
+            what = f"is {entry_point!r}, but a script is a file of this machine"
             step = "download it, or give source_dir='s3://.../sourcedir.tar.gz' that has it"
             raise invalid("entry_point", what, step)
         git = None
@@ -177,8 +179,8 @@ class EstimatorArguments:
 
             git = parse_git_config(self.git_config)
         return training_job.Script(
-            str(self.entry_point),
-            None if self.source_dir is None else str(self.source_dir),
+            entry_point,
+            source_dir,
             arguments.texts("dependencies", self.dependencies),
             self.container_log_level,
             git,
@@ -193,10 +195,9 @@ class EstimatorArguments:
         return parse_distribution(self.distribution)
 
     def _model(self) -> Optional[training_job.PretrainedModel]:
-        channel = (
-            training_job.PretrainedModel.channel_name if self.model_channel_name is None else self.model_channel_name
-        )
-        return None if self.model_uri is None else training_job.PretrainedModel(str(self.model_uri), channel)
+        pretrained, name = training_job.PretrainedModel, self.model_channel_name
+        channel = pretrained.channel_name if name is None else name
+        return None if self.model_uri is None else pretrained(str(self.model_uri), channel)
 
     def _output(self) -> training_job.Output:
         return training_job.Output(

@@ -107,9 +107,7 @@ class TrainingInput:
                 "both are lists of names, put one string into a list too",
             )
         if self.s3_data_type == "AugmentedManifestFile" and not self.attribute_names:
-            raise _error(
-                "TrainingInput of an AugmentedManifestFile needs attribute_names", "give the attributes to read"
-            )
+            raise _error("TrainingInput of an AugmentedManifestFile needs attribute_names", "give those to read")
         if self.attribute_names and self.s3_data_type != "AugmentedManifestFile":
             raise _error(
                 "TrainingInput attribute_names are for an AugmentedManifestFile, but s3_data_type is "
