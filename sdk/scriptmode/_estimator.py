@@ -245,7 +245,9 @@ class Estimator:
     def request(
         self, inputs: object = None, *, job_name: str | None = None, experiment_config: object = None
     ) -> dict[str, Any]:
-        """Return the CreateTrainingJob request that `fit` would send, after the same checks. Nothing is stored.
+        """Return the CreateTrainingJob request that `fit` would send, after the same checks.
+
+        Nothing is stored: the source archive that the request names may not exist. `stored_request` stores it.
 
         For Amazon SageMaker a Region is needed. AWS is called only where the role is a name (IAM has its ARN), the
         SageMaker config file is in S3, or the source is in a Git repository.
@@ -260,6 +262,17 @@ class Estimator:
             RequestError: With everything for which the service would refuse the request.
         """
         return copy.deepcopy(render.render_request(self._prepare(inputs, job_name, experiment_config)[0]))
+
+    def stored_request(
+        self, inputs: object = None, *, job_name: str | None = None, experiment_config: object = None
+    ) -> dict[str, Any]:
+        """Store the source and return the CreateTrainingJob request, for another client that starts the job.
+
+        Such a client is a step of Airflow or Step Functions. Arguments and errors are those of `request`.
+        """
+        request, source, rule_files = self._prepare(inputs, job_name, experiment_config)
+        self._store_files(request, source, rule_files, shown=False)
+        return copy.deepcopy(render.render_request(request))
 
     def plan(
         self,

@@ -285,6 +285,14 @@ def test_a_large_source_is_stored_where_the_request_says(code, monkeypatch, caps
     assert capsys.readouterr() == ("", "packing 8 bytes of source code ...\n")
 
 
+def test_a_stored_request_is_the_request_and_names_a_source_that_is_stored(code):
+    platform = RecordingPlatform()
+    request = estimator(code, platform=platform).stored_request("s3://b/x", job_name="job-1")
+    assert list(platform.stored) == [json.loads(request["HyperParameters"]["sagemaker_submit_directory"])]
+    assert request == estimator(code).request("s3://b/x", job_name="job-1")
+    assert platform.created == []
+
+
 def test_an_interrupt_while_the_job_is_created_still_tells_its_name(code):
     class Interrupted(RecordingPlatform):
         def create(self, request):

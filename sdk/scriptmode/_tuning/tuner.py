@@ -369,7 +369,7 @@ class Tuner:
     def request(self, inputs: object = None, *, job_name: str | None = None) -> dict[str, Any]:
         """Return the CreateHyperParameterTuningJob request that `fit` would send, after the same checks.
 
-        Nothing is stored.
+        Nothing is stored: the source archives that it names may not exist. `stored_request` stores them.
 
         Args:
             inputs: The inputs, as the estimator's ``fit`` takes them.
@@ -380,6 +380,12 @@ class Tuner:
             RequestError: With everything for which the service would refuse the request.
         """
         return self._prepare(inputs, job_name)[0]
+
+    def stored_request(self, inputs: object = None, *, job_name: str | None = None) -> dict[str, Any]:
+        """Store the sources and return the request of `request`, for another client that starts the tuning job."""
+        request, submissions = self._prepare(inputs, job_name)
+        _store_files(submissions, shown=False)
+        return request
 
     def fit(
         self,
@@ -418,8 +424,7 @@ class Tuner:
         for estimator, submission in submissions:
             warnings = early_checks.check_job(estimator.platform, *submission[:2], jobs=at_once)
             log_lines.warn(warnings if arguments.shows_logs(logs) else (), sys.stderr)
-        for estimator, submission in submissions:
-            estimator._store_files(*submission, shown=shown)  # noqa: SLF001 - the files of the estimator's own request
+        _store_files(submissions, shown=shown)
         job = TuningJob(request["HyperParameterTuningJobName"], submissions[0][0].platform)
         try:
             job.platform.tuning.create(request)
@@ -522,6 +527,11 @@ class Tuner:
         request = requests[""] if "" in requests else tuning.combine_requests(requests)
         first.platform.tuning.validate(request)
         return request, [(searches[key].estimator, submission) for key, (_, submission) in prepared.items()]
+
+
+def _store_files(submissions: Iterable[tuple[Estimator, tuple[Any, ...]]], *, shown: bool) -> None:
+    for estimator, submission in submissions:
+        estimator._store_files(*submission, shown=shown)  # noqa: SLF001 - the files of the estimator's own request
 
 
 def _by_name(argument: str, given: object, names: Collection[str], *, is_whole: bool = False) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from scriptmode._core.spec.pipeline_variables import INSTEAD_OF_PIPELINES
 from scriptmode._core.text.messages import Problem, did_you_mean
 
 if TYPE_CHECKING:
@@ -41,8 +42,7 @@ MISSING_METHODS = {
         f"serve the model with the SageMaker SDK: {_MODEL}",
     ),
     "compile_model": "give estimator.model_data to boto3's create_compilation_job",
-    "prepare_workflow_for_training": "build pipelines with the SageMaker SDK's own estimators, or give "
-    "estimator.request() to a step of your own",
+    "prepare_workflow_for_training": INSTEAD_OF_PIPELINES,
     **dict.fromkeys(
         ("enable_default_profiling", "disable_profiling", "update_profiler"),
         "set profiler_config before fit; boto3's update_training_job changes a running job",
