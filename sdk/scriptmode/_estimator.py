@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from scriptmode._core.platforms import registry
-from scriptmode._core.request import job_inputs, render
+from scriptmode._core.request import fields, job_inputs, render
 from scriptmode._core.spec import arguments, names
 from scriptmode._core.spec.estimator_arguments import EstimatorArguments, parse_call, with_signature_of
 from scriptmode._core.spec.whole_numbers import require_bool
@@ -140,6 +140,8 @@ class Estimator:
         #: The session or the platform that it was made of, and the attribute ``sagemaker_session``.
         self._shown_session: tuple[object, Session] | None = None
         self.latest_training_job: TrainingJob | None = None
+        #: The handles of the jobs that `fit` started, the latest one last.
+        self.jobs: list[TrainingJob] = []
         self._latest: dict[str, object] = {}
         with self._deferred():
             self._spec = given.to_spec(
@@ -356,6 +358,7 @@ class Estimator:
         script = self.spec.script
         job = create_job(self.platform, request, script.directory if script else "")
         self.latest_training_job = job
+        self.jobs.append(job)
         self._latest = arguments.of_latest_job(request)
         if shown:
             log_lines.write_line(f"training job {job.name} started")
@@ -440,6 +443,7 @@ class Estimator:
     def _changed(self, **changes: Any) -> Self:
         """Return a copy with other arguments."""
         made: Self = copy.copy(self)
+        made.jobs = []
         made._construct({**self._arguments, **changes})
         return made
 
@@ -497,6 +501,47 @@ class Estimator:
         from scriptmode._core.spec.monitoring import monitoring_output
 
         return monitoring_output(self._latest_job(requested).describe(), tool)
+
+    def logs(self) -> None:
+        """Display the log and status of the latest job until it has ended, as `TrainingJob.follow` does.
+
+        Raises:
+            SpecError: Before the first ``fit``.
+            TrainingJobFailed: Where the job failed.
+            TrainingJobStopped: Where the job was stopped.
+        """
+        self._latest_job("logs()").follow()
+
+    def get_vpc_config(self, vpc_config_override: Any = "VPC_CONFIG_DEFAULT") -> Any:
+        """Return the service's VpcConfig of the arguments, ``None`` where they have none; or the override."""
+        is_given = vpc_config_override != "VPC_CONFIG_DEFAULT"
+        return vpc_config_override if is_given else fields.render_field("VpcConfig", self.spec)
+
+    def get_remote_debug_config(self) -> dict[str, Any] | None:
+        """Return the service's RemoteDebugConfig, ``None`` where ``enable_remote_debug`` is."""
+        return fields.render_field("RemoteDebugConfig", self.spec)
+
+    def get_session_chaining_config(self) -> dict[str, Any] | None:
+        """Return the service's SessionChainingConfig, ``None`` where ``enable_session_tag_chaining`` is."""
+        return fields.render_field("SessionChainingConfig", self.spec)
+
+    def enable_default_profiling(self) -> None:
+        """Start the profiler of the latest job, which runs on Amazon SageMaker, with the service's defaults."""
+        job = self._latest_job("enable_default_profiling()")
+        config = job.describe().get("ProfilerConfig") or {}
+        path = config.get("S3OutputPath") or self.output_path
+        job.platform.update(job.name, ProfilerConfig={"S3OutputPath": path, "DisableProfiler": False})
+
+    def disable_profiling(self) -> None:
+        """Stop the profiler of the latest job, which runs on Amazon SageMaker."""
+        job = self._latest_job("disable_profiling()")
+        job.platform.update(job.name, ProfilerConfig={"DisableProfiler": True})
+
+    def disable_remote_debug(self) -> None:
+        """Refuse SSM sessions to the containers of the latest job, which runs on Amazon SageMaker, and of the next."""
+        job = self._latest_job("disable_remote_debug()")
+        job.platform.update(job.name, RemoteDebugConfig={"EnableRemoteDebug": False})
+        self.enable_remote_debug = False
 
     def _latest_job(self, requested: str) -> TrainingJob:
         if self.latest_training_job is None:

@@ -49,6 +49,47 @@ def test_the_training_compiler_is_refused(code):
         estimator(code, compiler_config=object())
 
 
+def test_the_configurations_of_v2_are_those_of_the_arguments(code):
+    made = estimator(code)
+    configurations = (made.get_vpc_config, made.get_remote_debug_config, made.get_session_chaining_config)
+    assert [read() for read in configurations] == [None, None, None]
+    given = {"subnets": ["subnet-1"], "security_group_ids": ["sg-1"]}
+    made = estimator(code, **given, enable_remote_debug=False, enable_session_tag_chaining=True)
+    assert made.get_vpc_config() == {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}
+    assert made.get_vpc_config(vpc_config_override=None) is None
+    assert made.get_remote_debug_config() == {"EnableRemoteDebug": False}
+    assert made.get_session_chaining_config() == {"EnableSessionTagChaining": True}
+
+
+def test_the_methods_of_v2_that_change_a_running_job_call_the_service(code):
+    fake = FakeSageMaker()
+    made = estimator(code, platform=None, sagemaker_session=fake, enable_remote_debug=True)
+    with pytest.raises(SpecError, match=r"latest_training_job is None, and disable_profiling\(\) is about it; call fit"):
+        made.disable_profiling()
+    name = made.fit(wait=False, logs=False).name
+    made.enable_default_profiling()
+    made.disable_profiling()
+    made.disable_remote_debug()
+    assert [call.arguments for call in fake.calls if call.operation == "update_training_job"] == [
+        {"TrainingJobName": name, "ProfilerConfig": {"S3OutputPath": made.output_path, "DisableProfiler": False}},
+        {"TrainingJobName": name, "ProfilerConfig": {"DisableProfiler": True}},
+        {"TrainingJobName": name, "RemoteDebugConfig": {"EnableRemoteDebug": False}},
+    ]
+    assert made.enable_remote_debug is False
+
+
+def test_logs_shows_the_log_of_the_latest_job_and_jobs_has_all(code, capsys):
+    made = estimator(code)
+    assert made.jobs == []
+    with pytest.raises(SpecError, match=r"latest_training_job is None, and logs\(\) is about it; call fit"):
+        made.logs()
+    jobs = [made.fit(wait=False) for _ in range(2)]
+    assert made.jobs == jobs
+    made.logs()
+    assert capsys.readouterr().out.count("algo-1") == 1
+    assert made._changed(max_run=5).jobs == []
+
+
 def attached_to(request, **changes):
     """An estimator on a job whose request has fields that the constructor refuses."""
     fake = FakeSageMaker()

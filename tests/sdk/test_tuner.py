@@ -81,7 +81,7 @@ def test_a_request_has_the_search_and_the_training_jobs(code, kind):
     assert definition["InputDataConfig"][0]["ChannelName"] == "training"
     assert fake.calls == []
     assert tuner.stored_request("s3://data/train", job_name="search") == request
-    assert "PutObject" in [call.operation for call in fake.calls]
+    assert "put_object" in [call.operation for call in fake.calls]
 
 
 def test_names_of_tuning_jobs_fit_the_service_and_differ(code):
