@@ -201,8 +201,6 @@ def test_a_value_that_cannot_be_is_refused_when_it_is_set_and_changes_nothing(co
         made.instance_count = 0
     assert made.instance_count == 2
     assert made.request()["ResourceConfig"]["InstanceCount"] == 2
-    with pytest.raises(SpecError, match="'sagemaker_program'.*reserved.*rename"):
-        made.set_hyperparameters(sagemaker_program="x")
 
 
 IN_GROUPS = {"instance_count": None, "instance_type": None}
