@@ -13,7 +13,7 @@ from scriptmode._core.platforms import registry
 from scriptmode._core.request import fields, job_inputs, render
 from scriptmode._core.spec import arguments, names
 from scriptmode._core.spec.estimator_arguments import EstimatorArguments, parse_call, with_signature_of
-from scriptmode._core.spec.whole_numbers import require_bool
+from scriptmode._core.spec.whole_numbers import truth_value
 from scriptmode._core.text import messages
 from scriptmode.errors import SpecError, invalid
 
@@ -78,7 +78,7 @@ class Estimator:
             v3's MetricDefinition, or ``"keras"``.
         container_entry_point: The container's entry point, in place of the image's.
         container_arguments: The arguments of the container's entry point.
-        container_log_level: Log level of the runtime on the hosts, as in ``logging``.
+        container_log_level: Log level of the runtime on the hosts, a number or a name of ``logging``.
         volume_size: Size of each host's storage volume in GB.
         volume_kms_key: KMS key that encrypts the volumes.
         max_run: Time limit of the job in seconds.
@@ -312,7 +312,7 @@ class Estimator:
         self,
         inputs: object = None,
         wait: bool = True,  # noqa: FBT001, FBT002 - positional in the SageMaker SDK
-        logs: bool | str = True,  # noqa: FBT001, FBT002
+        logs: bool | str | None = True,  # noqa: FBT001, FBT002
         job_name: str | None = None,
         experiment_config: object = None,
         *,
@@ -325,7 +325,7 @@ class Estimator:
                 by channel name; ``None`` for a job without inputs. A single input is the channel ``training``. Also
                 an InputData or a Channel of the SageMaker SDK v3, or a list of them.
             wait: Whether to wait until the job has ended. An interrupt leaves the job running.
-            logs: Whether to display the log and the status while waiting.
+            logs: Whether to display the log and the status while waiting; also the SageMaker SDK's words.
             job_name: The job's name; by default a new one.
             experiment_config: The service's ExperimentConfig.
             live: Whether to display the log in the live view, as `TrainingJob.follow` does.
@@ -339,7 +339,7 @@ class Estimator:
             TrainingJobFailed: Where the job failed, after waiting.
             TrainingJobStopped: Where the job was stopped, after waiting.
         """
-        require_bool("wait", wait)
+        wait = truth_value("wait", wait)
         shown = arguments.shows_logs(logs) and wait
         if shown or live is not None:
             from scriptmode import _display as display

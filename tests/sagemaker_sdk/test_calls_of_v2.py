@@ -186,7 +186,7 @@ def test_what_cannot_be_a_path_here_is_refused_like_any_other_text(code, text):
 
 
 UNKNOWN_WORD = "logs is .*; give True or False, or 'All', 'Training', 'Rules' or 'None'"
-SHOW, HIDE = ["All", "Rules", ["Training", "Rules"], ("All",), True], ["None", ["None"], [], False]
+SHOW, HIDE = ["All", "all", ["Training", "Rules"], ("All",), True, 1], ["None", "none", ["None"], [], False, 0]
 
 
 @pytest.mark.parametrize(("logs", "times"), [*((logs, 3) for logs in SHOW), *((logs, 0) for logs in HIDE)])
@@ -198,7 +198,7 @@ def test_v2s_words_show_or_hide_the_log(code, logs, times, capsys):
     assert (shown.count("algo-1"), shown == "") == (times, times == 0)
 
 
-@pytest.mark.parametrize("logs", ["all", ["Al"], 1, {"All": 1}, [["All"]]])
+@pytest.mark.parametrize("logs", ["al", ["Al"], [["All"]]])
 def test_other_words_for_logs_are_refused(code, logs):
     made = estimator(code)
     with pytest.raises(SpecError, match=UNKNOWN_WORD):
@@ -206,11 +206,43 @@ def test_other_words_for_logs_are_refused(code, logs):
     assert made.latest_training_job is None
 
 
-@pytest.mark.parametrize("logs", ["all", ["Trainings"]])
-def test_a_misspelled_word_is_not_taken_for_a_time_to_wait(code, logs):
+def test_a_misspelled_word_is_not_taken_for_a_time_to_wait(code):
     job = estimator(code).fit(wait=False)
     with pytest.raises(SpecError, match=UNKNOWN_WORD):
-        job.wait(logs)
+        job.wait(["Trainings"])
+
+
+#: Switches of v2's estimators, whose truth alone counts there.
+SWITCHES = (
+    "use_spot_instances", "disable_output_compression", "enable_network_isolation", "encrypt_inter_container_traffic",
+    "enable_sagemaker_metrics", "enable_infra_check", "enable_remote_debug", "enable_session_tag_chaining",
+    "disable_profiler", "debugger_hook_config",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "meaning"), [((0, np.bool_(False)), False), ((1, np.bool_(True), "True"), True)])
+def test_a_switch_is_its_truth_as_in_v2(code, values, meaning):
+    def request(value):
+        switched = dict.fromkeys(SWITCHES[:-1], value)
+        servers = {"parameter_server": {"enabled": value}, "smdistributed": {"dataparallel": {"enabled": 0}}}
+        given = {"max_wait": 10**6} if meaning else {"debugger_hook_config": int(value)}
+        return estimator(code, **switched, **given, distribution=servers).request(job_name="job-1")
+
+    assert [request(value) for value in values] == [request(meaning)] * len(values)
+    assert (request(meaning).get("EnableManagedSpotTraining") is True) is meaning
+
+
+@pytest.mark.parametrize("wait", [0, None, np.bool_(False)])
+def test_a_wait_that_is_false_does_not_wait(code, wait, capsys):
+    assert estimator(code).fit(wait=wait, logs=None).platform.life == ["InProgress", "Completed"]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_log_level_may_be_its_name(code):
+    levels = {level: estimator(code, container_log_level=level).request(job_name="job-1") for level in ("INFO", "info", 20)}
+    assert levels["INFO"] == levels["info"] == levels[20]
+    with pytest.raises(SpecError, match="container_log_level is 'LOUD'; give a whole .* or a name such as 'INFO'"):
+        estimator(code, container_log_level="LOUD")
 
 
 def test_a_time_and_a_log_to_wait_with_are_refused(code):

@@ -360,7 +360,6 @@ def test_each_fit_is_a_fresh_job_with_its_own_model_dir(code):
     ("argument", "value", "advice"),
     [
         ("enable_infra_check", "yes", "give True or False"),
-        ("enable_remote_debug", 1, "give True or False"),
         ("training_plan", 3, "give a string"),
         ("instance_placement_config", 5, "give a dict"),
     ],

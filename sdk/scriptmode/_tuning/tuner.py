@@ -21,7 +21,7 @@ from scriptmode._core.spec.tuning_configurations import (
     parse_configuration,
     parse_instance_configs,
 )
-from scriptmode._core.spec.whole_numbers import require_bool
+from scriptmode._core.spec.whole_numbers import truth_value
 from scriptmode._display import tuning_lines
 from scriptmode._estimator import Estimator
 from scriptmode._tuning.started_tuning_job import TuningJob
@@ -415,7 +415,7 @@ class Tuner:
             MissingPackageError: Where Optuna is not installed and the training jobs are of this machine.
             TuningJobFailed: Where the tuning job failed, after waiting.
         """
-        require_bool("wait", wait)
+        wait = truth_value("wait", wait)
         shown = arguments.shows_logs(logs) and wait
         from scriptmode._core.handle import early_checks
 
