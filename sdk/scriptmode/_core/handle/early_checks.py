@@ -72,7 +72,15 @@ def _unused_settings(job: JobRequest) -> Iterator[str]:
         if job.resources.volume_size != Resources.volume_size:
             disks = "the nodes' own disks" if kind.is_scheduled else "this machine's own disks"
             yield f"volume_size {job.resources.volume_size} is not used: the hosts have {disks}"
-        for name in sorted(job.plain_fields.keys() - _WITH_A_DEFAULT):
+        others = {
+            # S3 encrypts the source archive with it.
+            "output_kms_key": job.output.kms_key if not str(job.output.path).startswith("s3://") else None,
+            "volume_kms_key": job.resources.volume_kms_key,
+            "keep_alive_period_in_seconds": job.resources.keep_alive_period,
+            "subnets": job.network.subnets,
+        }
+        given = {name for name, value in others.items() if value}
+        for name in sorted(given | job.plain_fields.keys() - _WITH_A_DEFAULT):
             yield f"{name} is not used: it is for Amazon SageMaker's own hosts"
     own = [f"SM_CHANNEL_{channel.name}".upper() for channel in job.channels]
     own += [f"SM_HP_{name}".upper() for name in job.hyperparameters]
