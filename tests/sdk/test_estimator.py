@@ -222,6 +222,7 @@ class PipelineSession(FakeSageMaker):
         ({"disable_output_compression": "yes"}, "disable_output_compression is 'yes'; give True or False"),
         ({"checkpoint_s3_uri": "s3://b/c", "checkpoint_local_path": "here"}, "give an absolute path on the hosts"),
         ({"source_dir": "s3://b/folder/"}, "a folder in S3"),
+        ({"source_dir": "s3://b/train.py"}, "is 's3://b/train.py', which is not a tar archive; give a sourcedir.tar.gz"),
         ({"tags": {"a": None}}, r"tags\['a'\] is None"),
         ({"tags": [{"Key": "a", "Value": "1"}, {"Key": "a", "Value": "2"}]}, "'a' 2 times"),
         ({"tags": {"aws:x": "1"}}, "AWS's own"),

@@ -184,8 +184,10 @@ class Script:
         if self.dependencies and self.is_packed:
             what = f"dependencies: source_dir {self.source_dir!r} is packed already"
             raise SpecError(what, "pack them into it", argument="dependencies")
-        if self.is_packed and str(self.source_dir).endswith("/"):
-            what = f"is {self.source_dir!r}, a folder in S3"
+        place = str(self.source_dir)
+        is_folder = self.is_packed and place.endswith("/")
+        if is_folder or (place.startswith("s3://") and place.endswith((".py", ".zip"))):
+            what = f"is {place!r}, {'a folder in S3' if is_folder else 'which is not a tar archive'}"
             raise invalid("source_dir", what, "give a sourcedir.tar.gz there, or a local folder")
         if self.git and self.is_packed:
             raise invalid("git_config", f"and source_dir {self.source_dir!r} both say where the source is", "keep one")
