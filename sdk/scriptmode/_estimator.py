@@ -44,7 +44,8 @@ class Estimator:
     Arguments have the names, meanings and defaults of the SageMaker SDK v2 ``Estimator``; names of v1 are accepted with
     a ``DeprecationWarning``. Each argument is also an attribute, which can be read and, for later jobs, set. After
     ``fit``, ``output_path`` and ``model_dir`` that were left out read as the job has them. ``sagemaker_session`` always
-    reads as a `Session`. Objects of the caller are copied, never changed.
+    reads as a `Session`. Objects of the caller are copied, never changed. What is about the latest job raises
+    `SpecError` before the first `fit`.
 
     Args:
         image_uri: The image of the hosts' containers; by default the platform chooses one.
@@ -286,7 +287,7 @@ class Estimator:
     ) -> Plan:
         """Return what `fit` would do: the request, the hosts' files and processes, the source archive.
 
-        Nothing is stored or started.
+        Nothing is stored or started. Errors are those of `request`; what the hosts would refuse is a `SpecError`, too.
 
         Args:
             inputs: The inputs, as `fit` takes them.
@@ -294,10 +295,6 @@ class Estimator:
             experiment_config: The service's ExperimentConfig.
             against: A job to compare with, or its name on this machine or the same platform. Its source archive is
                 downloaded for the comparison.
-
-        Raises:
-            SpecError: For arguments that cannot make a job, and for what the hosts themselves would refuse.
-            RequestError: With everything for which the service would refuse the request.
         """
         from scriptmode._core.handle import early_checks, log_lines
         from scriptmode._job import resolve_job
@@ -318,7 +315,7 @@ class Estimator:
         *,
         live: bool | None = None,
     ) -> TrainingJob:
-        """Start a training job. Each call starts a new job.
+        """Start a training job, and return its handle. Each call starts a new job.
 
         Args:
             inputs: An ``s3://`` or ``file://`` URI, a path, a `TrainingInput`, a `FileSystemInput`, or a dict of them
@@ -329,9 +326,6 @@ class Estimator:
             job_name: The job's name; by default a new one.
             experiment_config: The service's ExperimentConfig.
             live: Whether to display the log in the live view, as `TrainingJob.follow` does.
-
-        Returns:
-            The handle of the job.
 
         Raises:
             SpecError: For arguments that cannot make a job.
@@ -428,8 +422,7 @@ class Estimator:
             ``problem``.
 
         Raises:
-            SpecError: For arguments that cannot be measured, before the first job starts.
-            RequestError: Where a job would be refused, before the first job starts.
+            SpecError: For arguments that cannot be measured, before the first job starts; or a RequestError.
             DataError: Where the log of the first job names no step.
         """
         from scriptmode._core.handle import log_lines
@@ -463,27 +456,15 @@ class Estimator:
 
     @property
     def training_job_analytics(self) -> TrainingJobAnalytics:
-        """The latest job's metrics; their ``dataframe()`` is a ``pandas.DataFrame``, as in the SageMaker SDK.
-
-        Raises:
-            SpecError: Before the first ``fit``.
-        """
+        """The latest job's metrics; their ``dataframe()`` is a ``pandas.DataFrame``, as in the SageMaker SDK."""
         return self._latest_job("training_job_analytics").analytics()
 
     def latest_job_debugger_artifacts_path(self) -> str | None:
-        """Return the URI below which the latest job's debugger stores tensors; ``None`` where the debugger is off.
-
-        Raises:
-            SpecError: Before the first ``fit``.
-        """
+        """Return the URI below which the latest job's debugger stores tensors; ``None`` where the debugger is off."""
         return self._monitoring_output("latest_job_debugger_artifacts_path()", "debugger")
 
     def latest_job_profiler_artifacts_path(self) -> str | None:
-        """Return the URI below which the latest job's profiler stores; ``None`` where the profiler is off.
-
-        Raises:
-            SpecError: Before the first ``fit``.
-        """
+        """Return the URI below which the latest job's profiler stores; ``None`` where the profiler is off."""
         return self._monitoring_output("latest_job_profiler_artifacts_path()", "profiler")
 
     def latest_job_tensorboard_artifacts_path(self) -> str | None:
@@ -491,9 +472,6 @@ class Estimator:
 
         ``None`` where ``tensorboard_output_config`` is off; `TrainingJob.tensorboard` shows the event files of each
         job.
-
-        Raises:
-            SpecError: Before the first ``fit``.
         """
         return self._monitoring_output("latest_job_tensorboard_artifacts_path()", "tensorboard")
 
@@ -503,13 +481,7 @@ class Estimator:
         return monitoring_output(self._latest_job(requested).describe(), tool)
 
     def logs(self) -> None:
-        """Display the log and status of the latest job until it has ended, as `TrainingJob.follow` does.
-
-        Raises:
-            SpecError: Before the first ``fit``.
-            TrainingJobFailed: Where the job failed.
-            TrainingJobStopped: Where the job was stopped.
-        """
+        """Display the log and status of the latest job until it has ended; raise for its end as `fit` does."""
         self._latest_job("logs()").follow()
 
     def get_vpc_config(self, vpc_config_override: Any = "VPC_CONFIG_DEFAULT") -> Any:
@@ -524,13 +496,6 @@ class Estimator:
     def get_session_chaining_config(self) -> dict[str, Any] | None:
         """Return the service's SessionChainingConfig, ``None`` where ``enable_session_tag_chaining`` is."""
         return fields.render_field("SessionChainingConfig", self.spec)
-
-    def enable_default_profiling(self) -> None:
-        """Start the profiler of the latest job, which runs on Amazon SageMaker, with the service's defaults."""
-        job = self._latest_job("enable_default_profiling()")
-        config = job.describe().get("ProfilerConfig") or {}
-        path = config.get("S3OutputPath") or self.output_path
-        job.platform.update(job.name, ProfilerConfig={"S3OutputPath": path, "DisableProfiler": False})
 
     def disable_profiling(self) -> None:
         """Stop the profiler of the latest job, which runs on Amazon SageMaker."""
@@ -555,16 +520,8 @@ class Estimator:
         """Return an estimator with the arguments of a job that was started before, by any client.
 
         The inputs are ``latest_training_job.inputs()``, not arguments. An argument that the service accepted and the
-        constructor refuses is refused by the next ``fit``, unless it is set before.
-
-        Args:
-            training_job_name: The job's name.
-            sagemaker_session: A session as the constructor takes it; only its account, or its machine, is asked then.
-            platform: The platform that has the job; by default this machine is asked, then Amazon SageMaker.
-
-        Raises:
-            JobNotFoundError: Where no such job exists.
-            SpecError: For arguments that contradict each other.
+        constructor refuses is refused by the next ``fit``, unless it is set before. Arguments and errors are those of
+        `TrainingJob.attach`.
         """
         from scriptmode._core.platforms.job_platforms import find_job_platform
         from scriptmode._core.request.parse import parse_request

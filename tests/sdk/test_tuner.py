@@ -108,9 +108,7 @@ def test_a_built_in_algorithm_defines_its_own_metrics(code):
 
 def test_a_range_takes_precedence_over_a_fixed_hyperparameter_with_a_warning(code):
     tuner = Tuner(estimator(code, hyperparameters={"lr": 0.1, "epochs": 1}), "accuracy", RANGES)
-    with pytest.warns(
-        UserWarning, match=re.escape("hyperparameters['lr'] is not used: hyperparameter_ranges has")
-    ) as caught:
+    with pytest.warns(UserWarning, match=r"hyperparameters\['lr'\] is not used: hyperparameter_ranges has") as caught:
         request = tuner.request()
     assert [each.filename for each in caught] == [__file__]
     static = request["TrainingJobDefinition"]["StaticHyperParameters"]
