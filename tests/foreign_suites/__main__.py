@@ -14,13 +14,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.foreign_suites import (
-    clients_suite,
-    horovod_suite,
-    outcomes,
-    tutorials_suite,
-    v2_programs_suite,
-)
+from tests.foreign_suites import clients_suite, horovod_suite, outcomes, tutorials_suite, v2_programs_suite
 from tests.foreign_suites.sources import NotFetchedError, version
 
 if TYPE_CHECKING:

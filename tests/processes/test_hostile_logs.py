@@ -135,12 +135,7 @@ def test_a_carriage_return_does_not_overwrite_the_hosts_name(jobs, job, write):
 
 def test_a_pipe_gets_the_bytes_as_they_are_and_of_a_progress_bar_what_it_shows_last(jobs, job, write):
     write(HOSTILE_BYTES + b"\n10%\r20%\r\n")
-    done = subprocess.run(
-        [PROGRAM, "logs", job],
-        env=environment(jobs),
-        capture_output=True,
-        check=True,
-    )
+    done = subprocess.run([PROGRAM, "logs", job], env=environment(jobs), capture_output=True, check=True)
     assert done.stdout == b"".join(b"algo-1 | " + line + b"\n" for line in (HOSTILE_BYTES + b"\n20%").split(b"\n"))
 
 

@@ -125,10 +125,7 @@ def test_the_command_queues_a_job_with_and_without_a_number(jobs, tmp_path):
     ("words", "message"),
     [
         (["--queue", "0", "train.py"], "0 is not in the range x>=1"),
-        (
-            ["train.py", "--queue", "--instance-type", "ml.m5.large"],
-            "--queue is for jobs of this machine",
-        ),
+        (["train.py", "--queue", "--instance-type", "ml.m5.large"], "--queue is for jobs of this machine"),
     ],
 )
 def test_a_wrong_number_is_an_error(tmp_path, monkeypatch, words, message):

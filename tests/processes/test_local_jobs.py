@@ -163,10 +163,7 @@ def test_bytes_of_channels_and_the_usage_of_hosts_are_known_while_they_run(jobs,
     channels = [channel(name, f"file://{jobs.folder}/in", **fields) for name, fields in modes.items()]
     name = jobs.start(READS, hosts=2, channels=channels, more={"Environment": {"END": str(jobs.folder / "end")}})
     jobs.until_up(name, "read")
-    progress = (
-        ChannelProgress("train", "File", size, size),
-        ChannelProgress("piped", "Pipe", 2 * 2 * size, None, 1),
-    )
+    progress = (ChannelProgress("train", "File", size, size), ChannelProgress("piped", "Pipe", 2 * 2 * size, None, 1))
     until(lambda: jobs.platform.progress(name) == progress)
     job = TrainingJob(name, jobs.platform)
     until(lambda: [each.cpu_percent is None for each in job.activity().values()] == [False, False])

@@ -151,10 +151,7 @@ def test_missing_hosts_are_logged_at_intervals(job, waits):
 
 @pytest.mark.parametrize(
     ("waits", "message"),
-    [
-        (0, "algo-2: did not come up in 100 s; look at its own log"),
-        (1, "algo-1: could not be reached at 127.0.0.1:"),
-    ],
+    [(0, "algo-2: did not come up in 100 s; look at its own log"), (1, "algo-1: could not be reached at 127.0.0.1:")],
     ids=["lead", "member"],
 )
 def test_a_host_that_never_comes_is_named(job, waits, message):

@@ -12,15 +12,7 @@ from importlib.resources import files
 import pytest
 from fakes.estimators import ROLE
 
-from scriptmode import (
-    MPI,
-    Estimator,
-    JobExistsError,
-    MultiWorkerMirrored,
-    ParameterServer,
-    Plan,
-    SpecError,
-)
+from scriptmode import MPI, Estimator, JobExistsError, MultiWorkerMirrored, ParameterServer, Plan, SpecError
 from scriptmode._core.aws.instance_gpus import gpu_count
 from scriptmode._core.request.render import render_request
 from scriptmode.testing import FakeSageMaker
