@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import _environment as environment, _report as report, contract
 from scriptmode_runtime._environment import keras
-from scriptmode_runtime._launch import user_code
+from scriptmode_runtime._launch import aws_programs, user_code
 from scriptmode_runtime._launch.host_variables import host_variables
 from scriptmode_runtime._launch.supervisor import Supervisor
 from scriptmode_runtime._peers.agreement import Agreement
@@ -64,7 +64,7 @@ def _print_plan() -> int:
     try:
         here = environment.read(_base_dir(), os.environ)
         user_code.check(here)
-        plan = plan_for(here, user_code.command(here))
+        plan = aws_programs.with_upload(here, plan_for(here, user_code.command(here)))
     except RuntimeFailure as error:
         sys.stderr.write(f"scriptmode: {report.create_redaction(here)(str(error))}\n")
         return LAUNCHER_FAILED
@@ -93,14 +93,16 @@ def _train() -> int:
         failure = Failure("", "launcher", LAUNCHER_FAILED, f"{error!r} in the runtime\n{traceback.format_exc()}")
     if failure is None:
         report.release(output)
-        return 0
-    failure = Failure(**report.create_redaction(here).document(failure._asdict()))
-    if is_host:
-        report.write(output, failure)
-    if line := _log_line(failure, here):
-        with contextlib.suppress(OSError):  # a log that is full, or closed by its reader, does not change the outcome
-            os.write(2, f"scriptmode: {line}{_END}".encode("utf-8", "replace"))
-    return failure.exit_code
+    else:
+        failure = Failure(**report.create_redaction(here).document(failure._asdict()))
+        if is_host:
+            report.write(output, failure)
+        if line := _log_line(failure, here):
+            with contextlib.suppress(OSError):  # a log that is full, or closed by its reader, changes no outcome
+                os.write(2, f"scriptmode: {line}{_END}".encode("utf-8", "replace"))
+    if here:
+        aws_programs.upload_rest(here)
+    return failure.exit_code if failure else 0
 
 
 def _log_line(failure: Failure, here: environment.TrainingEnvironment | None) -> str:
@@ -266,7 +268,7 @@ def _run(here: environment.TrainingEnvironment, supervisor: Supervisor, processe
         spec = prepare(here)
         if spec and supervisor.run(LaunchPlan(main=spec), last=False):
             return
-    plan = plan_for(here, user_code.command(here))
+    plan = aws_programs.with_upload(here, plan_for(here, user_code.command(here)))
     _log_keras(here, plan, processes)
     serves = here.cluster.single_machine and any("TF_CONFIG" in spec.env for spec in (*plan.trainers, *plan.services))
     with _servers_on_loopback(plan, processes) if serves else contextlib.nullcontext():

@@ -116,6 +116,10 @@ ARGUMENTS = "sagemaker_program_arguments"
 LOG_LEVEL = "sagemaker_container_log_level"
 JOB_NAME = "sagemaker_job_name"
 REGION = "sagemaker_region"
+#: Of AWS's ``train``: below which URI ``output/intermediate`` is uploaded while the script trains.
+S3_OUTPUT = "sagemaker_s3_output"
+#: Of AWS's older images: the name of the source's requirements.
+REQUIREMENTS_FILE = "sagemaker_requirements"
 MODEL_DIR_PARAMETER = "model_dir"
 
 PARAMETER_SERVER_ENABLED = "sagemaker_parameter_server_enabled"

@@ -41,7 +41,7 @@ def main() -> NoReturn:
 
 
 def _stop_uploads() -> None:
-    """Stop the toolkit's process that uploads ``output/intermediate`` to S3 outside of SageMaker.
+    """Stop the toolkit's process that uploads ``output/intermediate`` to S3; our launcher starts one of its own.
 
     It would wait for the toolkit's success file, which is not written any more.
     """
@@ -50,4 +50,3 @@ def _stop_uploads() -> None:
     for upload in active_children():
         upload.terminate()
         upload.join()
-        sys.stderr.write("scriptmode: output/intermediate is not copied to S3 while the job runs\n")

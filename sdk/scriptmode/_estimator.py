@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from scriptmode._core.platforms import registry
-from scriptmode._core.request import job_inputs, render
+from scriptmode._core.request import fields, job_inputs, render
 from scriptmode._core.spec import arguments, names
 from scriptmode._core.spec.estimator_arguments import EstimatorArguments, parse_call, with_signature_of
-from scriptmode._core.spec.whole_numbers import require_bool
+from scriptmode._core.spec.whole_numbers import truth_value
 from scriptmode._core.text import messages
 from scriptmode.errors import SpecError, invalid
 
@@ -44,7 +44,8 @@ class Estimator:
     Arguments have the names, meanings and defaults of the SageMaker SDK v2 ``Estimator``; names of v1 are accepted with
     a ``DeprecationWarning``. Each argument is also an attribute, which can be read and, for later jobs, set. After
     ``fit``, ``output_path`` and ``model_dir`` that were left out read as the job has them. ``sagemaker_session`` always
-    reads as a `Session`. Objects of the caller are copied, never changed.
+    reads as a `Session`. Objects of the caller are copied, never changed. What is about the latest job raises
+    `SpecError` before the first `fit`.
 
     Args:
         image_uri: The image of the hosts' containers; by default the platform chooses one.
@@ -78,7 +79,7 @@ class Estimator:
             v3's MetricDefinition, or ``"keras"``.
         container_entry_point: The container's entry point, in place of the image's.
         container_arguments: The arguments of the container's entry point.
-        container_log_level: Log level of the runtime on the hosts, as in ``logging``.
+        container_log_level: Log level of the runtime on the hosts, a number or a name of ``logging``.
         volume_size: Size of each host's storage volume in GB.
         volume_kms_key: KMS key that encrypts the volumes.
         max_run: Time limit of the job in seconds.
@@ -140,6 +141,8 @@ class Estimator:
         #: The session or the platform that it was made of, and the attribute ``sagemaker_session``.
         self._shown_session: tuple[object, Session] | None = None
         self.latest_training_job: TrainingJob | None = None
+        #: The handles of the jobs that `fit` started, the latest one last.
+        self.jobs: list[TrainingJob] = []
         self._latest: dict[str, object] = {}
         with self._deferred():
             self._spec = given.to_spec(
@@ -244,7 +247,9 @@ class Estimator:
     def request(
         self, inputs: object = None, *, job_name: str | None = None, experiment_config: object = None
     ) -> dict[str, Any]:
-        """Return the CreateTrainingJob request that `fit` would send, after the same checks. Nothing is stored.
+        """Return the CreateTrainingJob request that `fit` would send, after the same checks.
+
+        Nothing is stored: the source archive that the request names may not exist. `stored_request` stores it.
 
         For Amazon SageMaker a Region is needed. AWS is called only where the role is a name (IAM has its ARN), the
         SageMaker config file is in S3, or the source is in a Git repository.
@@ -259,6 +264,17 @@ class Estimator:
             RequestError: With everything for which the service would refuse the request.
         """
         return copy.deepcopy(render.render_request(self._prepare(inputs, job_name, experiment_config)[0]))
+
+    def stored_request(
+        self, inputs: object = None, *, job_name: str | None = None, experiment_config: object = None
+    ) -> dict[str, Any]:
+        """Store the source and return the CreateTrainingJob request, for another client that starts the job.
+
+        Such a client is a step of Airflow or Step Functions. Arguments and errors are those of `request`.
+        """
+        request, source, rule_files = self._prepare(inputs, job_name, experiment_config)
+        self._store_files(request, source, rule_files, shown=False)
+        return copy.deepcopy(render.render_request(request))
 
     def plan(
         self,
@@ -298,26 +314,24 @@ class Estimator:
         self,
         inputs: object = None,
         wait: bool = True,  # noqa: FBT001, FBT002 - positional in the SageMaker SDK
-        logs: bool | str = True,  # noqa: FBT001, FBT002
+        logs: bool | str | None = True,  # noqa: FBT001, FBT002
         job_name: str | None = None,
         experiment_config: object = None,
         *,
         live: bool | None = None,
     ) -> TrainingJob:
-        """Start a training job. Each call starts a new job.
+        """Start a training job, and return its handle. Each call starts a new job.
 
         Args:
             inputs: An ``s3://`` or ``file://`` URI, a path, a `TrainingInput`, a `FileSystemInput`, or a dict of them
                 by channel name; ``None`` for a job without inputs. A single input is the channel ``training``. Also
                 an InputData or a Channel of the SageMaker SDK v3, or a list of them.
             wait: Whether to wait until the job has ended. An interrupt leaves the job running.
-            logs: Whether to display the log and the status while waiting. Warnings of the job are written in any case.
+            logs: Whether to display the log and the status while waiting; also the SageMaker SDK's words. Warnings are
+                written in any case.
             job_name: The job's name; by default a new one.
             experiment_config: The service's ExperimentConfig.
             live: Whether to display the log in the live view, as `TrainingJob.follow` does.
-
-        Returns:
-            The handle of the job.
 
         Raises:
             SpecError: For arguments that cannot make a job.
@@ -325,7 +339,7 @@ class Estimator:
             TrainingJobFailed: Where the job failed, after waiting.
             TrainingJobStopped: Where the job was stopped, after waiting.
         """
-        require_bool("wait", wait)
+        wait = truth_value("wait", wait)
         shown = arguments.shows_logs(logs) and wait
         if shown or live is not None:
             from scriptmode import _display as display
@@ -342,6 +356,7 @@ class Estimator:
         script = self.spec.script
         job = create_job(self.platform, request, script.directory if script else "")
         self.latest_training_job = job
+        self.jobs.append(job)
         self._latest = arguments.of_latest_job(request)
         if shown:
             log_lines.write_line(f"training job {job.name} started")
@@ -411,8 +426,7 @@ class Estimator:
             ``problem``.
 
         Raises:
-            SpecError: For arguments that cannot be measured, before the first job starts.
-            RequestError: Where a job would be refused, before the first job starts.
+            SpecError: For arguments that cannot be measured, before the first job starts; or a RequestError.
             DataError: Where the log of the first job names no step.
         """
         from scriptmode._core.handle import log_lines
@@ -425,6 +439,7 @@ class Estimator:
     def _changed(self, **changes: Any) -> Self:
         """Return a copy with other arguments."""
         made: Self = copy.copy(self)
+        made.jobs = []
         made._construct({**self._arguments, **changes})
         return made
 
@@ -444,27 +459,15 @@ class Estimator:
 
     @property
     def training_job_analytics(self) -> TrainingJobAnalytics:
-        """The latest job's metrics; their ``dataframe()`` is a ``pandas.DataFrame``, as in the SageMaker SDK.
-
-        Raises:
-            SpecError: Before the first ``fit``.
-        """
+        """The latest job's metrics; their ``dataframe()`` is a ``pandas.DataFrame``, as in the SageMaker SDK."""
         return self._latest_job("training_job_analytics").analytics()
 
     def latest_job_debugger_artifacts_path(self) -> str | None:
-        """Return the URI below which the latest job's debugger stores tensors; ``None`` where the debugger is off.
-
-        Raises:
-            SpecError: Before the first ``fit``.
-        """
+        """Return the URI below which the latest job's debugger stores tensors; ``None`` where the debugger is off."""
         return self._monitoring_output("latest_job_debugger_artifacts_path()", "debugger")
 
     def latest_job_profiler_artifacts_path(self) -> str | None:
-        """Return the URI below which the latest job's profiler stores; ``None`` where the profiler is off.
-
-        Raises:
-            SpecError: Before the first ``fit``.
-        """
+        """Return the URI below which the latest job's profiler stores; ``None`` where the profiler is off."""
         return self._monitoring_output("latest_job_profiler_artifacts_path()", "profiler")
 
     def latest_job_tensorboard_artifacts_path(self) -> str | None:
@@ -472,9 +475,6 @@ class Estimator:
 
         ``None`` where ``tensorboard_output_config`` is off; `TrainingJob.tensorboard` shows the event files of each
         job.
-
-        Raises:
-            SpecError: Before the first ``fit``.
         """
         return self._monitoring_output("latest_job_tensorboard_artifacts_path()", "tensorboard")
 
@@ -482,6 +482,34 @@ class Estimator:
         from scriptmode._core.spec.monitoring import monitoring_output
 
         return monitoring_output(self._latest_job(requested).describe(), tool)
+
+    def logs(self) -> None:
+        """Display the log and status of the latest job until it has ended; raise for its end as `fit` does."""
+        self._latest_job("logs()").follow()
+
+    def get_vpc_config(self, vpc_config_override: Any = "VPC_CONFIG_DEFAULT") -> Any:
+        """Return the service's VpcConfig of the arguments, ``None`` where they have none; or the override."""
+        is_given = vpc_config_override != "VPC_CONFIG_DEFAULT"
+        return vpc_config_override if is_given else fields.render_field("VpcConfig", self.spec)
+
+    def get_remote_debug_config(self) -> dict[str, Any] | None:
+        """Return the service's RemoteDebugConfig, ``None`` where ``enable_remote_debug`` is."""
+        return fields.render_field("RemoteDebugConfig", self.spec)
+
+    def get_session_chaining_config(self) -> dict[str, Any] | None:
+        """Return the service's SessionChainingConfig, ``None`` where ``enable_session_tag_chaining`` is."""
+        return fields.render_field("SessionChainingConfig", self.spec)
+
+    def disable_profiling(self) -> None:
+        """Stop the profiler of the latest job, which runs on Amazon SageMaker."""
+        job = self._latest_job("disable_profiling()")
+        job.platform.update(job.name, ProfilerConfig={"DisableProfiler": True})
+
+    def disable_remote_debug(self) -> None:
+        """Refuse SSM sessions to the containers of the latest job, which runs on Amazon SageMaker, and of the next."""
+        job = self._latest_job("disable_remote_debug()")
+        job.platform.update(job.name, RemoteDebugConfig={"EnableRemoteDebug": False})
+        self.enable_remote_debug = False
 
     def _latest_job(self, requested: str) -> TrainingJob:
         if self.latest_training_job is None:
@@ -495,16 +523,8 @@ class Estimator:
         """Return an estimator with the arguments of a job that was started before, by any client.
 
         The inputs are ``latest_training_job.inputs()``, not arguments. An argument that the service accepted and the
-        constructor refuses is refused by the next ``fit``, unless it is set before.
-
-        Args:
-            training_job_name: The job's name.
-            sagemaker_session: A session as the constructor takes it; only its account, or its machine, is asked then.
-            platform: The platform that has the job; by default this machine is asked, then Amazon SageMaker.
-
-        Raises:
-            JobNotFoundError: Where no such job exists.
-            SpecError: For arguments that contradict each other.
+        constructor refuses is refused by the next ``fit``, unless it is set before. Arguments and errors are those of
+        `TrainingJob.attach`.
         """
         from scriptmode._core.platforms.job_platforms import find_job_platform
         from scriptmode._core.request.parse import parse_request

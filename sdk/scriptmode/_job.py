@@ -70,11 +70,7 @@ class TrainingJob:
         return f"TrainingJob({self.name!r})"
 
     def describe(self) -> dict[str, Any]:
-        """Return the description of the job: the response of DescribeTrainingJob.
-
-        Raises:
-            JobNotFoundError: Where the job does not exist any more.
-        """
+        """Return the description of the job: the response of DescribeTrainingJob."""
         return self._description().response
 
     def _description(self) -> JobDescription:
@@ -147,11 +143,10 @@ class TrainingJob:
     def activity(self) -> dict[str, HostActivity]:
         """Return what each host of the running job does now.
 
-        Returns:
-            By host, ``cpu_percent``, ``memory_bytes``, ``gpu_percent``, ``gpu_memory_bytes``, ``input_wait_percent``
-            (of its channels in Pipe mode), ``received_bytes`` (of a network interface of its own), ``silent_seconds``
-            (since its last output) and ``line``, which it has begun and not ended. Unknown hosts, such as those of
-            Amazon SageMaker or of a job that has ended, are left out.
+        By host: ``cpu_percent``, ``memory_bytes``, ``gpu_percent``, ``gpu_memory_bytes``, ``input_wait_percent``
+        (of its channels in Pipe mode), ``received_bytes`` (of a network interface of its own), ``silent_seconds``
+        (since its last output) and ``line``, which it has begun and not ended. Unknown hosts, such as those of Amazon
+        SageMaker or of a job that has ended, are left out.
         """
         return self.platform.activity(self.name)
 
@@ -167,13 +162,11 @@ class TrainingJob:
         return job_inputs(self.describe())
 
     def metrics(self) -> Metrics:
-        """Return the metrics so far.
+        """Return the metrics so far: rows of ``metric_name``, ``value``, ``timestamp`` and ``host``.
 
-        Returns:
-            Rows of ``metric_name``, ``value``, ``timestamp`` and ``host``, displayed as a summary of each metric. On
-            Amazon SageMaker each row is the average of one minute (of 5 minutes after 15 days, of an hour after 63
-            days); elsewhere each row is one line of the log, with a ``step`` and an ``epoch`` where the line names
-            them, and with the line's time where ``scriptmode serve`` runs the job.
+        They are displayed as a summary of each metric. On Amazon SageMaker each row is the average of one minute (of 5
+        minutes after 15 days, of an hour after 63 days); elsewhere each row is one line of the log, with a ``step`` and
+        an ``epoch`` where the line names them, and with the line's time where ``scriptmode serve`` runs the job.
         """
         from scriptmode._results import metrics
 
@@ -184,11 +177,10 @@ class TrainingJob:
     def analytics(self, metric_names: Collection[str] | None = None) -> TrainingJobAnalytics:
         """Return the metrics in the form of the SageMaker SDK's ``TrainingJobAnalytics``; `metrics` has more columns.
 
+        Its ``dataframe()`` is a ``pandas.DataFrame`` of ``timestamp``, ``metric_name`` and ``value``.
+
         Args:
             metric_names: The metrics; by default all that have values.
-
-        Returns:
-            An object whose ``dataframe()`` is a ``pandas.DataFrame`` of ``timestamp``, ``metric_name`` and ``value``.
 
         Raises:
             SpecError: For a text in place of a list of names.
@@ -200,11 +192,10 @@ class TrainingJob:
     def plot(self, *names: str) -> Any:
         """Draw metrics by step, epoch or time, with a line for each host and the mean of the hosts.
 
+        A notebook displays the ``matplotlib.figure.Figure`` that is returned.
+
         Args:
             names: The metrics to draw; by default all of them.
-
-        Returns:
-            A ``matplotlib.figure.Figure``, which a notebook displays.
 
         Raises:
             SpecError: For a metric that was not defined.
@@ -243,14 +234,11 @@ class TrainingJob:
         return folder
 
     def download_model(self, folder: str | os.PathLike[str], *, extract: bool = True) -> Path:
-        """Download the model, whole or not at all.
+        """Download the model, whole or not at all; return the directory as an absolute path.
 
         Args:
             folder: The directory to create; it may exist if it is empty.
             extract: Whether to unpack the archive. Members that point outside the directory are refused.
-
-        Returns:
-            The directory, as an absolute path.
 
         Raises:
             DataError: While there is no model, and for a directory that is not empty.
@@ -266,12 +254,10 @@ class TrainingJob:
         return description.model_uri
 
     def rule_job_summary(self) -> list[dict[str, object]]:
-        """Return how far the debugger's and the profiler's rules are.
+        """Return how far the debugger's and the profiler's rules are; nothing for a job without rules.
 
-        Returns:
-            The service's DebugRuleEvaluationStatuses and ProfilerRuleEvaluationStatuses: dicts of
-            ``RuleConfigurationName``, ``RuleEvaluationStatus``, ``StatusDetails`` and others; none for a job without
-            rules.
+        These are the service's DebugRuleEvaluationStatuses and ProfilerRuleEvaluationStatuses: dicts of
+        ``RuleConfigurationName``, ``RuleEvaluationStatus``, ``StatusDetails`` and others.
         """
         from scriptmode._core.spec.monitoring import rule_statuses
 
@@ -297,12 +283,9 @@ class TrainingJob:
         return filtered_events(self.platform, self.name, LogFilter.parse(hosts, tail), follow=follow)
 
     def print_logs(self, *, follow: bool = False, hosts: Collection[str] = (), tail: int | None = None) -> None:
-        """Print the log lines of the job, each with the name of its host.
+        """Print the log lines of the job, each with the name of its host; arguments and errors are those of `logs`.
 
-        Args:
-            follow: Whether to print more lines, and status lines, until the job has ended.
-            hosts: Names of hosts; by default all hosts.
-            tail: Print only the last lines that each host has so far, this many.
+        With ``follow``, status lines are printed, too.
         """
         from scriptmode._core.handle.log_filter import LogFilter, filtered_events
 
@@ -359,9 +342,10 @@ class TrainingJob:
     def follow(
         self, *, logs: bool = True, live: bool | None = None, hosts: Collection[str] = (), tail: int | None = None
     ) -> dict[str, Any]:
-        """Display the job's log and status until it has ended.
+        """Display the job's log and status until it has ended; return the description of the completed job.
 
-        An interrupt, and credentials that expire, leave the job running; how to follow it again is printed.
+        An interrupt, and credentials that expire, leave the job running; how to follow it again is printed. For the
+        job's end it raises what `wait` raises.
 
         Args:
             logs: Whether to display the log and the status.
@@ -370,12 +354,7 @@ class TrainingJob:
             hosts: Names of hosts whose log lines are displayed; by default all hosts.
             tail: Of the log lines that each host has so far, display only the last ones, this many.
 
-        Returns:
-            The description of the completed job.
-
         Raises:
-            TrainingJobFailed: Where the job failed.
-            TrainingJobStopped: Where the job was stopped.
             SpecError: For another value of ``live``, and for a host that the job does not have.
             JobNotFoundError: Where the job is deleted meanwhile.
         """
@@ -413,7 +392,7 @@ class TrainingJob:
         return job_card(self.name, self.platform, self._source_dir)
 
     def wait(self, timeout: float | None = None, *, poll: float | None = None, logs: object = None) -> dict[str, Any]:
-        """Wait until the job has ended.
+        """Wait until the job has ended; return the description of the completed job.
 
         Throttling and lost connections are retried.
 
@@ -422,9 +401,6 @@ class TrainingJob:
             poll: Seconds between two requests for the job's description.
             logs: Whether to display the log meanwhile, as `follow` does. It may be the only positional argument, as in
                 the SageMaker SDK.
-
-        Returns:
-            The description of the completed job.
 
         Raises:
             TrainingJobFailed: Where the job failed.

@@ -35,7 +35,7 @@ class Session:
 
     The attribute ``sagemaker_session`` of estimators, tuners and jobs is always one: the `Session` that was given; one
     that wraps the boto3 or ``sagemaker`` session that was given, is equal to it, and has its other attributes too; or
-    one of boto3's own settings.
+    one of boto3's own settings. What does not exist is a `DataNotFoundError` or, a job, a `JobNotFoundError`.
 
     Args:
         boto_session: A ``boto3.Session``; by default boto3's own settings.
@@ -212,7 +212,7 @@ class Session:
         callback: Callable[[int], object] | None = None,
         extra_args: Mapping[str, object] | None = None,
     ) -> str:
-        """Upload a file, or all files below a directory.
+        """Upload a file, or all files below a directory; return the URI of the object or of the prefix.
 
         Args:
             path: The file or the directory.
@@ -221,9 +221,6 @@ class Session:
             callback: A function that is called with the number of bytes of each part that was uploaded.
             extra_args: boto3's ``ExtraArgs``, such as ``{"ServerSideEncryption": "aws:kms"}``; a bucket that is a
                 directory ignores them.
-
-        Returns:
-            The URI of the object, or for a directory that of the prefix.
 
         Raises:
             DataNotFoundError: There is no such file or directory, or no such bucket.
@@ -240,9 +237,6 @@ class Session:
             bucket: The bucket.
             key: The object's key.
             kms_key: The KMS key that encrypts the object.
-
-        Raises:
-            DataNotFoundError: There is no such bucket.
         """
         return self._upload_text(body, self._uri(bucket, key), kms_key)
 
@@ -257,18 +251,16 @@ class Session:
         return uri
 
     def download_data(self, path: str | os.PathLike[str], bucket: str, key_prefix: str = "") -> list[str]:
-        """Download an object, or all objects below a prefix, into a directory.
+        """Download an object, or all objects below a prefix, into a directory; return the paths of the files.
+
+        Where there are no such objects, it warns.
 
         Args:
             path: The directory, which is created if it does not exist.
             bucket: The bucket.
             key_prefix: The object's key, or a prefix as a directory.
 
-        Returns:
-            The paths of the files; none, with a warning, where there are no such objects.
-
         Raises:
-            DataNotFoundError: There is no such bucket.
             DataError: The files cannot be written.
         """
         uri = self._uri(bucket, key_prefix)
@@ -282,18 +274,13 @@ class Session:
         """Return an object's text.
 
         Raises:
-            DataNotFoundError: There is no such object or bucket.
             DataError: The object is not UTF-8 text.
         """
         uri = self._uri(bucket, key_prefix)
         return decode_text(self.store_of(uri).read_bytes(uri), uri)
 
     def list_s3_files(self, bucket: str, key_prefix: str) -> list[str]:
-        """Return the keys that begin with ``key_prefix``, in their order.
-
-        Raises:
-            DataNotFoundError: There is no such bucket.
-        """
+        """Return the keys that begin with ``key_prefix``, in their order."""
         uri = self._uri(bucket, key_prefix)
         return [parse_s3_uri(file).key for file in self.store_of(uri).uris(uri)]
 
@@ -318,31 +305,19 @@ class Session:
         """Return the description of a training job: the response of DescribeTrainingJob.
 
         Without settings of its own, a session finds jobs of this machine, and then those of Amazon SageMaker.
-
-        Raises:
-            JobNotFoundError: There is no such job.
         """
         return self._platform_of(job_name).describe(job_name).response
 
     def stop_training_job(self, job_name: str) -> None:
-        """Request that a training job stops, and return at once; a job that ended is left as it is.
-
-        Raises:
-            JobNotFoundError: There is no such job.
-        """
+        """Request that a training job stops, and return at once; a job that ended is left as it is."""
         self._platform_of(job_name).stop(job_name)
 
     def wait_for_job(self, job: str, poll: float = 5) -> dict[str, Any]:
-        """Wait until a training job has ended; return its description.
+        """Wait until a training job has ended; return its description. Errors are those of `TrainingJob.wait`.
 
         Args:
             job: The job's name.
             poll: Seconds between two requests for the job's description.
-
-        Raises:
-            TrainingJobFailed: The job failed.
-            TrainingJobStopped: The job was stopped.
-            JobNotFoundError: There is no such job.
         """
         from scriptmode._core.handle import outcome
 
@@ -359,7 +334,7 @@ class Session:
         log_type: str = "All",
         timeout: float | None = None,
     ) -> None:
-        """Print the log lines of a training job, each with the name of its host.
+        """Print the log lines of a training job, each with the name of its host; errors are those of `wait_for_job`.
 
         Args:
             job_name: The job's name.
@@ -367,11 +342,6 @@ class Session:
             poll: Seconds between two requests for the job's description, once its log has ended.
             log_type: One of the SageMaker SDK's words ``All``, ``Training``, ``Rules`` and ``None``.
             timeout: Seconds for which to wait for the end, once the log has ended; by default there is no limit.
-
-        Raises:
-            TrainingJobFailed: The job failed, after waiting.
-            TrainingJobStopped: The job was stopped, after waiting.
-            JobNotFoundError: There is no such job.
         """
         from scriptmode._core.handle import log_filter, log_lines, outcome
         from scriptmode._core.spec.arguments import shows_logs
@@ -388,19 +358,11 @@ class Session:
             outcome.raise_for_status(outcome.wait_for_end(job_name, platform, timeout, poll), platform)
 
     def describe_tuning_job(self, job_name: str) -> dict[str, Any]:
-        """Return the description of a tuning job: the response of DescribeHyperParameterTuningJob.
-
-        Raises:
-            JobNotFoundError: There is no such tuning job.
-        """
+        """Return the description of a tuning job: the response of DescribeHyperParameterTuningJob."""
         return self._tuning_platform_of(job_name).tuning.describe(job_name)
 
     def stop_tuning_job(self, name: str) -> None:
-        """Request that a tuning job and its training jobs stop, and return at once.
-
-        Raises:
-            JobNotFoundError: There is no such tuning job.
-        """
+        """Request that a tuning job and its training jobs stop, and return at once."""
         self._tuning_platform_of(name).tuning.stop(name)
 
     def _platform_of(self, job_name: str) -> Platform:

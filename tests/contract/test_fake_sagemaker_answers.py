@@ -84,7 +84,7 @@ def calls(fake):
         ("sagemaker", "describe_training_job"): job,
         ("sagemaker", "list_tags"): {"ResourceArn": fake.arn("sagemaker", "training-job/job-1")},
         ("sagemaker", "list_training_jobs"): {"MaxResults": 1},
-        ("sagemaker", "stop_training_job"): job,
+        **dict.fromkeys([("sagemaker", "stop_training_job"), ("sagemaker", "update_training_job")], job),
         ("sts", "get_caller_identity"): {},
     }
 

@@ -76,9 +76,7 @@ CONTENT = gzip.compress(b"some text that has a few bytes", mtime=0)
 @pytest.mark.parametrize("length", range(1, len(CONTENT)))
 @pytest.mark.parametrize("sizes", [(), (5, 5, 5)], ids=["at once", "in chunks"])
 def test_truncated_gzip_data_is_an_error_at_any_byte(tmp_path, length, sizes):
-    with pytest.raises(
-        DataError, match="s3://b/x: the gzip data is incomplete, the object may be truncated; upload it"
-    ):
+    with pytest.raises(DataError, match="s3://b/x: the gzip data is incomplete, the object may be truncated; upload i"):
         framed(chunks_of(CONTENT[:length], sizes), tmp_path)
 
 
@@ -97,9 +95,7 @@ def spoiled(content, at):
     ],
 )
 def test_data_that_is_not_gzip_is_an_error(tmp_path, data):
-    with pytest.raises(
-        DataError, match=r"s3://b/x: this is not gzip data, or it is damaged \(.*leave CompressionType out"
-    ):
+    with pytest.raises(DataError, match=r"s3://b/x: this is not gzip data, or it is damaged \(.*leave CompressionType"):
         framed(chunks_of(data), tmp_path)
 
 
@@ -156,9 +152,7 @@ def test_a_part_longer_than_the_format_allows_is_an_error(tmp_path, monkeypatch,
     monkeypatch.setattr(recordio, "LONGEST", 2000)
     assert len(records(wrapped(chunks_of(bytes(2000), sizes), tmp_path))[0]) == 2000
     assert len(records(wrapped(chunks_of(bytes(2000) + MAGIC + bytes(2000), sizes), tmp_path))[0]) == 4004
-    with pytest.raises(
-        DataError, match="s3://b/x: a RecordIO record holds at most 2,000 bytes; upload smaller objects"
-    ):
+    with pytest.raises(DataError, match="s3://b/x: a RecordIO record holds at most 2,000 bytes; upload smaller object"):
         wrapped(chunks_of(bytes(2001), sizes), tmp_path)
 
 

@@ -17,10 +17,7 @@ class Interpreter:
 
     def __init__(self):
         self._process = subprocess.Popen(
-            (sys.executable, "-c", _START.format(sys.path)),
-            bufsize=0,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            (sys.executable, "-c", _START.format(sys.path)), bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
 
     def call(self, function, *arguments):

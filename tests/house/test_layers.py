@@ -22,6 +22,7 @@ STARTERS = (
     "entrypoints/scriptmode_runtime/_processes/children.py",
     "entrypoints/scriptmode_runtime/_processes/forks.py",
     "entrypoints/scriptmode_runtime/_requirements/overlay.py",
+    "entrypoints/scriptmode_runtime/_launch/aws_programs.py",  # replaces itself by the installer
     "entrypoints/scriptmode_runtime/rank.py",
     "entrypoints/scriptmode_runtime/sagemaker_training.py",  # replaces itself by the launcher
     "entrypoints/scriptmode_runtime/tensorflow/binary.py",  # runs the compiler

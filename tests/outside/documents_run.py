@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from outside.reader import MismatchError
 
 #: What documents need beside the installation: extras and programs, which are added together, and an account.
-ADDITIONAL, ACCOUNT = ("tuner", "notebook", "pytest"), "AWS account"
+ADDITIONAL, ACCOUNT = ("tuner", "notebook", "pytest", "serve"), "AWS account"
 
 
 @dataclass(frozen=True)

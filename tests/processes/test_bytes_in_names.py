@@ -50,9 +50,7 @@ def test_a_job_trains_with_every_path_of_other_bytes_and_every_command_shows_it(
     assert names(here, b"\xf8") == [b"kept"]
     assert names(here, b"\xf9/job/output") == [b"model.tar.gz"]
     described = command(here, "describe", "job", "--json")
-    assert json.loads(described.stdout)["ModelArtifacts"]["S3ModelArtifacts"].endswith(
-        "/\udcf9/job/output/model.tar.gz"
-    )
+    assert json.loads(described.stdout)["ModelArtifacts"]["S3ModelArtifacts"].endswith("\udcf9/job/output/model.tar.gz")
     for verb in ("describe", "logs", "model download", "rm"):
         done = command(here, *verb.split(), "job")
         assert (done.returncode, done.stderr) == (0, b""), verb

@@ -215,9 +215,7 @@ def test_the_next_step_is_that_of_the_error(monkeypatch):
 
 @pytest.mark.root
 @pytest.mark.parametrize(
-    ("argv", "said"),
-    [(WITHOUT_NAMESPACES, "own /opt/ml: no, EPERM at unshare: "), ((), "")],
-    ids=["root", "allowed"],
+    ("argv", "said"), [(WITHOUT_NAMESPACES, "own /opt/ml: no, EPERM at unshare: "), ((), "")], ids=["root", "allowed"]
 )
 def test_plan_and_doctor_report_the_error_and_its_step(tmp_path, argv, said):
     program = """

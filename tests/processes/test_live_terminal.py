@@ -194,9 +194,7 @@ def test_an_interrupt_takes_the_panel_away_and_says_how_to_come_back(watched, jo
     assert watched.wait() == -signal.SIGINT
     said = [line for line in watched.all_lines() if line]
     assert not watched.panel()
-    assert any(
-        "Training job job-1 is still running. Follow it again: scriptmode logs -f job-1" in line for line in said
-    )
+    assert any("job job-1 is still running. Follow it again: scriptmode logs -f job-1" in line for line in said)
     # A call is for interactive Python, which a script and a shell are not.
     assert not any("TrainingJob.attach" in line or "During handling" in line for line in said)
     assert said[-1] == "KeyboardInterrupt"

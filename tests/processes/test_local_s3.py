@@ -11,6 +11,7 @@ from fakes.command_line import program
 from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.local_jobs import channel
 from fakes.processes import until
+from processes.launchers import host
 
 from scriptmode.errors import DataNotFoundError
 
@@ -232,3 +233,43 @@ def test_a_download_that_takes_longer_than_max_run_ends_the_job(jobs, faulty):
     assert (description["TrainingJobStatus"], description["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
     messages = [each["StatusMessage"] for each in description["SecondaryStatusTransitions"]]
     assert "Stopping: the inputs were not there after MaxRuntimeInSeconds, 2 s" in messages
+
+
+WRITES = """
+import os, pathlib, time
+folder = pathlib.Path(os.environ["SM_OUTPUT_INTERMEDIATE_DIR"], "inner")
+folder.mkdir()
+(folder / "one").write_text("first")
+while not os.path.exists(os.environ["GO"]):
+    time.sleep(0.05)
+(folder / "one").write_text("another")
+(folder / "last").write_text("last")
+raise SystemExit(int(os.environ["CODE"]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", [0, 3])
+def test_files_are_uploaded_while_the_script_trains_and_at_its_end(tmp_path, launch, s3_server, code):
+    bucket, go, client = s3_server.bucket(f"intermediate-{code}", {}), tmp_path / "go", s3_server.client
+    base = host(tmp_path, WRITES, sagemaker_s3_output=f"s3://{bucket}/out/", sagemaker_job_name="job-1")
+    launcher = launch(base, **s3_server.environment, GO=str(go), CODE=str(code))
+
+    def stored():
+        keys = [item["Key"] for item in client.list_objects_v2(Bucket=bucket).get("Contents", [])]
+        read = {key: client.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys}
+        return {key.removeprefix("out/job-1/output/intermediate/inner/"): content for key, content in read.items()}
+
+    until(lambda: stored() == {"one": b"first"})
+    go.touch()
+    assert launcher.wait() == code, launcher.output
+    assert stored() == {"one": b"another", "last": b"last"}
+
+
+@pytest.mark.slow
+def test_an_upload_that_fails_is_told_and_changes_no_outcome(tmp_path, launch):
+    base = host(tmp_path, WRITES.replace("not ", ""), sagemaker_s3_output="s3://b/out")
+    account = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_MAX_ATTEMPTS": "1", "AWS_REGION": "a-b-1"}
+    launcher = launch(base, **account, AWS_ENDPOINT_URL="http://127.0.0.1:1", GO="/no", CODE="0")
+    assert launcher.wait() == 0, launcher.output
+    assert "output/intermediate cannot be uploaded to s3://b/out/output/intermediate: " in launcher.output

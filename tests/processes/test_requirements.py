@@ -1,10 +1,14 @@
 """Requirements of a host: real installations by pip and by uv, of wheels and packages beside the script."""
 
+import base64
+import json
 import os
 import re
 import signal
 import sys
+import threading
 import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -74,6 +78,33 @@ def jobs_with_uv(jobs, monkeypatch):
     own = {"UV_NO_INDEX": "1", "UV_FIND_LINKS": str(jobs.wheels), "UV_CACHE_DIR": f"{jobs.folder}/uv"}
     jobs.settings = {**own, "PATH": search, "PIP_CONFIG_FILE": os.devnull}
     return jobs
+
+
+class CodeArtifact(BaseHTTPRequestHandler):
+    """The two operations that log in to a repository, and the repository's index, which wants the token."""
+
+    def do_GET(self):
+        url, is_index = f"http://127.0.0.1:{self.server.server_port}/pypi/repo/", self.path.startswith("/pypi")
+        basic = f"Basic {base64.b64encode(b'aws:tok-3141592653').decode()}"
+        self.send_response(401 if is_index and self.headers["Authorization"] != basic else 200)
+        self.send_header("Content-Type", "text/html" if is_index else "application/json")
+        self.end_headers()
+        login = json.dumps({"authorizationToken": "tok-3141592653", "repositoryEndpoint": url}).encode()
+        page = f'<a href="{url}{wheels.NAME}">{wheels.NAME}</a>'.encode() if is_index else login
+        self.wfile.write(wheels.extra() if self.path.endswith(".whl") else page)
+
+    do_POST = do_GET  # noqa: N815 - the server's name
+
+
+def test_the_repository_of_codeartifact_is_pips_index(jobs):
+    jobs.settings = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "PIP_CONFIG_FILE": os.devnull}
+    jobs.settings["CA_REPOSITORY_ARN"] = "arn:aws:codeartifact:us-east-1:123456789012:repository/domain/repo"
+    with ThreadingHTTPServer(("127.0.0.1", 0), CodeArtifact) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        jobs.settings["AWS_ENDPOINT_URL_CODEARTIFACT"] = f"http://127.0.0.1:{server.server_port}"
+        output = jobs.run()
+    assert "number 7" in output
+    assert "tok-3141592653" not in output
 
 
 @pytest.mark.long

@@ -277,8 +277,7 @@ def test_a_server_of_inputs_that_hangs_fails_the_job_by_its_name(jobs, soon, tmp
 
 
 @pytest.mark.parametrize(
-    ("label", "task"),
-    [("agent", "the upload of checkpoints"), ("agent of algo-1", "the sampler of CPU and memory")],
+    ("label", "task"), [("agent", "the upload of checkpoints"), ("agent of algo-1", "the sampler of CPU and memory")]
 )
 def test_a_job_goes_on_without_a_task_that_hangs_and_its_log_tells_it(jobs, soon, tmp_path, label, task):
     (tmp_path / "checkpoints").mkdir()

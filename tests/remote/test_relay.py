@@ -125,8 +125,7 @@ def test_a_host_writes_its_outputs_and_nothing_else(ends, name):
 
 
 @pytest.mark.parametrize(
-    "content",
-    [b"[]", b"{}", b"1", b'{"event": []}', b'{"event": "ended"}', b'{"event": "alive", "descriptor": 1}'],
+    "content", [b"[]", b"{}", b"1", b'{"event": []}', b'{"event": "ended"}', b'{"event": "alive", "descriptor": 1}']
 )
 def test_messages_that_are_not_events_fail_the_job(ends, content):
     ends.start()

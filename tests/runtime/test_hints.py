@@ -153,7 +153,7 @@ MESSAGES = {
         "ValueError: Invalid value for argument `reduction`. Expected one of {'sum', None}. Received: reduction=auto",
     ],
     "call reset_state()": [
-        "AttributeError: 'Mean' object has no attribute 'reset_states'. Did you mean: 'reset_state'?",
+        "AttributeError: 'Mean' object has no attribute 'reset_states'. Did you mean: 'reset_state'?"
     ],
     "import scriptmode_runtime.tensorflow.horovod instead": HOROVOD_AND_KERAS_THREE,
     "--name value, or -n value": [

@@ -110,6 +110,11 @@ def test_a_source_may_be_the_program_itself_and_where_it_cannot_be_placed_the_ne
         user_code.fetch(read)
 
 
+def test_the_hyperparameter_of_older_images_names_the_requirements(tmp_path):
+    read = here(tmp_path, "train.py", {"train.py": "", "in/wanted.txt": ""}, sagemaker_requirements="in/wanted.txt")
+    assert user_code.install(read).argv[-2:] == ("-r", f"{tmp_path}/ml/code/in/wanted.txt")
+
+
 def test_the_process_that_fetches_knows_the_jobs_region(tmp_path):
     asked = {"sagemaker_submit_directory": "s3://b/k"}
     of_request = here(tmp_path / "1", "train.py", {}, **asked, sagemaker_region="us-west-2")

@@ -179,9 +179,7 @@ def test_an_error_while_the_files_are_moved_names_the_file_and_the_next_step(tmp
         raise PermissionError(errno.EACCES, "Permission denied", str(target))
 
     monkeypatch.setattr(os, "replace", replace)
-    with pytest.raises(
-        UserCodeError, match="'.*/code/f' cannot be written: Permission .* make the directory writable"
-    ) as e:
+    with pytest.raises(UserCodeError, match="'.*/code/f' cannot be written: Permission .* make the directory wri") as e:
         unpack(archive_of(tmp_path / "a.tar.gz", member("f")), str(tmp_path / "code"))
     assert ".unpacking" not in str(e.value)
 

@@ -27,9 +27,7 @@ def test_a_script_in_s3_is_refused(code):
     ],
 )
 def test_an_argument_that_v2_ignores_is_warned_of_and_ignored(code, name, value, category):
-    with pytest.warns(
-        category, match=f"^{name}={value!r} is an argument of SageMaker SDK v1 and has no effect"
-    ) as seen:
+    with pytest.warns(category, match=f"^{name}={value!r} is an argument of SageMaker SDK v1 and has no effec") as seen:
         made = estimator(code, **{name: value})
     assert [each.filename for each in seen] == [estimator.__code__.co_filename]
     assert made.request(job_name="job-1") == estimator(code).request(job_name="job-1")
@@ -47,6 +45,36 @@ def test_an_argument_without_effect_may_be_none(code, name):
 def test_the_training_compiler_is_refused(code):
     with pytest.raises(TypeError, match="no argument 'compiler_config' any more; leave it out: AWS makes no images"):
         estimator(code, compiler_config=object())
+
+
+def test_the_configurations_of_v2_are_those_of_the_arguments(code):
+    given = {"subnets": ["s"], "security_group_ids": ["g"], "enable_remote_debug": False}
+    told = [{"Subnets": ["s"], "SecurityGroupIds": ["g"]}, {"EnableRemoteDebug": False}, None]
+    for made, expected in ((estimator(code), [None] * 3), (estimator(code, **given), told)):
+        assert [made.get_vpc_config(), made.get_remote_debug_config(), made.get_session_chaining_config()] == expected
+        assert made.get_vpc_config(vpc_config_override=None) is None
+
+
+def test_the_methods_of_v2_that_change_a_running_job_call_the_service(code):
+    fake = FakeSageMaker()
+    made = estimator(code, platform=None, sagemaker_session=fake, enable_remote_debug=True)
+    name = made.fit(wait=False, logs=False).name
+    made.disable_profiling()
+    made.disable_remote_debug()
+    changes = {"ProfilerConfig": {"DisableProfiler": True}, "RemoteDebugConfig": {"EnableRemoteDebug": False}}
+    sent = [call.arguments for call in fake.calls if call.operation == "update_training_job"]
+    assert sent == [{"TrainingJobName": name, key: value} for key, value in changes.items()]
+    assert made.enable_remote_debug is False
+
+
+def test_logs_shows_the_log_of_the_latest_job_and_jobs_has_all(code, capsys):
+    made = estimator(code)
+    with pytest.raises(SpecError, match=r"latest_training_job is None, and logs\(\) is about it; call fit"):
+        made.logs()
+    jobs = [made.fit(wait=False) for _ in range(2)]
+    assert made.jobs == jobs
+    made.logs()
+    assert (capsys.readouterr().out.count("algo-1"), made._changed(max_run=5).jobs) == (1, [])
 
 
 def attached_to(request, **changes):
@@ -68,9 +96,7 @@ def test_what_an_attached_job_has_wrong_is_put_right_one_attribute_after_the_oth
     made = attached_to(request, EnableManagedSpotTraining=True, StoppingCondition=limits)
     assert made.hyperparameters() == {"rate": 0.5}
     assert made.keep_alive_period_in_seconds == 60
-    with pytest.raises(
-        SpecError, match="a job has one, disable the others. It is the attached job.s value; set the argument before"
-    ):
+    with pytest.raises(SpecError, match="a job has one, disable the others. It is the attached job.s value; set the a"):
         made.fit()
     made.distribution = ParameterServer()
     with pytest.raises(SpecError, match="keep_alive_period_in_seconds=60 keeps .* It is the attached job.s value"):
@@ -101,9 +127,7 @@ def test_retries_may_have_a_time_to_wait(code):
     assert made.request()["StoppingCondition"] == {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 120}
     with pytest.raises(SpecError, match="max_wait is 30; give a whole number .* of at least 60"):
         estimator(code, max_retry_attempts=2, max_run=60, max_wait=30)
-    with pytest.raises(
-        SpecError, match="max_wait is for spot training and for retries; add use_spot_instances=True or"
-    ):
+    with pytest.raises(SpecError, match="max_wait is for spot training and for retries; add use_spot_instances=True o"):
         estimator(code, max_wait=10**6)
 
 
@@ -145,19 +169,19 @@ def test_what_cannot_be_a_path_here_is_refused_like_any_other_text(code, text):
 
 
 UNKNOWN_WORD = "logs is .*; give True or False, or 'All', 'Training', 'Rules' or 'None'"
-SHOW, HIDE = ["All", "Rules", ["Training", "Rules"], ("All",), True], ["None", ["None"], [], False]
+SHOW, HIDE = ["All", "all", ["Training", "Rules"], ("All",), True, 1], ["None", "none", ["None"], [], False, 0]
 
 
 @pytest.mark.parametrize(("logs", "times"), [*((logs, 3) for logs in SHOW), *((logs, 0) for logs in HIDE)])
 def test_v2s_words_show_or_hide_the_log(code, logs, times, capsys):
     job = estimator(code).fit(logs=logs)
     assert job.wait(logs=logs)["TrainingJobStatus"] == "Completed"
-    assert job.wait(logs)["TrainingJobStatus"] == "Completed"
+    assert job.wait(bool(logs) if logs in (0, 1) else logs)["TrainingJobStatus"] == "Completed"
     shown = capsys.readouterr().out
     assert (shown.count("algo-1"), shown == "") == (times, times == 0)
 
 
-@pytest.mark.parametrize("logs", ["all", ["Al"], 1, {"All": 1}, [["All"]]])
+@pytest.mark.parametrize("logs", ["al", ["Al"], [["All"]]])
 def test_other_words_for_logs_are_refused(code, logs):
     made = estimator(code)
     with pytest.raises(SpecError, match=UNKNOWN_WORD):
@@ -165,11 +189,41 @@ def test_other_words_for_logs_are_refused(code, logs):
     assert made.latest_training_job is None
 
 
-@pytest.mark.parametrize("logs", ["all", ["Trainings"]])
-def test_a_misspelled_word_is_not_taken_for_a_time_to_wait(code, logs):
+def test_a_misspelled_word_is_not_taken_for_a_time_to_wait(code):
     job = estimator(code).fit(wait=False)
     with pytest.raises(SpecError, match=UNKNOWN_WORD):
-        job.wait(logs)
+        job.wait(["Trainings"])
+
+
+SWITCHES = (
+    "use_spot_instances", "disable_output_compression", "enable_network_isolation", "encrypt_inter_container_traffic",
+    "enable_sagemaker_metrics", "enable_infra_check", "enable_remote_debug", "disable_profiler",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "meaning"), [((0, np.bool_(0)), False), ((1, np.bool_(1), "True"), True)])
+def test_a_switch_is_its_truth_as_in_v2(code, values, meaning):
+    def request(value):
+        servers = {"parameter_server": {"enabled": value}, "smdistributed": {"dataparallel": {"enabled": 0}}}
+        given = {"max_wait": 10**6} if meaning else {"debugger_hook_config": int(value)}
+        made = estimator(code, **dict.fromkeys(SWITCHES, value), **given, distribution=servers)
+        return made.request(job_name="job-1")
+
+    assert [request(value) for value in values] == [request(meaning)] * len(values)
+    assert (request(meaning).get("EnableManagedSpotTraining") is True) is meaning
+
+
+@pytest.mark.parametrize("wait", [0, None, np.bool_(0)])
+def test_a_wait_that_is_false_does_not_wait(code, wait, capsys):
+    assert estimator(code).fit(wait=wait, logs=None).platform.life == ["InProgress", "Completed"]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_log_level_may_be_its_name(code):
+    info, number = (estimator(code, container_log_level=level).request(job_name="job-1") for level in ("info", 20))
+    assert info == number
+    with pytest.raises(SpecError, match="container_log_level is 'LOUD'; give a whole .* or a name such as 'INFO'"):
+        estimator(code, container_log_level="LOUD")
 
 
 def test_a_time_and_a_log_to_wait_with_are_refused(code):

@@ -71,7 +71,7 @@ WRONG_SPELLINGS = {
     "open quote": (mpi(custom_mpi_options="-x 'A"), "No closing quotation; close the quote"),
     "a list of options": (mpi(custom_mpi_options=["-x"]), "one string"),
     "two kinds": (mpi() | servers(), "'mpi' and 'parameter_server'"),
-    "no switch": ({"mpi": {"processes_per_host": 2}}, "['enabled'] is None; give True or False"),
+    "no switch": ({"mpi": {"processes_per_host": 2}}, "distribution['mpi'] has no 'enabled'; give it True or False"),
     "a word for a switch": ({"mpi": {"enabled": "yes"}}, "['enabled'] is 'yes'"),
     "no dict": ({"mpi": True}, "distribution['mpi'] is True"),
     "a word": ("mpi", "distribution is 'mpi'"),
@@ -217,9 +217,7 @@ def test_the_request_says_who_does_what_and_attach_reads_it_again(code, distribu
 
 @pytest.mark.parametrize("distribution", [ParameterServer(), MultiWorkerMirrored(), MPI(), {"mpi": {"enabled": True}}])
 def test_a_distribution_names_the_groups_that_train_together_if_there_are_several(code, distribution):
-    with pytest.raises(
-        SpecError, match=r"which of the job's 4 instance groups .*: \w+\(instance_groups=\['one', 'two'"
-    ):
+    with pytest.raises(SpecError, match=r"which of the job's 4 instance groups .*: \w+\(instance_groups=\['one', "):
         estimator(code, **IN_GROUPS, distribution=distribution)
     estimator(code, **{**IN_GROUPS, "instance_groups": GROUPS[:1]}, distribution=distribution)
 

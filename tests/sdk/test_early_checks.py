@@ -68,6 +68,24 @@ def test_a_script_for_another_python_is_warned_of(made, tmp_path, capsys):
     assert "train.py cannot be compiled by this Python" in capsys.readouterr().err
 
 
+SPOT = {"use_spot_instances": True, "max_wait": 10**6}
+LIKELY_MISTAKES = [
+    ({"source_dir": "s3://b/code"}, "source_dir s3://b/code does not end in .tar.gz: hosts unpack it as a tar archive"),
+    (SPOT, "use_spot_instances without checkpoint_s3_uri: a job that is interrupted starts from its beginning"),
+    ({"metric_definitions": [{"Name": "a", "Regex": "a=(.*"}]}, "metric 'a': the regular expression 'a=(.*' is wrong"),
+    # Java has named groups of its own.
+    ({**SPOT, "checkpoint_s3_uri": "s3://b/c", "metric_definitions": [{"Name": "a", "Regex": "(?<a>.*)"}]}, ""),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), LIKELY_MISTAKES)
+def test_a_likely_mistake_is_told_before_the_job_exists(made, capsys, arguments, message):
+    fake = {"instance_type": "ml.m5.large", "role": ROLE, "sagemaker_session": FakeSageMaker(), "image_uri": "img"}
+    made(**fake, **arguments).fit(wait=False)
+    told = capsys.readouterr().err
+    assert message in told if message else told == ""
+
+
 class Parameter(str):
     """As ParameterString in old releases of the SageMaker SDK v2: a string, too."""
 

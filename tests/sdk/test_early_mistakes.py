@@ -67,6 +67,9 @@ def test_limits_of_containers_are_refused_where_hosts_are_processes(made, tmp_pa
 UNUSED = {
     "image": ({"image_uri": "team/tf:1"}, "image_uri team/tf:1 is not used: hosts of 'local_process' are processes of"),
     "role": ({"role": "trainer"}, "role trainer is not used: jobs of this machine have the rights of the user who"),
+    "a role's form": ({"role": "arn:aws:iam::<account>:role/x"}, "role x is not used: jobs of this machine have the"),
+    "key": ({"output_kms_key": "bad key!"}, "output_kms_key is not used: it is for Amazon SageMaker's own hosts"),
+    "VPC": ({"subnets": ["?"], "security_group_ids": ["?"]}, "subnets is not used: it is for Amazon SageMaker's own"),
     "plain field": ({"enable_infra_check": True}, "enable_infra_check is not used: it is for Amazon SageMaker's own"),
     "volume_size": ({"volume_size": 50}, "volume_size 50 is not used: the hosts have this machine's own disks"),
     "variable": ({"environment": {"SM_HOSTS": "1"}}, "variable SM_HOSTS is not used: the launcher sets its own on"),

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from fakes.processes import until
 
-from scriptmode import UnreadableJobError
+from scriptmode import RequestError, UnreadableJobError
 from scriptmode._core.request.parse import parse_request
 from scriptmode._core.spec.service_values import ANY_JOB, JobFilter
 from scriptmode.errors import FAILED_DISK
@@ -52,6 +52,8 @@ def test_a_known_jobs_state_is_not_read_again(store):
     ended(store, "b", 2.0, "Failed")
     platform = LocalPlatform(data_dir=store.data_dir)
     first = platform.list()
+    with pytest.raises(RequestError, match="job a is one of this machine, which has no ProfilerConfig to change"):
+        platform.update("a", ProfilerConfig={"DisableProfiler": True})
     assert [job["TrainingJobName"] for job in first] == ["b", "a"]
     assert set(kept(store)) == {"a", "b"}
     times = state.stat().st_atime_ns, state.stat().st_mtime_ns

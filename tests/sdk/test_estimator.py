@@ -190,9 +190,9 @@ def test_a_value_that_cannot_be_is_refused_when_it_is_set_and_changes_nothing(co
     with pytest.raises(SpecError, match="instance_count is 0"):
         made.instance_count = 0
     assert made.instance_count == 2
+    made.set_hyperparameters(sagemaker_program="other.py")
+    assert made.request()["HyperParameters"]["sagemaker_program"] == '"train.py"'
     assert made.request()["ResourceConfig"]["InstanceCount"] == 2
-    with pytest.raises(SpecError, match="'sagemaker_program'.*reserved.*rename"):
-        made.set_hyperparameters(sagemaker_program="x")
 
 
 IN_GROUPS = {"instance_count": None, "instance_type": None}
@@ -214,6 +214,7 @@ class PipelineSession(FakeSageMaker):
         ({"disable_output_compression": "yes"}, "disable_output_compression is 'yes'; give True or False"),
         ({"checkpoint_s3_uri": "s3://b/c", "checkpoint_local_path": "here"}, "give an absolute path on the hosts"),
         ({"source_dir": "s3://b/folder/"}, "a folder in S3"),
+        ({"source_dir": "s3://b/train.py"}, "train.py', which is not a tar archive; give"),
         ({"tags": {"a": None}}, r"tags\['a'\] is None"),
         ({"tags": [{"Key": "a", "Value": "1"}, {"Key": "a", "Value": "2"}]}, "'a' 2 times"),
         ({"tags": {"aws:x": "1"}}, "AWS's own"),
@@ -270,6 +271,14 @@ def test_a_large_source_is_stored_where_the_request_says(code, monkeypatch, caps
     assert list(platform.stored) == [uri]
     # Without a terminal the progress is one line, and not on the output, which may be JSON.
     assert capsys.readouterr() == ("", "packing 8 bytes of source code ...\n")
+
+
+def test_a_stored_request_is_the_request_and_names_a_source_that_is_stored(code):
+    platform = RecordingPlatform()
+    request = estimator(code, platform=platform).stored_request("s3://b/x", job_name="job-1")
+    assert list(platform.stored) == [json.loads(request["HyperParameters"]["sagemaker_submit_directory"])]
+    assert request == estimator(code).request("s3://b/x", job_name="job-1")
+    assert platform.created == []
 
 
 def test_an_interrupt_while_the_job_is_created_still_tells_its_name(code):
@@ -341,7 +350,6 @@ def test_each_fit_is_a_fresh_job_with_its_own_model_dir(code):
     ("argument", "value", "advice"),
     [
         ("enable_infra_check", "yes", "give True or False"),
-        ("enable_remote_debug", 1, "give True or False"),
         ("training_plan", 3, "give a string"),
         ("instance_placement_config", 5, "give a dict"),
     ],

@@ -50,17 +50,9 @@ SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
         ("AlgorithmSpecification.AlgorithmName", "x", "AlgorithmName is not supported by the local platform yet"),
         ("InputDataConfig.0.ChannelName", "..", "channel '..': a channel name is the name of a folder"),
         ("InputDataConfig.0.CompressionType", "Gzip", "'train': CompressionType 'Gzip' is valid only in Pipe mode"),
-        (
-            "InputDataConfig",
-            [FILE_SYSTEM],
-            "'train': a file system is mounted, not streamed; give the channel InputMode",
-        ),
+        ("InputDataConfig", [FILE_SYSTEM], "'train': a file system is mounted, not streamed; give the channel Input"),
         (f"{SOURCE}.S3DataType", "Converse", "'train': S3DataType 'Converse' is not supported by the local"),
-        (
-            f"{SOURCE}.S3DataType",
-            "AugmentedManifestFile",
-            "'AugmentedManifestFile' is valid only in Pipe mode, not in File mode",
-        ),
+        (f"{SOURCE}.S3DataType", "AugmentedManifestFile", "File' is valid only in Pipe mode, not in File mode"),
         (f"{SOURCE}.S3Uri", "https://b/x", "'train': S3Uri is 'https://b/x'; the local platform reads s3:// and file"),
         (f"{SOURCE}.S3Uri", "file://data", "'file://data' has no absolute path; write file:///"),
         (f"{SOURCE}.InstanceGroupNames", ["gpus"], "'train': there is no instance group 'gpus'"),
@@ -72,7 +64,7 @@ def test_an_error_names_field_value_and_limit(path, value, message):
 
 
 def test_an_invalid_request_and_one_that_cannot_run_here_are_different_errors():
-    assert problem(changed("RoleArn", "me")).startswith("the request is not valid: RoleArn")
+    assert problem(changed("Environment.A-B", "x")).startswith("the request is not valid: a key of Environment")
     zipped = changed("InputDataConfig.0.CompressionType", "Gzip")
     assert problem(zipped).startswith("the local platform cannot run this job: channel 'train': CompressionType 'Gzip'")
     assert problem(changed("RoleArn", None)) == "the request is not valid: RoleArn is None; it must be a string"
@@ -87,12 +79,15 @@ def test_an_error_does_not_repeat_values_that_may_be_secret():
     ("path", "value"),
     [
         ("Tags", [{"Key": "Größe 図_.:/=+-@", "Value": "\uff11 \u2167\u00a0"}]),
-        ("VpcConfig", {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}),
+        ("VpcConfig", {"Subnets": ["not one!"] * 99, "SecurityGroupIds": ["sg-1"]}),
+        ("RoleArn", "arn:aws:iam::<account>:role/x"),
+        ("OutputDataConfig.KmsKeyId", "bad key!"),
+        ("ResourceConfig.KeepAlivePeriodInSeconds", 10**6),
         ("Environment.ANY", "every\nthing \u2028"),
         (f"{SOURCE}.S3Uri", "file:///with space/ü/\n/100%"),
     ],
 )
-def test_what_the_service_takes_is_taken(path, value):
+def test_what_the_service_takes_or_hosts_here_do_not_use_is_taken(path, value):
     validation.validate_request(changed(path, value))
 
 

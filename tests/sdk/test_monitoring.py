@@ -137,8 +137,8 @@ def test_of_a_rules_folder_is_stored_what_of_a_source_folder_is_packed(code, tmp
     uri = parameters(made.platform.created[0])["source_s3_uri"]
     stored = {key.removeprefix(f"{uri}/"): data for key, data in made.platform.stored.items() if key.startswith(uri)}
     assert stored == {"rule.py": b"rule.py", "inner/part.py": b"inner/part.py"}
-    (folder / ".env").write_text("PASSWORD=hunter2")
-    with pytest.raises(SourceError, match="files that look like secrets: '.env'"):
+    (folder / "mine").write_text("-----BEGIN PRIVATE KEY-----\n")
+    with pytest.raises(SourceError, match="has private keys: 'mine'"):
         made.request()
 
 

@@ -19,10 +19,7 @@ def store(tmp_path):
     """Jobs of a data directory, all with an agent."""
     jobs = {"first", "second", "third"}
     return SimpleNamespace(
-        data_dir=tmp_path,
-        jobs=jobs,
-        exists=jobs.__contains__,
-        folder=lambda _: SimpleNamespace(has_agent=lambda: True),
+        data_dir=tmp_path, jobs=jobs, exists=jobs.__contains__, folder=lambda _: SimpleNamespace(has_agent=lambda: True)
     )
 
 

@@ -126,9 +126,7 @@ def test_half_a_vpc_in_the_config_file_is_named_with_its_place(code, monkeypatch
     path = tmp_path / "config.yaml"
     path.write_text("SchemaVersion: '1.0'\nSageMaker: {TrainingJob: {VpcConfig: {Subnets: [subnet-1]}}}")
     monkeypatch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", str(path))
-    with pytest.raises(
-        SpecError, match="config file's SageMaker.TrainingJob.VpcConfig has Subnets and no SecurityGroupIds"
-    ):
+    with pytest.raises(SpecError, match="config file's SageMaker.TrainingJob.VpcConfig has Subnets and no SecurityGro"):
         estimator(code).request()
 
 
@@ -241,9 +239,7 @@ def test_objects_that_no_folder_can_hold_are_named(tmp_path):
 
 
 def test_a_role_of_another_account_makes_no_bucket_in_ones_own(code, fake):
-    with pytest.raises(
-        CredentialsError, match="of account 999999999999, but the credentials in use are of account 1234"
-    ):
+    with pytest.raises(CredentialsError, match="of account 999999999999, but the credentials in use are of account 12"):
         estimator(code, role=OTHERS, sagemaker_session=fake).fit(wait=False)
     assert "create_bucket" not in [call.operation for call in fake.calls]
 

@@ -224,9 +224,7 @@ def test_a_batch_script_that_a_node_cannot_start_is_told_from_one_that_ended(rea
     assert not problems.is_launch_failure("NonZeroExitCode", 0)
     assert not problems.is_launch_failure("JobLaunchFailure", 9)
     text = problems.describe_launch_failure(7, "node1")
-    assert text.startswith(
-        "Slurm job 7 could not be started on node1 (JobLaunchFailure): most likely the node does not"
-    )
+    assert text.startswith("Slurm job 7 could not be started on node1 (JobLaunchFailure): most likely the node does")
     assert "SCRIPTMODE_DATA_DIR" in text
 
 

@@ -181,12 +181,19 @@ def test_a_fifo_is_neither_an_entry_point_nor_a_dependency(code):
         read_source(Script(str(code / "train.py"), dependencies=(str(code / "pipe"),))).pack()
 
 
-@pytest.mark.parametrize("name", [".env", "id_rsa", "server.pem", "sub/credentials.json", ".env.production"])
-def test_files_that_look_like_secrets_are_refused_by_name(code, name):
-    (code / name).write_text("secret")
-    with pytest.raises(SourceError, match="look like secrets") as caught:
-        read_source(Script("train.py", str(code))).pack()
-    assert repr(name) in str(caught.value)
+KEY = "-----BEGIN RSA PRIVATE KEY-----\n"
+NAMES_OF_SECRETS = (".env", "secrets.py", "public.pem", "sub/credentials.json", "client_secret.json", "kubeconfig")
+
+
+@pytest.mark.parametrize(("name", "text"), [*((name, "x") for name in NAMES_OF_SECRETS), ("sub/mine.txt", KEY)])
+def test_files_that_look_like_secrets_are_warned_of_and_private_keys_refused(code, name, text):
+    (code / name).write_text(text)
+    if text == KEY:
+        with pytest.raises(SourceError, match=f"has private keys: {name!r}; take them away or name them in"):
+            read_source(Script("train.py", str(code)))
+    else:
+        with pytest.warns(UserWarning, match=f"has files that look like secrets and are packed: {name!r}; take them"):
+            assert name in packed_names(code)
     (code / ".scriptmodeignore").write_text(f"/{name}\n")
     assert name not in packed_names(code)
     (code / ".scriptmodeignore").write_text(f"!/{name}\n")

@@ -80,6 +80,8 @@ def test_a_request_has_the_search_and_the_training_jobs(code, kind):
     assert definition["StoppingCondition"] == {"MaxRuntimeInSeconds": 600}
     assert definition["InputDataConfig"][0]["ChannelName"] == "training"
     assert fake.calls == []
+    assert tuner.stored_request("s3://data/train", job_name="search") == request
+    assert "put_object" in [call.operation for call in fake.calls]
 
 
 def test_names_of_tuning_jobs_fit_the_service_and_differ(code):
@@ -106,9 +108,7 @@ def test_a_built_in_algorithm_defines_its_own_metrics(code):
 
 def test_a_range_takes_precedence_over_a_fixed_hyperparameter_with_a_warning(code):
     tuner = Tuner(estimator(code, hyperparameters={"lr": 0.1, "epochs": 1}), "accuracy", RANGES)
-    with pytest.warns(
-        UserWarning, match=re.escape("hyperparameters['lr'] is not used: hyperparameter_ranges has")
-    ) as caught:
+    with pytest.warns(UserWarning, match=r"hyperparameters\['lr'\] is not used: hyperparameter_ranges has") as caught:
         request = tuner.request()
     assert [each.filename for each in caught] == [__file__]
     static = request["TrainingJobDefinition"]["StaticHyperParameters"]

@@ -95,9 +95,7 @@ def program(folder, *words, text="import sagemaker\nprint(sagemaker.__file__)\n"
     (folder / "sagemaker").mkdir(exist_ok=True)
     (folder / "sagemaker" / "__init__.py").write_text("Session = 'the installed one'\n")
     (folder / "program.py").write_text(textwrap.dedent(text))
-    return subprocess.run(
-        [sys.executable, *words], cwd=folder, check=False, capture_output=True, text=True, timeout=300
-    )
+    return subprocess.run([sys.executable, *words], cwd=folder, check=False, capture_output=True, text=True, timeout=99)
 
 
 @pytest.mark.parametrize("name", MISSING_METHODS)

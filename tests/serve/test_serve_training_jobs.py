@@ -197,6 +197,10 @@ def test_an_ended_job_is_deleted_and_a_running_one_is_not(api):
 
 def test_other_services_are_there(api):
     assert api.client("sts").get_caller_identity()["Account"] == "000000000000"
+    program = "import sagemaker; print(sagemaker.get_execution_role())"
+    (api.folder / "launch.py").write_text(program)
+    out = api.execute(sys.executable, "-m", "scriptmode.v2", api.folder / "launch.py")
+    assert out == "arn:aws:iam::000000000000:role/scriptmode-local\n"
     answer = api.client("iam").simulate_principal_policy(
         PolicySourceArn="arn:aws:iam::000000000000:role/test", ActionNames=["s3:GetObject", "s3:PutObject"]
     )

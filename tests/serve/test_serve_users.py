@@ -80,9 +80,7 @@ def test_a_rerun_without_the_variables_prints_those_of_the_server(api, in_s3):
 
 def test_a_rerun_of_a_server_s_job_waits_and_is_in_its_region(tmp_path):
     with serving(tmp_path, "--s3", "memory", "--queue", "1") as api:
-        ireland = boto3.Session("test", "test", region_name="eu-west-1").client(
-            "sagemaker", endpoint_url=api.server.url
-        )
+        ireland = boto3.Session("t", "t", region_name="eu-west-1").client("sagemaker", endpoint_url=api.server.url)
         request = api.request("import os; print(os.environ['AWS_REGION'])")
         arn = ireland.create_training_job(**request)["TrainingJobArn"]
         job = {"TrainingJobName": request["TrainingJobName"]}
@@ -169,7 +167,7 @@ def test_a_name_that_the_server_does_not_have_is_asked_of_the_server(api, tmp_pa
 
 
 def test_the_list_names_the_regions_of_several(api, in_s3):
-    ireland = boto3.Session("test", "test", region_name="eu-west-1").client("sagemaker", endpoint_url=api.server.url)
+    ireland = boto3.Session("t", "t", region_name="eu-west-1").client("sagemaker", endpoint_url=api.server.url)
     request = api.request("print('hello')")
     ireland.create_training_job(**request)
     head, *rows = [line.split() for line in shell(api, "list").splitlines()]

@@ -13,7 +13,7 @@ from scriptmode_runtime import _environment as environment, contract
 from scriptmode_runtime._host import machine
 from scriptmode_runtime._host.machine import Machine
 from scriptmode_runtime._host.programs import Mpirun
-from scriptmode_runtime._launch import user_code
+from scriptmode_runtime._launch import aws_programs, user_code
 from scriptmode_runtime._report.redaction import Redaction
 from scriptmode_runtime._strategies import plan_for
 from scriptmode_runtime.plan import Command, LaunchPlan, ProcessSpec
@@ -61,7 +61,7 @@ def preview(here: TrainingEnvironment) -> Preview:
     """Return what a host would run; raise `RuntimeFailure` for what `train` would refuse."""
     user_code.check(here)
     command = user_code.command(here)
-    plan = plan_for(here, command)
+    plan = aws_programs.with_upload(here, plan_for(here, command))
     return Preview(describe_roles(here, plan), tuple(command.argv), plan)
 
 

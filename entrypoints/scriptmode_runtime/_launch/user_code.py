@@ -3,40 +3,31 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
 from scriptmode_runtime._environment import keras
+from scriptmode_runtime._launch import aws_programs
 from scriptmode_runtime._launch.variables import program_arguments, script_variables
 from scriptmode_runtime._requirements import OVERLAY_DIR, PIP
-from scriptmode_runtime._values.errors import RuntimeFailure, UserCodeError
+from scriptmode_runtime._values.errors import UserCodeError
 from scriptmode_runtime.plan import Command, ProcessSpec
 
 if TYPE_CHECKING:
     from scriptmode_runtime._environment import TrainingEnvironment
 
-REQUIREMENTS = "requirements.txt"
-_S3 = "s3://"
 _FILE = "file://"
 _SHELL = ".sh"
 _SHOWN_NAMES = 8
 #: A directory for ``PYTHONPATH``: modules of AWS's images, where they are not installed.
 _FALLBACK = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fallback")
-#: The job's region, as the script sees it.
-_REGION = "SAGEMAKER_REGION"
 
 
 def fetch(environment: TrainingEnvironment) -> ProcessSpec | None:
-    """Copy or unpack the source into the code directory; for an ``s3://`` source return the process that does it.
-
-    boto3 is large and slow to import: it gets a process of its own, which this launcher outlives.
-    """
+    """Copy or unpack the source into the code directory; for an ``s3://`` source return the process that does it."""
     source = _source(environment)
-    if source.startswith(_S3):
-        argv = (environment.python, "-m", "scriptmode_runtime._launch.user_code", environment.base_dir, source)
-        env = {_REGION: environment.region} if environment.region else {}
-        return ProcessSpec("source", argv, env, environment.path(contract.OUTPUT_DIR))
+    if source.startswith(aws_programs.S3):
+        return aws_programs.process(environment, "source", "source", environment.base_dir, source)
     if source:
         path = source.removeprefix(_FILE)
         if path != source and "%" in path and not os.path.exists(path):
@@ -59,6 +50,9 @@ def install(environment: TrainingEnvironment) -> ProcessSpec | None:
     cwd = code
     if _uses_overlay(environment):
         words = ("-m", "scriptmode_runtime._requirements.overlay", environment.path(OVERLAY_DIR), code)
+        cwd = environment.path(contract.OUTPUT_DIR)
+    if repository := environment.inherited.get("CA_REPOSITORY_ARN"):
+        words = ("-m", aws_programs.__name__, "install", repository, cwd, *words)
         cwd = environment.path(contract.OUTPUT_DIR)
     return ProcessSpec("requirements", (environment.python, *words, *wanted), {"PYTHONUNBUFFERED": "1"}, cwd)
 
@@ -153,7 +147,8 @@ def _leads_out(code: str, path: str) -> bool:
 def _requirements(environment: TrainingEnvironment) -> tuple[str, ...]:
     """Return pip's arguments for the source: its requirements, and the source itself where it is a package."""
     code = environment.path(contract.CODE_DIR)
-    wanted = ("-r", os.path.join(code, REQUIREMENTS)) if _has(environment, REQUIREMENTS) else ()
+    name = str(environment.framework_parameters.get(contract.REQUIREMENTS_FILE) or "requirements.txt")
+    wanted = ("-r", os.path.join(code, name)) if _has(environment, name) else ()
     return (*wanted, code) if _is_module(environment) else wanted
 
 
@@ -244,43 +239,3 @@ def _names(folder: str) -> str:
         names = []
     shown = ", ".join(map(repr, names[:_SHOWN_NAMES]))
     return shown + (", ..." if len(names) > _SHOWN_NAMES else "") or "nothing"
-
-
-def _download(uri: str, path: str) -> None:
-    try:
-        import boto3
-        from botocore.exceptions import BotoCoreError, ClientError
-    except ImportError as error:
-        raise UserCodeError(f"{uri} cannot be downloaded: boto3 is not installed in {sys.executable}") from error
-    bucket, _, key = uri[len(_S3) :].partition("/")
-    region = os.environ.get(contract.REGION_VARIABLE) or os.environ.get(_REGION)
-    # The toolkit's variable; without it boto3's own settings apply.
-    endpoint = os.environ.get("S3_ENDPOINT_URL")
-    try:
-        boto3.client("s3", region_name=region or None, endpoint_url=endpoint or None).download_file(bucket, key, path)
-    except (BotoCoreError, ClientError, OSError) as error:
-        raise UserCodeError(
-            f"{uri} cannot be downloaded: {error}; check the address and that this host's role may read it"
-        ) from error
-
-
-def main(base_dir: str, uri: str) -> int:
-    """Download an ``s3://`` archive and unpack it into the code directory; the program of `fetch`'s process."""
-    import tempfile
-
-    from scriptmode_runtime._files.archive import source_limits, unpack
-
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "sourcedir.tar.gz")
-            _download(uri, path)
-            limits = source_limits(os.environ)
-            unpack(path, os.path.join(base_dir, contract.CODE_DIR), title=f"the source {uri}", limits=limits)
-    except RuntimeFailure as error:
-        sys.stderr.write(f"scriptmode: {error}\n")
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))

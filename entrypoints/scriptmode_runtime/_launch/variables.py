@@ -29,7 +29,7 @@ _TOOLKIT_PARAMETERS = frozenset(
         contract.JOB_NAME,
         contract.REGION,
         "sagemaker_enable_cloudwatch_metrics",
-        "sagemaker_s3_output",
+        contract.S3_OUTPUT,
     }
 )
 

@@ -21,7 +21,7 @@ from scriptmode._core.spec.tuning_configurations import (
     parse_configuration,
     parse_instance_configs,
 )
-from scriptmode._core.spec.whole_numbers import require_bool
+from scriptmode._core.spec.whole_numbers import truth_value
 from scriptmode._display import tuning_lines
 from scriptmode._estimator import Estimator
 from scriptmode._tuning.started_tuning_job import TuningJob
@@ -196,7 +196,7 @@ class Tuner:
         hyperparameters_to_keep_static_dict: Mapping[str, Iterable[str]] | None = None,
         **settings: Any,
     ) -> Self:
-        """Return a tuner of one tuning job whose training jobs are of several estimators.
+        """Return a tuner of one tuning job whose training jobs are of several estimators; see the constructor.
 
         Args:
             estimator_dict: The estimators by names, which the other dicts have too. `fit` takes a dict of the inputs.
@@ -205,10 +205,6 @@ class Tuner:
             metric_definitions_dict: Metric definitions of some.
             hyperparameters_to_keep_static_dict: ``hyperparameters_to_keep_static`` of some.
             settings: The constructor's other arguments, for all of them.
-
-        Raises:
-            SpecError: For values that cannot make a tuning job.
-            TypeError: For names that no version of the SDK knows.
         """
         keys = sorted(estimator_dict)
         objectives = _by_name("objective_metric_name_dict", objective_metric_name_dict, keys, is_whole=True)
@@ -238,16 +234,7 @@ class Tuner:
 
         A tuning job of this machine whose process was killed is continued. The first look at ``estimator``, and `fit`,
         make the tuner and its estimator of the tuning job's description, which has all their arguments but the tags.
-
-        Args:
-            tuning_job_name: The tuning job's name.
-            sagemaker_session: A session as the estimators take it; only its account, or its machine, is asked then.
-            platform: ``"local"``, ``"sagemaker"`` or a platform; by default this machine is asked, then Amazon
-                SageMaker.
-
-        Raises:
-            JobNotFoundError: Where no such tuning job exists.
-            SpecError: For arguments that contradict each other.
+        Arguments and errors are those of `TrainingJob.attach`.
         """
         if not isinstance(tuning_job_name, str) or not tuning_job_name:
             raise invalid("tuning_job_name", f"is {tuning_job_name!r}", "give a tuning job's name")
@@ -342,14 +329,7 @@ class Tuner:
         return self._warm_started(WarmStartTypes.TRANSFER_LEARNING, additional_parents, estimator)
 
     def identical_dataset_and_algorithm_tuner(self, additional_parents: Iterable[str] | None = None) -> Self:
-        """Return a tuner that continues this one's tuning job, with the same data and estimator.
-
-        Args:
-            additional_parents: Names of further tuning jobs to learn from.
-
-        Raises:
-            SpecError: There is no tuning job yet, or there are several estimators.
-        """
+        """Return a tuner that continues this one's tuning job, with the same data; see `transfer_learning_tuner`."""
         return self._warm_started(WarmStartTypes.IDENTICAL_DATA_AND_ALGORITHM, additional_parents, None)
 
     def _warm_started(
@@ -369,17 +349,17 @@ class Tuner:
     def request(self, inputs: object = None, *, job_name: str | None = None) -> dict[str, Any]:
         """Return the CreateHyperParameterTuningJob request that `fit` would send, after the same checks.
 
-        Nothing is stored.
-
-        Args:
-            inputs: The inputs, as the estimator's ``fit`` takes them.
-            job_name: The tuning job's name; by default a new one.
-
-        Raises:
-            SpecError: For arguments that cannot make a tuning job.
-            RequestError: With everything for which the service would refuse the request.
+        Nothing is stored: the source archives that it names may not exist. `stored_request` stores them. Arguments and
+        errors are those of `fit`.
         """
         return self._prepare(inputs, job_name)[0]
+
+    def stored_request(self, inputs: object = None, *, job_name: str | None = None) -> dict[str, Any]:
+        """Store the sources and return the request of `request`, for another client that starts the tuning job."""
+        request, submissions = self._prepare(inputs, job_name)
+        for estimator, submission in submissions:
+            estimator._store_files(*submission, shown=False)  # noqa: SLF001
+        return request
 
     def fit(
         self,
@@ -390,7 +370,7 @@ class Tuner:
         wait: bool = True,
         logs: bool | str = True,
     ) -> TuningJob:
-        """Start a tuning job. Each call starts a new one.
+        """Start a tuning job, and return its handle. Each call starts a new one.
 
         Args:
             inputs: The inputs of the training jobs, as the estimator's ``fit`` takes them.
@@ -399,9 +379,6 @@ class Tuner:
             wait: Whether to wait until the tuning job has ended. An interrupt leaves it running.
             logs: Whether to display its progress while waiting.
 
-        Returns:
-            The handle of the tuning job.
-
         Raises:
             SpecError: For arguments that cannot make a tuning job.
             RequestError: With everything for which the service would refuse the request, before anything is stored.
@@ -409,7 +386,7 @@ class Tuner:
             MissingPackageError: Where Optuna is not installed and the training jobs are of this machine.
             TuningJobFailed: Where the tuning job failed, after waiting.
         """
-        require_bool("wait", wait)
+        wait = truth_value("wait", wait)
         shown = arguments.shows_logs(logs) and wait
         from scriptmode._core.handle import early_checks
 
@@ -464,15 +441,12 @@ class Tuner:
         return self._latest
 
     def wait(self, *, logs: bool | str = True) -> dict[str, Any]:
-        """Wait until the tuning job has ended, and display its progress.
+        """Wait until the tuning job has ended, and display its progress; return its description.
 
         An interrupt leaves the tuning job running.
 
         Args:
             logs: Whether to display the progress.
-
-        Returns:
-            The description of the tuning job, which completed or was stopped.
 
         Raises:
             TuningJobFailed: Where the tuning job failed.

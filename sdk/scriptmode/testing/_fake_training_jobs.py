@@ -24,6 +24,7 @@ class FakeTrainingJobs:
             "list_tags": self._list_tags,
             "list_training_jobs": self._list,
             "stop_training_job": self._stop,
+            "update_training_job": lambda arguments: {"TrainingJobArn": self._job(arguments).arn},
         }
 
     def _create(self, request: Mapping[str, Any]) -> dict[str, object]:

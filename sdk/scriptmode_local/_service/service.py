@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode._core.machine.data_dir import FILE_SYSTEMS_VARIABLE, default_data_dir
 from scriptmode._core.spec.hosts import CLIENT_REGION, LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
 from scriptmode._core.spec.names import SERVER_TAGS
-from scriptmode._core.spec.whole_numbers import require_bool
+from scriptmode._core.spec.whole_numbers import truth_value
 from scriptmode.errors import ScriptmodeError, invalid
 from scriptmode_local._data import file_uris
 from scriptmode_local._hosts import HostSettings
@@ -93,7 +93,7 @@ class LocalPlatform(StoredJobs):
         if not is_number(stop_grace) or stop_grace < 0:
             advice = "give the seconds from SIGTERM to SIGKILL, 0 or more"
             raise invalid("stop_grace", f"is {stop_grace!r}", advice)
-        self._queue, self._force = queue or None, require_bool("force", force)
+        self._queue, self._force = queue or None, truth_value("force", force)
         if container_limits is not None:
             from scriptmode_local._hosts.container_limits import parse_limits
 

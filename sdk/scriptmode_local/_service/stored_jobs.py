@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.machine.clock import SYSTEM
 from scriptmode._core.spec.service_values import ANY_JOB
-from scriptmode.errors import ScriptmodeError
+from scriptmode.errors import RequestError, ScriptmodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from scriptmode._core.spec import service_values
@@ -82,6 +82,11 @@ class StoredJobs:
         from scriptmode_local._agent import recovery
 
         recovery.request_stop(self._store.find(name))
+
+    def update(self, name: str, **changes: Mapping[str, object]) -> None:
+        """Raise `RequestError`: jobs have neither a profiler nor remote debugging here."""
+        self._store.find(name)
+        raise RequestError(f"training job {name} is one of this machine, which has no {', '.join(changes)} to change")
 
     def delete(self, name: str) -> None:
         """Delete a job, also one whose files are damaged; a running job is killed first and saves nothing.

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode._core.request import service_model
+from scriptmode._core.request.fields import PLAIN_ARGUMENTS
 from scriptmode._core.request.render import as_fields
 from scriptmode._core.spec.hosts import instance_kind, local_instance_types
 from scriptmode._core.spec.inputs import FileSystemInput, OtherInput, TrainingInput
@@ -36,6 +37,13 @@ FILE_URI_FIELDS = frozenset(
 )
 #: ... and fields that may hold an instance type of this machine.
 INSTANCE_TYPE_FIELDS = frozenset({"ResourceConfig.InstanceType", "ResourceConfig.InstanceGroups.InstanceType"})
+#: Fields that hosts of this machine do not use: any value of the right type will do, and one line says so.
+_UNUSED_FIELDS = frozenset(
+    {
+        "RoleArn", "OutputDataConfig.KmsKeyId", "ResourceConfig.VolumeKmsKeyId", "ResourceConfig.VolumeSizeInGB",
+        "ResourceConfig.KeepAlivePeriodInSeconds", "VpcConfig.Subnets", "VpcConfig.SecurityGroupIds", *PLAIN_ARGUMENTS,
+    }
+)  # fmt: skip
 
 NOT_YET = "is not supported by the local platform yet"
 _LEAVE_OUT = "leave it out"
@@ -151,6 +159,8 @@ def is_extension(field: str, value: object) -> bool:
     """Return whether a value of a field, without indices, is one of this machine that the service does not accept."""
     if field in FILE_URI_FIELDS:
         return isinstance(value, str) and file_uris.is_file(value)
+    if field in _UNUSED_FIELDS:
+        return True
     # What is neither a type of the service nor one that runs here is a problem of `_instances`.
     return field in INSTANCE_TYPE_FIELDS and isinstance(value, str) and not value.startswith("ml.")
 

@@ -2,7 +2,8 @@
 
 moto keeps everything in memory. Its S3 is replaced by a server that keeps objects on disk, see `seaweedfs`. In its IAM
 every role exists, and may do everything: clients look for one before they start a job. The SageMaker SDK v3 looks at a
-role's trust policy, and simulates its policies.
+role's trust policy, and simulates its policies. In its STS a client that has assumed no role has that of this machine:
+`get_execution_role` of every SageMaker SDK asks for it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from urllib.parse import parse_qs, quote
 from xml.etree import ElementTree as ET
 
 from scriptmode._core.machine.installation import install_command, missing_package
-from scriptmode._core.spec.hosts import LOCAL_ACCOUNT
+from scriptmode._core.spec.hosts import LOCAL_ACCOUNT, LOCAL_ROLE
 from scriptmode_serve._http.error_answers import add_texts, encode
 from scriptmode_serve._http.s3_requests import FORM, is_for_s3
 from scriptmode_serve._http.wsgi import read_body, respond
@@ -64,20 +65,32 @@ class OtherServices:
                 return respond(start_response, _simulate(fields), content_type="text/xml")
             if action == "GetRole":
                 return self._get_role(fields, environ, start_response)
+            if action == "GetCallerIdentity":
+                return self._get_caller(environ, start_response)
         return self._load(environ)(environ, start_response)
 
     def _get_role(
         self, fields: Mapping[str, list[str]], environ: Environ, start_response: StartResponse
     ) -> Iterable[bytes]:
         """Return moto's answer, or that of a role that exists: jobs of this machine need none."""
-        answers: list[tuple[str, list[tuple[str, str]]]] = []
-        body = b"".join(self._load(environ)(environ, lambda status, headers, *_: answers.append((status, headers))))
-        status, headers = answers[-1]
+        status, headers, body = self._ask(environ)
         if status.startswith("404"):
             role = _render_role(fields.get("RoleName", [""])[0])
             return respond(start_response, role, content_type="text/xml")
         start_response(status, headers)
         return [body]
+
+    def _get_caller(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Return moto's answer, with a role in place of the user that moto has by default."""
+        status, _, body = self._ask(environ)
+        body = body.replace(b":user/moto<", f":assumed-role/{LOCAL_ROLE}/client<".encode())
+        return respond(start_response, body, status=int(status[:3]), content_type="text/xml")
+
+    def _ask(self, environ: Environ) -> tuple[str, list[tuple[str, str]], bytes]:
+        """Return status, headers and body of moto's answer."""
+        answers: list[tuple[str, list[tuple[str, str]]]] = []
+        body = b"".join(self._load(environ)(environ, lambda status, headers, *_: answers.append((status, headers))))
+        return (*answers[-1], body)
 
     def _load(self, environ: Environ) -> Service:
         with self._lock:

@@ -50,8 +50,6 @@ OF_PROGRAMS = [
                "many a package has no setup.py any more", runs.project),
     Difference("requirements", "the toolkit installs them for Python programs alone; we for every kind",
                "a shell script starts Python too", runs.requirements),
-    Difference("index by CodeArtifact", "the toolkit asks for the repository CA_REPOSITORY_ARN names; we for what pip's settings name",
-               "pip has variables of its own for an index, PIP_INDEX_URL among them", runs.package_index),
     Difference("archive not compressed", "the toolkit takes gzip alone; we what Python's tarfile takes",
                "it says what it is", runs.not_compressed),
     Difference("archive that leads outside", "the toolkit moves such members inside or skips them; we refuse the archive",

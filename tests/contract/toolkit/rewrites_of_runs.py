@@ -190,11 +190,6 @@ def requirements(case, record):
         record["script"]["required"] = "wanted"
 
 
-def package_index(case, record):
-    if "CA_REPOSITORY_ARN" in case.variables:
-        run(record, case.program)
-
-
 # --- where the source comes from ---------------------------------------------------------------
 def not_compressed(case, record):
     if case.id == "source: archive that is not compressed":

@@ -92,11 +92,11 @@ def test_exit_code_and_failure_file_are_ours(tmp_path, train, script, code, show
     assert "Framework Error" not in launcher.failure
 
 
-def test_the_copying_of_intermediate_output_ends_with_the_toolkit(tmp_path, train):
+def test_the_toolkits_upload_of_intermediate_output_ends_and_ours_takes_its_place(tmp_path, train):
     base = host(tmp_path, SHOW, sagemaker_s3_output="s3://bucket/output")
     launcher = train(base, AWS_ACCESS_KEY_ID="key", AWS_SECRET_ACCESS_KEY="secret", AWS_REGION="us-east-1")
     assert launcher.wait() == 0, launcher.output
-    assert "output/intermediate is not copied to S3" in launcher.output
+    assert "scriptmode: upload started" in launcher.output
     until(lambda: not holding(str(base)))
 
 

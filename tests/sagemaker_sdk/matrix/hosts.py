@@ -30,7 +30,7 @@ ARGUMENTS = {
         "checkpoint_local_path": "/opt/ml/checkpoints",
     },
     "checkpoints": {"checkpoint_s3_uri": "s3://bucket/checkpoints"},
-    "no spot": {"use_spot_instances": False, "max_run": 3600, "max_wait": None, "checkpoint_s3_uri": None},
+    "no spot": {"use_spot_instances": 0, "max_run": 3600, "max_wait": None, "checkpoint_s3_uri": None},
     "retries within a time": {"max_retry_attempts": 2, "max_run": 600, "max_wait": 1200},
     "warm pool": {"keep_alive_period_in_seconds": 1800},
     "training plan": {"training_plan": PLAN},

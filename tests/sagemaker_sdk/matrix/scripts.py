@@ -36,6 +36,7 @@ HYPERPARAMETERS = {
     "dicts": {"optimizer": {"name": "adam", "betas": [0.9, 0.999], "nested": {"a": None}}, "empty": {}},
     "names": {"k": 1, "with-dash": 2, "with.dot": 3, "UPPER_case": 4, "learning rate": 5},
     "NumPy's floats": {"rate": Maker("numpy.float64")(0.1)},
+    "of the toolkit": {"sagemaker_s3_output": "s3://b/o", "sagemaker_requirements": "other.txt"},
 }  # fmt: skip
 IN_A_SCRIPT = {**HYPERPARAMETERS, "tuples": {"shape": (28, 28)}}
 ALONE = {**HYPERPARAMETERS, "NumPy's numbers": {"n": Maker("numpy.int64")(3)}, "reserved": {"sagemaker_program": "x"}}

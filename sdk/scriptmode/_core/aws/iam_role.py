@@ -52,9 +52,6 @@ def get_execution_role(sagemaker_session: object = None) -> str:
     Args:
         sagemaker_session: A session as the estimators take it; by default boto3's own settings.
 
-    Returns:
-        The role's ARN.
-
     Raises:
         CredentialsError: The credentials are those of an IAM user, or AWS does not accept them.
     """
@@ -62,11 +59,7 @@ def get_execution_role(sagemaker_session: object = None) -> str:
 
 
 def find_execution_role(sagemaker_session: Any = None, *, metadata: Path = _METADATA) -> str:
-    """Return the ARN of the IAM role of this SageMaker notebook, or of the session's credentials.
-
-    ``metadata`` is the file that SageMaker writes on its notebooks. It is the role of jobs on this machine for a
-    session of local mode, and where there are no credentials. Raises `CredentialsError` for a user.
-    """
+    """Return the role of `get_execution_role`; ``metadata`` is the file that SageMaker writes on its notebooks."""
     is_local = getattr(sagemaker_session, "local_mode", False)
     connection = Connection(None if is_local else sagemaker_session)
     about: Any = {}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 from scriptmode._core.aws.regions import warn_of_unknown_region
 from scriptmode._core.aws.sagemaker_config import SageMakerConfig, parse_config, read_config
 from scriptmode._core.machine.clock import SYSTEM
+from scriptmode._core.spec.pipeline_variables import INSTEAD_OF_PIPELINES
 from scriptmode.errors import CredentialsError, invalid
 
 if TYPE_CHECKING:
@@ -44,8 +45,7 @@ class Connection:
             raise invalid(
                 "sagemaker_session",
                 "is a PipelineSession, which records pipeline steps instead of starting jobs",
-                "give a boto3.Session; build pipelines with the SageMaker SDK's own estimators, or give "
-                "estimator.request() to a step of your own",
+                f"give a boto3.Session; {INSTEAD_OF_PIPELINES}",
             )
         is_session = hasattr(session, "boto_session") or (
             hasattr(session, "client") and hasattr(session, "region_name")

@@ -56,7 +56,22 @@ def check_job(platform: Platform, job: JobRequest, sent: tuple[Source, str] | No
     threads = {**(os.environ if runs_python else {}), **job.environment}.get(_THREADS)
     servers = contract.enabled(job.parameter(contract.PARAMETER_SERVER_ENABLED))
     waits = f"{_THREADS}=1: parameter servers can wait for each other for ever; set at least 2, or leave it out"
-    return [*_unused_settings(job), *filter(None, [crowded, servers and threads == "1" and waits, error and broken])]
+    found = [crowded, servers and threads == "1" and waits, error and broken]
+    return [*_unused_settings(job), *_likely_mistakes(job), *filter(None, found)]
+
+
+def _likely_mistakes(job: JobRequest) -> Iterator[str]:
+    """Yield a sentence for each setting with which the service starts a job that probably is not what was meant."""
+    source = job.source_uri or ""
+    if source.startswith("s3://") and not source.endswith((".tar.gz", ".tgz")):
+        yield f"source_dir {source} does not end in .tar.gz: hosts unpack it as a tar archive compressed by gzip"
+    kind = job.resources.host_kind
+    if job.limits.use_spot_instances and not job.output.checkpoint_uri and not kind.is_here:
+        yield "use_spot_instances without checkpoint_s3_uri: a job that is interrupted starts from its beginning"
+    if job.algorithm.metric_definitions and not kind.is_local:
+        from scriptmode._core.spec.metric_definitions import bracket_problem
+
+        yield from filter(None, (bracket_problem(*definition) for definition in job.algorithm.metric_definitions))
 
 
 def _unused_settings(job: JobRequest) -> Iterator[str]:
@@ -71,7 +86,15 @@ def _unused_settings(job: JobRequest) -> Iterator[str]:
         if job.resources.volume_size != Resources.volume_size:
             disks = "the nodes' own disks" if kind.is_scheduled else "this machine's own disks"
             yield f"volume_size {job.resources.volume_size} is not used: the hosts have {disks}"
-        for name in sorted(job.plain_fields.keys() - _WITH_A_DEFAULT):
+        others = {
+            # S3 encrypts the source archive with it.
+            "output_kms_key": job.output.kms_key if not str(job.output.path).startswith("s3://") else None,
+            "volume_kms_key": job.resources.volume_kms_key,
+            "keep_alive_period_in_seconds": job.resources.keep_alive_period,
+            "subnets": job.network.subnets,
+        }
+        given = {name for name, value in others.items() if value}
+        for name in sorted(given | job.plain_fields.keys() - _WITH_A_DEFAULT):
             yield f"{name} is not used: it is for Amazon SageMaker's own hosts"
     own = [f"SM_CHANNEL_{channel.name}".upper() for channel in job.channels]
     own += [f"SM_HP_{name}".upper() for name in job.hyperparameters]

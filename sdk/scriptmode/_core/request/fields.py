@@ -228,6 +228,12 @@ def render_fields(rows: Iterable[Field], value: object) -> dict[str, Any]:
     return fields
 
 
+def render_field(name: str, spec: object) -> dict[str, Any] | None:
+    """Return an object of the request as the arguments of a spec say it, ``None`` where they leave it out."""
+    rows = [row for row in FIELDS if row.path.startswith(f"{name}.")]
+    return render_fields(rows, spec).get(name)
+
+
 def parse_fields(rows: Iterable[Field], fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes of the fields that are given, by their names in the table."""
     attributes: dict[str, Any] = {}

@@ -12,6 +12,7 @@ import re
 import stat
 import tarfile
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Callable, NamedTuple, Optional
@@ -45,8 +46,11 @@ _DEEPEST = 200
 #: Names that files with secrets go by.
 _SECRETS = (".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx", "id_rsa*", "id_ed25519*",
             "id_ecdsa*", ".netrc", ".pypirc", ".npmrc", ".git-credentials", "credentials", "credentials.json",
-            ".htpasswd", "secrets.*", "kaggle.json", "service-account*.json", "service_account*.json")  # fmt: skip
+            ".htpasswd", "secrets.*", "kaggle.json", "service-account*.json", "service_account*.json",
+            "client_secret*.json", "kubeconfig")  # fmt: skip
 _SECRET = re.compile("|".join(map(fnmatch.translate, _SECRETS)))
+#: The first line of a private key, of OpenSSL, OpenSSH, PGP and PuTTY.
+_PRIVATE_KEY = re.compile(rb"\s*(-{4,5} ?BEGIN [A-Z0-9 ]*PRIVATE KEY|PuTTY-User-Key-File-)")
 
 
 class Archive(NamedTuple):
@@ -108,12 +112,12 @@ class _Member(NamedTuple):
 
 
 def read_source(script: Script) -> Source:
-    """Return the files of the script's directory and dependencies; only of a small source is any read.
+    """Return the files of the script's directory and dependencies; of a large source first lines alone are read.
 
-    A source in a Git repository is checked out, and packed. Warns of a large source.
+    A source in a Git repository is checked out, and packed. Warns of a large source, and of likely secrets.
 
     Raises:
-        SourceError: For a missing file, for a symbolic link that points outside the tree, and for secrets.
+        SourceError: For a missing file, for a symbolic link that points outside the tree, and for private keys.
 
     """
     if script.git is not None:
@@ -210,7 +214,7 @@ def _pack(members: Mapping[str, _Member], progress: Progress | None = None) -> A
 
 
 def read_tree(folder: Path) -> dict[str, bytes]:
-    """Return by name what would be packed of a directory; raise `SourceError` as `pack` does, as for secrets."""
+    """Return by name what would be packed of a directory; raise `SourceError` as `pack` does, as for private keys."""
     contents = {}
     for name, member in _tree(folder).items():
         if not member.is_folder:
@@ -278,17 +282,24 @@ def _require_file(path: Path, argument: str, value: str) -> None:
 
 
 def _tree(root: Path) -> dict[str, _Member]:
-    """Return what to pack below ``root`` by name, ignore file honoured; refuse files that look like secrets.
+    """Return what to pack below ``root`` by name, ignore file honoured; refuse private keys, and warn of other secrets.
 
     The name of a directory with nothing to pack in it ends with a slash: a script may write there.
     """
     rule = _ignore_rules(root)
     names = list(_walk(root, "", rule))
-    secrets = [name for name in names if _looks_secret(name) and rule(name) is None]
+    unnamed = [name for name in names if not name.endswith("/") and rule(name) is None]
+    keys = [name for name in unnamed if _is_private_key(root / name)]
+    secrets = keys or list(filter(_looks_secret, unnamed))
     if secrets:
-        what = f"source directory {str(root)!r} has files that look like secrets: {', '.join(map(repr, secrets))}"
+        kind = "private keys" if keys else "files that look like secrets and are packed"
+        what = f"source directory {str(root)!r} has {kind}: {', '.join(map(repr, secrets))}"
         step = f"take them away or name them in {IGNORE_FILE}, as '!{secrets[0]}' to pack them all the same"
-        raise SourceError(what, step, argument="source_dir")
+        if keys:
+            raise SourceError(what, step, argument="source_dir")
+        from scriptmode._core.text.caller_warning import warn_caller
+
+        warn_caller(f"{what}; {step}")
     return {name: _Member(root / name, root, is_folder=name.endswith("/")) for name in names}
 
 
@@ -321,6 +332,13 @@ def _left_out(path: Path) -> bool:
 
         return path.name in _LEFT_OUT_FOLDERS or any((path / mark).exists() for mark in ("pyvenv.cfg", MARK))
     return path.name in _LEFT_OUT_FILES or path.name.endswith(".pyc")
+
+
+def _is_private_key(path: Path) -> bool:
+    """Return whether the first line says so; what cannot be read is reported when it is packed."""
+    with suppress(OSError), path.open("rb") as file:
+        return _PRIVATE_KEY.match(file.read(80)) is not None
+    return False
 
 
 def _looks_secret(name: str) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from scriptmode._core.spec.names import RESERVED_TAGS, base_of_image
 from scriptmode._core.spec.training_job import InstanceGroup
+from scriptmode._core.spec.whole_numbers import truth_value
 from scriptmode._core.text.messages import did_you_mean, validate_keys
 from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 LOGS = {"All": True, "Training": True, "Rules": True, "None": False}
 #: Fields of the service's ExperimentConfig.
 EXPERIMENT_KEYS = ("ExperimentName", "TrialName", "TrialComponentDisplayName", "RunName")
-#: The types of values that are passed as they are, as an error says them; every other is a dict.
-_KINDS = {bool: "True or False", int: "a whole number", str: "a string"}
+#: The types of values that are passed as they are, as an error says them; every other but a switch is a dict.
+_KINDS = {int: "a whole number", str: "a string"}
 
 
 def experiment(value: object) -> dict[str, str]:
@@ -51,14 +52,14 @@ def shows_logs(value: object) -> bool:
 
     Its ``"All"``, ``"Training"`` and ``"Rules"`` all show the log; ``"None"`` does not.
     """
-    if isinstance(value, bool):
-        return value
-    words = [value] if isinstance(value, str) else value
-    if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) and word in LOGS for word in words):
+    if not isinstance(value, (str, list, tuple)):
+        return truth_value("logs", value)
+    shown = [LOGS.get(str(word).title()) for word in ([value] if isinstance(value, str) else value)]
+    if None in shown:
         raise invalid(
             "logs", f"is {value!r}", "give True or False, or 'All', 'Training', 'Rules' or 'None', or a list of them"
         )
-    return any(LOGS[word] for word in words)
+    return any(shown)
 
 
 def of_type(name: str, value: Any, annotation: Any) -> Any:
@@ -66,9 +67,11 @@ def of_type(name: str, value: Any, annotation: Any) -> Any:
     kind = get_args(annotation)[0]
     if value is None:
         return None
+    if kind is bool:
+        return truth_value(name, value)
     if kind not in _KINDS:
         return copied(name, value)
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+    if not isinstance(value, kind) or isinstance(value, bool):
         raise invalid(name, f"is {value!r}", f"give {_KINDS[kind]}")
     return value
 

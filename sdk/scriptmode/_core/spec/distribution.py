@@ -6,15 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Union
 
-from scriptmode._core.spec.whole_numbers import set_whole
+from scriptmode._core.spec.whole_numbers import set_truth, set_whole, truth_value
 from scriptmode._core.text.messages import did_you_mean, validate_keys
 from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
 from scriptmode_runtime.contract import ROLES
 
+_ARGUMENT = "distribution"
+
 
 def _error(what: str, advice: str = "") -> SpecError:
-    return SpecError(what, advice, argument="distribution")
+    return SpecError(what, advice, argument=_ARGUMENT)
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,8 @@ class ParameterServer:
     chief: bool = False
 
     def __post_init__(self) -> None:
-        _require_bool(self, "coordinator")
-        _require_bool(self, "chief")
+        set_truth(self, "coordinator", "ParameterServer coordinator", _ARGUMENT)
+        set_truth(self, "chief", "ParameterServer chief", _ARGUMENT)
         if self.chief and self.coordinator:
             raise _error("ParameterServer has chief=True, but a coordinator is always the chief", "leave chief out")
         if self.chief and self.roles:
@@ -112,7 +114,7 @@ class MPI:
     bind_gpus: bool = False
 
     def __post_init__(self) -> None:
-        _require_bool(self, "bind_gpus")
+        set_truth(self, "bind_gpus", "MPI bind_gpus", _ARGUMENT)
         set_whole(self, "processes_per_host", "MPI processes_per_host", 1, optional=True)
         if not isinstance(self.custom_mpi_options, str):
             raise _error(f"MPI custom_mpi_options is {self.custom_mpi_options!r}", "give one string of mpirun options")
@@ -222,8 +224,8 @@ def _is_disabled(options: object) -> bool:
     """Return whether an unsupported kind is disabled, as a whole or in each of its libraries."""
     if not isinstance(options, Mapping):
         return False
-    switched = [options] if "enabled" in options else list(options.values())
-    return bool(switched) and all(isinstance(option, Mapping) and option.get("enabled") is False for option in switched)
+    parts = [options] if "enabled" in options else list(options.values())
+    return bool(parts) and all(isinstance(option, Mapping) and not option.get("enabled", True) for option in parts)
 
 
 def _parse_kind(kind: str, options: object, groups: tuple[str, ...]) -> Distribution | None:
@@ -231,18 +233,12 @@ def _parse_kind(kind: str, options: object, groups: tuple[str, ...]) -> Distribu
     if not isinstance(options, Mapping):
         raise _error(f"distribution[{kind!r}] is {options!r}", "give a dict such as {'enabled': True}")
     validate_keys(f"distribution[{kind!r}]", options, ["enabled", *known], argument="distribution")
-    switch = options.get("enabled")
-    if not isinstance(switch, bool):
-        raise _error(f"distribution[{kind!r}]['enabled'] is {switch!r}", "give True or False")
+    if "enabled" not in options:  # for v2 it is off then, which is not meant
+        raise _error(f"distribution[{kind!r}] has no 'enabled'", "give it True or False")
+    switch = truth_value(f"distribution[{kind!r}]['enabled']", options["enabled"], _ARGUMENT)
     arguments: dict[str, Any] = {key: options[key] for key in known if key in options}
     parsed = make(**arguments, instance_groups=groups)
     return parsed if switch else None
-
-
-def _require_bool(value: Distribution, name: str) -> None:
-    given = getattr(value, name)
-    if not isinstance(given, bool):
-        raise _error(f"{type(value).__name__} {name} is {given!r}", "give True or False")
 
 
 def _group_names(groups: object, what: str = "distribution['instance_groups']") -> tuple[str, ...]:
@@ -254,7 +250,7 @@ def _group_names(groups: object, what: str = "distribution['instance_groups']") 
 def _validate_roles(value: ParameterServer | MultiWorkerMirrored, known: list[str], needed: tuple[str, ...]) -> None:
     """Validate a value's evaluator and roles; store the roles as names of groups, in TensorFlow's order."""
     kind = type(value).__name__
-    _require_bool(value, "evaluator")
+    set_truth(value, "evaluator", f"{kind} evaluator", _ARGUMENT)
     roles = _named_roles(f"{kind} roles", value.roles or {}, known)
     object.__setattr__(value, "roles", {role: roles[role] for role in ROLES if role in roles})
     if not roles:

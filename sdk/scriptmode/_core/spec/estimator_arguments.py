@@ -15,7 +15,7 @@ from scriptmode._core.spec import arguments, training_job
 from scriptmode._core.spec.inputs import absolute_file_uri
 from scriptmode._core.spec.pipeline_variables import refuse_pipeline_variables
 from scriptmode._core.spec.versions import version_numbers
-from scriptmode._core.spec.whole_numbers import require_bool
+from scriptmode._core.spec.whole_numbers import truth_value
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class EstimatorArguments:
     metric_definitions: object = None
     container_entry_point: Optional[Iterable[str]] = None
     container_arguments: Optional[Iterable[str]] = None
-    container_log_level: int = training_job.Script.log_level
+    container_log_level: Union[int, str] = training_job.Script.log_level
     volume_size: Optional[int] = None
     volume_kms_key: Optional[str] = None
     max_run: Optional[int] = None
@@ -203,7 +203,7 @@ class EstimatorArguments:
         return training_job.Output(
             path=_absolute(self.output_path),
             kms_key=self.output_kms_key,
-            compress=not require_bool("disable_output_compression", self.disable_output_compression),
+            compress=not truth_value("disable_output_compression", self.disable_output_compression),
             code_location=_absolute(self.code_location),
             checkpoint_uri=_absolute(self.checkpoint_s3_uri),
             checkpoint_local_path=self.checkpoint_local_path,

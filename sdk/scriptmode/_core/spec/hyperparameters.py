@@ -23,15 +23,12 @@ def _error(what: str, advice: str) -> SpecError:
 def encode_hyperparameters(values: Mapping[str, Any], *, script_mode: bool) -> dict[str, str]:
     """Return hyperparameters as strings: JSON in script mode, ``str()`` without a script.
 
-    NumPy scalars and paths are converted to Python's own types. Raises `SpecError` for a reserved key and for a value
-    that JSON does not have.
+    NumPy scalars and paths are converted to Python's own types. Raises `SpecError` for a value that JSON does not have.
     """
     encoded = {}
     for key, value in values.items():
         if not isinstance(key, str) or not key:
             raise _error(f"hyperparameter name {key!r} is not a string of at least one character", "name it")
-        if script_mode and key.startswith(contract.RESERVED_PREFIX):
-            raise _error(f"hyperparameter {key!r} begins with the reserved {contract.RESERVED_PREFIX!r}", "rename it")
         encoded[key] = _encode_json(key, value) if script_mode else _encode_text(key, value)
     return encoded
 

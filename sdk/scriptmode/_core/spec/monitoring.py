@@ -55,7 +55,9 @@ def parse_monitoring(
     debug_rules, profiler_rules, collections = _rules(rules)
     if hook is None and debug_rules:
         hook = True
-    if hook is not None and not isinstance(hook, bool):
+    if isinstance(hook, int):
+        hook = bool(hook)
+    elif hook is not None:
         hook = _fields("debugger_hook_config", hook)
     if collections and hook:
         asked = dict(hook) if isinstance(hook, dict) else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from scriptmode._core.spec.pipeline_variables import INSTEAD_OF_PIPELINES
 from scriptmode._core.text.caller_warning import caller_level
 from scriptmode._core.text.messages import Problem, did_you_mean
 
@@ -42,19 +43,12 @@ MISSING_METHODS = {
         f"serve the model with the SageMaker SDK: {_MODEL}",
     ),
     "compile_model": "give estimator.model_data to boto3's create_compilation_job",
-    "prepare_workflow_for_training": "build pipelines with the SageMaker SDK's own estimators, or give "
-    "estimator.request() to a step of your own",
+    "prepare_workflow_for_training": INSTEAD_OF_PIPELINES,
     **dict.fromkeys(
-        ("enable_default_profiling", "disable_profiling", "update_profiler"),
+        ("enable_default_profiling", "update_profiler"),
         "set profiler_config before fit; boto3's update_training_job changes a running job",
     ),
-    "disable_remote_debug": "set enable_remote_debug=False before fit",
-    "get_remote_debug_config": "read enable_remote_debug",
-    "get_session_chaining_config": "read enable_session_tag_chaining",
-    "get_vpc_config": "read subnets and security_group_ids",
     "get_app_url": "call latest_training_job.tensorboard()",
-    "logs": "call latest_training_job.print_logs()",
-    "jobs": "keep what fit returns, or call TrainingJob.list()",
 }
 
 

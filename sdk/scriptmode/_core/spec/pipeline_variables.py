@@ -7,9 +7,9 @@ from typing import Any
 
 from scriptmode.errors import SpecError
 
-_ADVICE = (
-    "give a value; to build a pipeline, use the SageMaker SDK's own estimators, or give estimator.request() to a step "
-    "of your own"
+#: What to do instead of pipelines of the SageMaker SDK; the guide says the same.
+INSTEAD_OF_PIPELINES = (
+    "build pipelines with the SageMaker SDK's own estimators, or give estimator.stored_request() to a step of your own"
 )
 #: Levels of dicts and lists in arguments, such as ``distribution={"mpi": {"processes_per_host": 2}}``.
 _DEEPEST = 4
@@ -23,7 +23,7 @@ def refuse_pipeline_variables(arguments: Mapping[str, object], argument: str | N
     for name, value in arguments.items():
         for where, variable in _variables(name, value, _DEEPEST):
             what = f"{where} is a pipeline variable, {type(variable).__name__}, and pipelines are not supported"
-            raise SpecError(what, _ADVICE, argument=argument or name)
+            raise SpecError(what, f"give a value; {INSTEAD_OF_PIPELINES}", argument=argument or name)
 
 
 def _variables(where: str, value: Any, depth: int) -> Iterator[tuple[str, object]]:

@@ -10,7 +10,7 @@ from scriptmode._core.spec.hosts import HostGroup, HostKind, host_kind
 from scriptmode._core.spec.hyperparameters import encode_hyperparameters
 from scriptmode._core.spec.inputs import INPUT_MODES, Channel, check_mode
 from scriptmode._core.spec.versions import check_framework_version, check_py_version
-from scriptmode._core.spec.whole_numbers import require_bool, set_whole, whole_number
+from scriptmode._core.spec.whole_numbers import set_truth, set_whole, whole_number
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
@@ -35,11 +35,6 @@ def _text(name: str, value: object) -> None:
         raise invalid(name, f"is {value!r}", "give a string that is not empty")
     if problem := contract.text_problem(value, encoding_errors="surrogateescape"):
         raise invalid(name, f"is {value!r}, which {problem}", "correct it")
-
-
-def _switch(name: str, value: object) -> None:
-    if value is not None:
-        require_bool(name, value)
 
 
 @dataclass(frozen=True)
@@ -159,6 +154,8 @@ class Algorithm:
             raise invalid("input_mode", f"is {self.input_mode!r}", did_you_mean(str(self.input_mode), INPUT_MODES))
 
 
+#: Python's names of log levels; AWS's `train` sets one that is a name in upper case, and reads a number elsewhere.
+_LEVELS = {"CRITICAL": 50, "FATAL": 50, "ERROR": 40, "WARNING": 30, "WARN": 30, "INFO": 20, "DEBUG": 10, "NOTSET": 0}
 #: A source_dir with such a URI is an archive already.
 _REMOTE = ("s3://", "file://")
 
@@ -170,7 +167,8 @@ class Script:
     entry_point: str
     source_dir: str | None = None
     dependencies: tuple[str, ...] = ()
-    log_level: int = 20
+    #: A number once it is validated.
+    log_level: int | str = 20
     git: GitSource | None = None
     #: Arguments that follow the hyperparameters, unchanged.
     arguments: tuple[str, ...] = ()
@@ -181,12 +179,15 @@ class Script:
             advice = f"write a script from it: jupyter nbconvert --to script {self.entry_point}"
             raise invalid("entry_point", f"is {self.entry_point!r}, a notebook", advice)
         _text("source_dir", self.source_dir)
-        set_whole(self, "log_level", "container_log_level", 0)
+        object.__setattr__(self, "log_level", _LEVELS.get(str(self.log_level).upper(), self.log_level))
+        set_whole(self, "log_level", "container_log_level", 0, hint=", or a name such as 'INFO'")
         if self.dependencies and self.is_packed:
             what = f"dependencies: source_dir {self.source_dir!r} is packed already"
             raise SpecError(what, "pack them into it", argument="dependencies")
-        if self.is_packed and str(self.source_dir).endswith("/"):
-            what = f"is {self.source_dir!r}, a folder in S3"
+        place = str(self.source_dir)
+        is_folder = self.is_packed and place.endswith("/")
+        if is_folder or (place.startswith("s3://") and place.endswith((".py", ".zip"))):
+            what = f"is {place!r}, {'a folder in S3' if is_folder else 'which is not a tar archive'}"
             raise invalid("source_dir", what, "give a sourcedir.tar.gz there, or a local folder")
         if self.git and self.is_packed:
             raise invalid("git_config", f"and source_dir {self.source_dir!r} both say where the source is", "keep one")
@@ -244,7 +245,7 @@ class Limits:
     def __post_init__(self) -> None:
         set_whole(self, "max_run", "max_run", 1)
         set_whole(self, "max_retry_attempts", "max_retry_attempts", 1, optional=True)
-        _switch("use_spot_instances", self.use_spot_instances)
+        set_truth(self, "use_spot_instances", "use_spot_instances")
         if self.use_spot_instances and self.max_wait is None:
             raise invalid("use_spot_instances", "needs max_wait", f"give at least max_run ({self.max_run} s)")
         if self.max_wait is not None:
@@ -265,8 +266,8 @@ class Network:
     encrypt_traffic: bool | None = None
 
     def __post_init__(self) -> None:
-        _switch("enable_network_isolation", self.isolation)
-        _switch("encrypt_inter_container_traffic", self.encrypt_traffic)
+        set_truth(self, "isolation", "enable_network_isolation")
+        set_truth(self, "encrypt_traffic", "encrypt_inter_container_traffic")
         if bool(self.subnets) != bool(self.security_group_ids):
             raise invalid("subnets", "and security_group_ids go together", "give both or neither")
 
@@ -288,7 +289,7 @@ class Monitoring:
     tensorboard: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        _switch("disable_profiler", self.profiler_off)
+        set_truth(self, "profiler_off", "disable_profiler")
         if self.profiler_off and (self.profiler_rules or (self.profiler and not self.profiler.get("DisableProfiler"))):
             what = "disable_profiler=True contradicts profiler_config or profiler rules"
             raise SpecError(what, "leave one out", argument="disable_profiler")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.spec.names import check_job_name, mended
 from scriptmode._core.spec.parameter_ranges import check_ranges, grid_size
-from scriptmode._core.spec.whole_numbers import require_bool, set_whole, whole_number
+from scriptmode._core.spec.whole_numbers import set_truth, set_whole, whole_number
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import invalid
 
@@ -64,7 +64,7 @@ class TuningJobSpec:
             if value not in _CHOICES[argument]:
                 near = did_you_mean(str(value), _CHOICES[argument])
                 raise invalid(argument, f"is {value!r}", near or f"give one of {', '.join(_CHOICES[argument])}")
-        require_bool("autotune", self.autotune)
+        set_truth(self, "autotune", "autotune")
         if self.kept_static and not self.autotune:
             what = f"is {list(self.kept_static)!r}, but autotune is False"
             raise invalid("hyperparameters_to_keep_static", what, "set autotune=True")

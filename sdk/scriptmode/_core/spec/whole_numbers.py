@@ -1,11 +1,11 @@
-"""Counts, times and switches as callers give them: ints, NumPy's, and floats without a fraction; bools alone. Pure."""
+"""Counts, times and switches as callers give them: ints, NumPy's, and floats without a fraction; truth values. Pure."""
 
 from __future__ import annotations
 
 import operator
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 
-from scriptmode.errors import invalid
+from scriptmode.errors import SpecError, invalid
 
 
 def whole_number(name: str, value: object, least: int | None = None, *, hint: str = "") -> int:
@@ -28,11 +28,23 @@ def set_whole(settings: object, field: str, name: str, least: int, *, hint: str 
         object.__setattr__(settings, field, whole_number(name, value, least, hint=hint))
 
 
-def require_bool(name: str, value: object) -> bool:
-    """Validate a bool and return it; raise `SpecError` for other types, whatever their truth value."""
-    if not isinstance(value, bool):
-        raise invalid(name, f"is {value!r}", "give True or False")
-    return value
+def truth_value(name: str, value: object, argument: str | None = None) -> bool:
+    """Return a switch as a bool: numbers and None by their truth, and "True", as the SageMaker SDK v2 takes them.
+
+    Raises `SpecError`, about ``argument`` or the name, for others: for v2 every text is true, "False" too.
+    """
+    if isinstance(value, str) and value.lower() == "true":
+        return True
+    if value is None or isinstance(value, Number) or type(value).__name__.startswith("bool"):  # NumPy's, too
+        return bool(value)
+    raise SpecError(f"{name} is {value!r}", "give True or False", argument=argument or name)
+
+
+def set_truth(settings: object, field: str, name: str, argument: str | None = None) -> None:
+    """Leave a switch of a frozen dataclass as a bool; ``None`` stays, which is a default."""
+    value = getattr(settings, field)
+    if value is not None:
+        object.__setattr__(settings, field, truth_value(name, value, argument))
 
 
 def _as_int(value: object) -> int | None:

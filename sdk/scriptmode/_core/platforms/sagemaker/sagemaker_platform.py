@@ -171,6 +171,10 @@ class SageMakerPlatform:
                 if not self.describe(name).has_ended:
                     raise
 
+    def update(self, name: str, **changes: Mapping[str, object]) -> None:
+        """Call UpdateTrainingJob with fields of its request."""
+        self._call(name, lambda client: client.update_training_job(TrainingJobName=name, **changes))
+
     def log_events(
         self, name: str, *, follow: bool, on_description: Callable[[JobDescription], None] | None = None
     ) -> Iterator[service_values.LogEvent]:
