@@ -10,7 +10,7 @@ from fakes.host_folders import write_host, write_job
 from processes.launchers import child, holding, until
 
 from scriptmode_runtime._files import beneath, scratch
-from scriptmode_runtime._processes import process_tree, system
+from scriptmode_runtime._processes import proc, process_tree
 
 MPI = {"sagemaker_program": "train.py", "sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
 HANGS = {"SCRIPTMODE_HANG_SECONDS": "600"}
@@ -79,7 +79,7 @@ def test_no_session_directory_remains_whichever_process_of_mpi_is_killed(
     launchers = [launch(base, TMPDIR=str(tmpdir_of_job), **options) for base in job.values()]
     launchers[0].says("up: 3")
     assert any("pid" in path or "prte" in path or "ompi" in path for path in left(tmpdir_of_job))
-    found = {pid: system.command_line(pid) for pid in process_tree.descendants(launchers[0].pid)}
+    found = {pid: proc.command_line(pid) for pid in process_tree.descendants(launchers[0].pid)}
     below = {pid: words for pid, words in found.items() if words}  # others have just ended
     pids = {
         "launcher": [launchers[0].pid],

@@ -26,7 +26,7 @@ from scriptmode_local._store.heartbeat import silent_since
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_local._store.state import starting_state
 from scriptmode_local._system.interrupts import deferred_interrupts
-from scriptmode_runtime._processes.system import boot_id
+from scriptmode_runtime._processes.proc import boot_id
 
 QUEUED = AgentLocation(Presence.WAITING, "Waiting in the queue: Priority", position=3)
 

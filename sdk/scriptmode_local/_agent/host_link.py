@@ -18,7 +18,7 @@ from scriptmode_local._agent import host_messages
 from scriptmode_local._agent.progress import sum_by_channel
 from scriptmode_local._agent.supervision import POLL_SECONDS
 from scriptmode_local._store.state import Outcome, failure_from_json
-from scriptmode_runtime._processes.process_tree import ProcessIdentity
+from scriptmode_runtime._processes.proc import ProcessIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -55,7 +55,7 @@ from scriptmode_local._store.state_recorder import StateRecorder
 from scriptmode_local._system import full_disk
 from scriptmode_local._system.forked_tasks import Children, Tasks
 from scriptmode_runtime import contract
-from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._processes import proc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from scriptmode_local._agent.host_link import LinkedHost
     from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._system.forked_tasks import ForkedTask
-    from scriptmode_runtime._processes.process_tree import ProcessIdentity
+    from scriptmode_runtime._processes.proc import ProcessIdentity
 
 #: Interval of checking whether it is the turn of a queued job.
 _QUEUE_POLL_SECONDS = 0.3
@@ -503,7 +503,7 @@ class Agent:
             self._log.write(problem)
 
     def _record_processes(self, processes: Mapping[str, ProcessIdentity]) -> None:
-        own = process_tree.identify(os.getpid())
+        own = proc.identify(os.getpid())
         try:
             self._folder.write_processes({**({"agent": own} if own else {}), **processes})
         except OSError as error:

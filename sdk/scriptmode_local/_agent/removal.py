@@ -18,7 +18,7 @@ from scriptmode_local._store.engine_record import has_engine_record
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_local._system.directory_lock import locked_directory
 from scriptmode_runtime._files import beneath
-from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._processes import proc, process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +79,7 @@ def is_lost(folder: JobFolder) -> bool:
         folder.read_state()
     except UnreadableJobError as error:
         is_out_of_reach = isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError)
-        return not (is_out_of_reach or any(map(process_tree.is_running, folder.read_processes().values())))
+        return not (is_out_of_reach or any(map(proc.is_running, folder.read_processes().values())))
     return False
 
 

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from scriptmode_local._store.job_record import Job, JobFacts
     from scriptmode_local._store.state import JobState
-    from scriptmode_runtime._processes.process_tree import ProcessIdentity
+    from scriptmode_runtime._processes.proc import ProcessIdentity
 
 _Read = TypeVar("_Read")
 #: Errors of opening a file for writing that may still be readable.
@@ -513,7 +513,7 @@ def _parse_state(content: Any, name: str) -> JobState:
 
 
 def _parse_processes(content: Any, _name: str) -> dict[str, ProcessIdentity]:
-    from scriptmode_runtime._processes.process_tree import ProcessIdentity
+    from scriptmode_runtime._processes.proc import ProcessIdentity
 
     shapes.validate_shape(content, _PROCESSES, "")
     return {name: ProcessIdentity(**identity) for name, identity in content.items()}

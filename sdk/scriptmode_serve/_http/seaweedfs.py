@@ -28,8 +28,8 @@ from scriptmode_local._data import regular_files
 from scriptmode_local._data.durable import replace_file
 from scriptmode_local._system.ports import free_ports
 from scriptmode_runtime import contract
-from scriptmode_runtime._processes import process_tree
-from scriptmode_runtime._processes.process_tree import ProcessIdentity
+from scriptmode_runtime._processes import proc, process_tree
+from scriptmode_runtime._processes.proc import ProcessIdentity
 from scriptmode_serve._http.store_access import StoreAccess
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class ObjectStore:
                 stderr=log,
                 start_new_session=True,
             )
-        self._process = process_tree.identify(self._child.pid)
+        self._process = proc.identify(self._child.pid)
         if self._process is not None:
             content = {"ports": ports, "process": self._process._asdict()}
             replace_file(self._record, json.dumps(content).encode())
@@ -126,7 +126,7 @@ class ObjectStore:
         def run() -> None:
             pause = _WATCH_SECONDS
             while not self._is_stopped.wait(pause):
-                if self._process is not None and process_tree.is_running(self._process):
+                if self._process is not None and proc.is_running(self._process):
                     pause = _WATCH_SECONDS
                     continue
                 pause = min(_LONGEST_PAUSE, 2 * pause)
@@ -151,7 +151,7 @@ class ObjectStore:
         """Wait until the program can read its objects; raise `PlatformError` if it ended, or is not ready in time."""
         deadline = time.monotonic() + _READY_SECONDS
         while not self._is_ready():
-            is_running = self._process is not None and process_tree.is_running(self._process)
+            is_running = self._process is not None and proc.is_running(self._process)
             if not is_running or time.monotonic() >= deadline:
                 why = "is not ready" if is_running else "ended"
                 raise PlatformError(f"the S3 server {why}", advice=f"see its log: {self._folder / 'log'}")
@@ -188,7 +188,7 @@ class ObjectStore:
             self._ports = list(map(int, content["ports"]))
         except (OSError, ValueError, TypeError, KeyError):
             return False
-        self._process = process if process_tree.is_running(process) else None
+        self._process = process if proc.is_running(process) else None
         if self._process is None:
             remove_sockets(self._ports[1::2])
         return self._process is not None
