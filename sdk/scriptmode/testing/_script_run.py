@@ -22,7 +22,7 @@ from scriptmode.errors import DataNotFoundError, SpecError, TrainingJobError, in
 from scriptmode.testing import _in_process as in_process
 from scriptmode.testing._host_layout import Layout, require_layout
 from scriptmode_runtime import contract
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import directory_tree
 
 if TYPE_CHECKING:
     import os
@@ -141,10 +141,10 @@ def entry_point(
         run = _run_job(folder, inputs, arguments) if mode == JOB else _run_host(folder, inputs, hosts, mode, arguments)
     except BaseException:
         if directory is None:
-            beneath.remove_tree(folder, failed=lambda *_: None)
+            directory_tree.remove_tree(folder, failed=lambda *_: None)
         raise
     if directory is None:
-        weakref.finalize(run, beneath.remove_tree, folder)
+        weakref.finalize(run, directory_tree.remove_tree, folder)
     return run
 
 

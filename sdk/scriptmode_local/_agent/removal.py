@@ -17,7 +17,7 @@ from scriptmode_local._hosts.engine import absent_engine, find_control
 from scriptmode_local._store.engine_record import has_engine_record
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_local._system.directory_lock import locked_directory
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import directory_tree
 from scriptmode_runtime._processes import proc, process_tree
 
 if TYPE_CHECKING:
@@ -132,12 +132,12 @@ def _remove_moved(folder: JobFolder, moved: JobFolder) -> None:
     for left in folder.path.parent.glob(f"{PREFIX}*"):
         with suppress(OSError):
             if _was_interrupted(left):
-                beneath.remove_tree(left)
+                directory_tree.remove_tree(left)
 
 
 def _try_remove(path: Path) -> OSError | None:
     try:
-        beneath.remove_tree(path)
+        directory_tree.remove_tree(path)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError, DataNotFoundError
 from scriptmode_local._data import file_uris, regular_files
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import beneath, directory_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,7 +62,7 @@ def _require_regular(path: Path) -> None:
 def _copied(path: Path, folder: Path) -> Iterator[Path]:
     """Copy all files below a directory and yield them, without links to nothing and whatever else is not a file."""
     with beneath.Directory(path, seen_as=str(path.absolute())) as directory:
-        for name in sorted(entry.path for entry in directory.walk() if not entry.is_directory):
+        for name in sorted(entry.path for entry in directory_tree.walk(directory) if not entry.is_directory):
             try:
                 source = os.fdopen(directory.open_file(name), "rb")
             except beneath.EscapeError as error:

@@ -49,7 +49,6 @@ from scriptmode_local._data.durable import ChangedDirectories, Reserve, replace_
 from scriptmode_local._store import heartbeat, job_record, shapes, state as states
 from scriptmode_local._system import file_owner
 from scriptmode_local._system.directory_lock import above_streams, new_lock
-from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -272,8 +271,10 @@ class JobFolder:
     def remove_rest(self) -> None:
         """Remove files written while the folder was being removed; leave a new job of the same name as it is."""
         if not self.lock_file.exists() and not (self.path / "state.json").exists():
+            from scriptmode_runtime._files import directory_tree
+
             with suppress(OSError):
-                beneath.remove_tree(self.path)
+                directory_tree.remove_tree(self.path)
 
     @contextmanager
     def try_lock(self) -> Iterator[bool | None]:

@@ -19,7 +19,7 @@ from scriptmode_local._service import validation
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_local._system.interrupts import deferred_interrupts
 from scriptmode_local._tuning import search, tuning_response, tuning_store
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import directory_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -97,7 +97,7 @@ class LocalTuning:
                 start_agent(_AGENT, folder.path, lock, folder.agent_log)
             except PlatformError:
                 with suppress(OSError):
-                    beneath.remove_tree(folder.path)
+                    directory_tree.remove_tree(folder.path)
                 raise
         return arn
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from scriptmode.errors import SourceError
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import directory_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -70,7 +70,7 @@ def checkout(source: GitSource, *, timeout: float = 600.0) -> Iterator[Path]:
             # Each kind of server refuses single commits in its own words. Rejected credentials are not sent again.
             if "does not support shallow" not in output and (source.commit is None or _REFUSED.search(output)):
                 raise _error(source, output)
-            beneath.remove_tree(tree)
+            directory_tree.remove_tree(tree)
         else:
             raise _error(source, output)
         yield tree
