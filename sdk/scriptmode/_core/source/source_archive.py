@@ -117,10 +117,10 @@ def read_source(script: Script) -> Source:
 
     """
     if script.git is not None:
-        from scriptmode._core.source.git import checkout
+        from scriptmode._core.source.git import checkout, script_within
 
         with checkout(script.git) as folder:
-            return _source(_within(folder, script), is_temporary=True)
+            return _source(script_within(folder, script), is_temporary=True)
     return _source(script)
 
 
@@ -153,33 +153,6 @@ def _warn_of_size(sizes: Mapping[str, int], total: int) -> None:
         # The caller of `Estimator.fit`, `plan` or `request`.
         stacklevel=5,
     )
-
-
-def _within(folder: Path, script: Script) -> Script:
-    """Return the script with paths in the checked out ``folder``; raise `SourceError` for one outside."""
-
-    def inside(argument: str, value: str) -> str:
-        path = folder / value
-        try:
-            with beneath.Directory(folder) as directory:
-                directory.stat(value)
-        except beneath.EscapeError as error:
-            raise SourceError(
-                f"{argument} {value!r} is outside the Git repository", "give a path within it", argument=argument
-            ) from error
-        except OSError as error:
-            raise SourceError(
-                f"{argument} {value!r} is not in the Git repository", did_you_mean_path(path), argument=argument
-            ) from error
-        return str(path)
-
-    dependencies = tuple(inside("dependency", dependency) for dependency in script.dependencies)
-    if script.source_dir is None:
-        entry_point = inside("entry_point", script.entry_point)
-        return replace(script, entry_point=entry_point, dependencies=dependencies, git=None)
-    source_dir = inside("source_dir", script.source_dir)
-    inside("entry_point", f"{script.source_dir}/{script.entry_point}")
-    return replace(script, source_dir=source_dir, dependencies=dependencies, git=None)
 
 
 def _members(script: Script) -> dict[str, _Member]:
