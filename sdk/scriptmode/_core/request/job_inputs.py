@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.inputs import DEFAULT_CHANNEL, Channel, FileSystemInput, TrainingInput, parse_uri
 from scriptmode._core.spec.pipeline_variables import refuse_pipeline_variables
@@ -60,10 +60,9 @@ def _parse_one(where: str, value: object) -> Input:
     refuse_pipeline_variables({where: getattr(value, "config", value)}, "inputs")
     if isinstance(value, (str, os.PathLike)):
         return TrainingInput(parse_uri(where, value))
-    from scriptmode._core.request import sdk_inputs
+    from scriptmode._core.request.sdk_inputs import parse_sdk_input
 
-    given = sdk_inputs.parse_sdk_input(where, value)
-    if given is not None:
+    if given := parse_sdk_input(where, value):
         return given
     raise SpecError(
         f"{where} is {value!r}",

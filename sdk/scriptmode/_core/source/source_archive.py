@@ -12,7 +12,6 @@ import re
 import stat
 import tarfile
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Callable, NamedTuple, Optional
 
