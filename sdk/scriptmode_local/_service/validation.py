@@ -51,8 +51,10 @@ class ValidatedRequest(NamedTuple):
 def validate_request(request: JobRequest | Mapping[str, Any]) -> ValidatedRequest:
     """Return a request that has no problems; raise `RequestError` listing every problem of another."""
     fields = as_fields(request)
-    problems = service_model.problems(_without_server_tags(fields), is_extension)
-    service_model.raise_problems("the request is not valid", problems)
+    if violations := [*service_model.violations(_without_server_tags(fields), is_extension)]:
+        from scriptmode._core.request.violation_texts import raise_violations
+
+        raise_violations("the request is not valid", violations)
     # The rules rely on a request of the right shape.
     job = request
     if not isinstance(job, JobRequest):

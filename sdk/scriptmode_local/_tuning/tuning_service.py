@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.request import service_model, tuning
+from scriptmode._core.request.violation_texts import raise_violations
 from scriptmode._core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode._core.spec.service_values import ENDED
 from scriptmode._core.text.messages import Problem
@@ -55,12 +56,12 @@ class LocalTuning:
         Raises `MissingPackageError` without Optuna.
         """
         search.require_optuna()
-        problems = service_model.problems(
+        violations = service_model.violations(
             request,
             lambda field, value: validation.is_extension(tuning.field_of_training_job(field), value),
             tuning.REQUEST_SHAPE,
         )
-        service_model.raise_problems("the request is not valid", problems)
+        raise_violations("the request is not valid", violations)
         # Those that come later rely on those before.
         service_model.raise_problems("the tuning job cannot run", list(itertools.islice(_problems(request), 1)))
         at_once = request[_CONFIG]["ResourceLimits"]["MaxParallelTrainingJobs"]

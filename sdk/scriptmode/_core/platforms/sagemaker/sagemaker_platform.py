@@ -78,8 +78,10 @@ class SageMakerPlatform:
         from scriptmode._core.request import service_model
 
         warn_of_unknown_region(self.region)
-        problems = service_model.problems(as_fields(request), lambda field, _: field in _OPEN_ENUMERATIONS)
-        service_model.raise_problems("Amazon SageMaker would refuse this job", problems)
+        if violations := [*service_model.violations(as_fields(request), lambda field, _: field in _OPEN_ENUMERATIONS)]:
+            from scriptmode._core.request.violation_texts import raise_violations
+
+            raise_violations("Amazon SageMaker would refuse this job", violations)
 
     def planned_hosts(self, request: JobRequest) -> dict[str, service_values.PlannedHost]:
         """Return what each host would find, without what its image adds, which is unknown here."""
