@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from scriptmode._core.aws import image_support
 from scriptmode._core.aws.s3_uris import is_in_local_bucket, is_on_this_machine
 from scriptmode._core.aws.sagemaker_config import SageMakerConfig
 from scriptmode._core.aws.session import default_bucket_name
@@ -85,7 +84,11 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
         monitoring=_monitoring(spec.monitoring, config),
         algorithm=replace(spec.algorithm, image_uri=_image(spec, connection)),
     )
-    image_support.check_aws_image(completed)
+    if "tensorflow" in (completed.algorithm.image_uri or ""):
+        # As in the names of AWS's TensorFlow images.
+        from scriptmode._core.aws import image_support
+
+        image_support.check_aws_image(completed)
     path = spec.output.path or _default_path(role, config, connection)
     location = spec.output.code_location or f"{path.rstrip('/')}/{SOURCE_PREFIX}"
     key = spec.output.kms_key or config.output_kms_key
