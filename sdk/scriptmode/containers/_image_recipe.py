@@ -29,15 +29,9 @@ PYTHON_VERSION = (3, 11)
 #: The tag of NVIDIA's images without and with what builds against CUDA.
 _CUDA_RUNTIME, _CUDA_DEVELOPMENT = "-runtime-", "-devel-"
 _FILES = (
-    "Dockerfile",
-    "difference.sh",
-    "environment.sh",
-    "normalise.sh",
-    "runtime.sh",
-    "horovod/build_wheel.sh",
-    "horovod/in_image.sh",
-    "settings/use.sh",
-)
+    "Dockerfile", "difference.sh", "environment.sh", "normalise.sh", "runtime.sh", "horovod/build_wheel.sh",
+    "horovod/in_image.sh", "settings/use.sh",
+)  # fmt: skip
 _DIGEST_CHARACTERS = 12
 
 
