@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
+from scriptmode._core.aws.s3_uris import is_in_local_bucket
 from scriptmode._core.machine.data_dir import FILE_SYSTEMS_VARIABLE, default_data_dir
 from scriptmode._core.spec.hosts import CLIENT_REGION, LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
 from scriptmode._core.spec.names import SERVER_TAGS
@@ -184,10 +185,11 @@ class LocalPlatform(StoredJobs):
             SpecError: The spec has neither script nor image.
             PlatformError: ``python`` cannot run the hosts.
         """
-        from scriptmode_local._inputs import s3_locations
-
         spec = find_engine(spec.resources.host_kind).complete(spec, self._settings)
-        spec = s3_locations.resolve_local_bucket(spec)
+        if any(map(is_in_local_bucket, (*spec.locations.values(), str(spec.model_dir)))):
+            from scriptmode_local._inputs import s3_locations
+
+            spec = s3_locations.resolve_local_bucket(spec)
         role = spec.role
         if role is None or not role.startswith("arn:"):
             role = f"arn:aws:iam::{LOCAL_ACCOUNT}:role/{role or LOCAL_ROLE}"
@@ -298,7 +300,6 @@ class LocalPlatform(StoredJobs):
             PlatformError: The job's agent cannot be started, or the image is not built.
         """
         from scriptmode_local._agent import start
-        from scriptmode_local._inputs import s3_locations
         from scriptmode_local._service import validation
 
         checked = self._checked
@@ -307,8 +308,12 @@ class LocalPlatform(StoredJobs):
         parsed = checked.request
         if self._store.exists(parsed.name) and not start.remove_unstarted(self._store, parsed, checked.fields):
             raise job_exists_error(parsed.name)
-        s3_locations.require_server(parsed, self._store.data_dir)
-        with s3_locations.advise_server(self._store.data_dir):
+        with ExitStack() as stack:
+            if parsed.s3_uris:
+                from scriptmode_local._inputs import s3_locations
+
+                s3_locations.require_server(parsed, self._store.data_dir)
+                stack.enter_context(s3_locations.advise_server(self._store.data_dir))
             validation.check_paths(parsed, self._store.jobs, self._file_systems)
         if not failure:
             _require_image(parsed)

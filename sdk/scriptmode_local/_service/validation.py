@@ -19,7 +19,6 @@ from scriptmode._core.text.messages import Problem, did_you_mean, did_you_mean_p
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
 from scriptmode_local._data import file_uris
 from scriptmode_local._hosts.engine import find_engine
-from scriptmode_local._inputs import s3_locations
 from scriptmode_runtime import contract
 from scriptmode_runtime.contract import CHECKPOINTS_DIR, DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
@@ -90,7 +89,10 @@ def check_paths(job: JobRequest, own: Path, folders: Mapping[str, str]) -> None:
     given = {"output_path": job.output.path, "checkpoint_s3_uri": job.output.checkpoint_uri}
     outputs = {argument: uri for argument, uri in given.items() if uri}
     check_inputs(job, folders)
-    s3_locations.check_s3(job, outputs)
+    if job.s3_uris:
+        from scriptmode_local._inputs import s3_locations
+
+        s3_locations.check_s3(job, outputs)
     for argument, uri in outputs.items():
         if file_uris.is_file(uri) and file_uris.file_path(uri) != own:
             _make_writable(argument, file_uris.file_path(uri))

@@ -28,16 +28,8 @@ _T = TypeVar("_T")
 
 def check_locations(spec: TrainingJobSpec) -> None:
     """Raise `SpecError` for a job that Amazon SageMaker has no data or image for; makes no call."""
-    locations = {
-        **{f"channel {channel.name!r}": getattr(channel.source, "s3_data", None) for channel in spec.channels},
-        "output_path": spec.output.path,
-        "code_location": spec.output.code_location,
-        "checkpoint_s3_uri": spec.output.checkpoint_uri,
-        "model_uri": spec.model.uri if spec.model else None,
-        "source_dir": spec.script.source_dir if spec.script else None,
-    }
-    for what, uri in locations.items():
-        if uri is not None and is_on_this_machine(uri):
+    for what, uri in spec.locations.items():
+        if is_on_this_machine(uri):
             raise SpecError(
                 f"{what} is {uri!r}, a location on this machine",
                 "Amazon SageMaker needs it in S3: "
