@@ -20,7 +20,7 @@ from fakes.processes import until
 from fakes.promptness import stretched
 from faults.damage import KINDS, erase
 
-from scriptmode._core.spec.service_values import HostActivity
+from scriptmode._core.spec.host_values import HostActivity
 from scriptmode_cli._options import completers
 from scriptmode_local import LocalPlatform
 from scriptmode_local._store.host_activity import write_usage

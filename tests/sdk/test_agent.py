@@ -11,8 +11,8 @@ import pytest
 from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 
+from scriptmode._core.spec.host_values import ChannelProgress
 from scriptmode._core.spec.hosts import HostKind
-from scriptmode._core.spec.service_values import ChannelProgress
 from scriptmode._core.spec.training_job import Limits, Output
 from scriptmode.errors import PlatformError
 from scriptmode_local._agent import log_stream

@@ -44,7 +44,7 @@ from scriptmode_runtime._processes import forks, proc
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode._core.spec.service_values import ChannelProgress
+    from scriptmode._core.spec.host_values import ChannelProgress
     from scriptmode_local._hosts import Host
     from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode._core.spec.failure_text import describe_exit_code
+from scriptmode._core.spec.host_values import ChannelProgress
 from scriptmode._core.spec.job_failure import Failure
-from scriptmode._core.spec.service_values import ChannelProgress
 from scriptmode_local._agent import host_messages
 from scriptmode_local._agent.progress import sum_by_channel
 from scriptmode_local._agent.supervision import POLL_SECONDS

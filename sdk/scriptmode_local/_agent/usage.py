@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode._core.spec.service_values import HostActivity
+from scriptmode._core.spec.host_values import HostActivity
 from scriptmode_local._opt_ml.opt_ml import LOOPBACK_INTERFACE
 from scriptmode_local._store import host_activity
 from scriptmode_local._system.gpus import Gpus, open_gpus

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from scriptmode._core.spec.host_values import PlannedHost
     from scriptmode._core.spec.job_request import JobRequest
-    from scriptmode._core.spec.service_values import PlannedHost
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode_local._service.pruning import PruneReport
     from scriptmode_local._service.validation import ValidatedRequest

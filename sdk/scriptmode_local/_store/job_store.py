@@ -41,7 +41,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode._core.machine import drafts
 from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE, MARK, TUNING, unwritable_error
-from scriptmode._core.spec.service_values import ChannelProgress
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, RequestError, UnreadableJobError
 from scriptmode_local._data import regular_files
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from scriptmode._core.spec.host_values import ChannelProgress
     from scriptmode_local._store.job_record import Job, JobFacts
     from scriptmode_local._store.state import JobState
     from scriptmode_runtime._processes.proc import ProcessIdentity
@@ -238,6 +238,8 @@ class JobFolder:
 
     def read_progress(self) -> tuple[ChannelProgress, ...]:
         """Return what `write_progress` recorded; nothing for a file that cannot be read, as it is only displayed."""
+        from scriptmode._core.spec.host_values import ChannelProgress
+
         try:
             content = regular_files.read_json(self.path / "progress.json")
             shapes.validate_shape(content, _PROGRESS, "")

@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from scriptmode._core.spec.service_values import PlannedHost
+from scriptmode._core.spec.host_values import PlannedHost
 from scriptmode._core.text.messages import Problem
 from scriptmode.errors import DataError, PlatformError, invalid
 from scriptmode_local._data.durable import replace_file

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scriptmode._core.platforms.sagemaker.job_buckets import JobBuckets
     from scriptmode._core.platforms.sagemaker.job_details import JobDetails
     from scriptmode._core.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
-    from scriptmode._core.spec import service_values
+    from scriptmode._core.spec import host_values, service_values
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode._core.spec.job_failure import Failure
     from scriptmode._core.spec.job_request import JobRequest
@@ -83,7 +83,7 @@ class SageMakerPlatform:
 
             raise_violations("Amazon SageMaker would refuse this job", violations)
 
-    def planned_hosts(self, request: JobRequest) -> dict[str, service_values.PlannedHost]:
+    def planned_hosts(self, request: JobRequest) -> dict[str, host_values.PlannedHost]:
         """Return what each host would find, without what its image adds, which is unknown here."""
         from scriptmode._core.platforms.sagemaker.host_secret import with_host_secret
         from scriptmode_local._opt_ml import planned_containers
@@ -176,11 +176,11 @@ class SageMakerPlatform:
         """Return nothing: the hosts' directories are the service's."""
         return {}
 
-    def progress(self, name: str) -> tuple[service_values.ChannelProgress, ...]:
+    def progress(self, name: str) -> tuple[host_values.ChannelProgress, ...]:
         """Return what `scriptmode serve` tells; nothing for Amazon SageMaker."""
         return self._details.channels(name)
 
-    def activity(self, name: str) -> dict[str, service_values.HostActivity]:
+    def activity(self, name: str) -> dict[str, host_values.HostActivity]:
         """Return what `scriptmode serve` tells; nothing for Amazon SageMaker."""
         return self._details.activity(name)
 
