@@ -17,7 +17,7 @@ from scriptmode._core.text.messages import Problem, format_duration
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
 from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, AgentSignal, StopReason, Termination
 from scriptmode_local._hosts.engine import find_control, find_engine, find_kind
-from scriptmode_local._store import heartbeat, host_logs
+from scriptmode_local._store import agent_log, heartbeat
 from scriptmode_local._store.state import Outcome
 from scriptmode_runtime._processes import proc, process_tree
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
@@ -128,7 +128,7 @@ def record_end(folder: JobFolder, find_outcome: Callable[[JobState], Outcome], *
         # A job whose record cannot be read has no known hosts.
         with suppress(PlatformError):
             hosts = folder.read_job().request.resources.hosts
-            ended = host_logs.with_losses(ended, {host: folder.log(host) for host in hosts})
+            ended = agent_log.with_losses(ended, {host: folder.log(host) for host in hosts})
         # On a full disk the caller still gets the state; the next call tries to write it again.
         with suppress(OSError):
             folder.write_state(ended)
