@@ -104,7 +104,7 @@ def record_end(folder: JobFolder, find_outcome: Callable[[JobState], Outcome], *
 
     With ``is_gone`` it ended with the last heartbeat of its agent, which may be long ago.
     """
-    with folder.try_lock_for_agent() as (is_locked, lock):
+    with folder.try_lock() as (is_locked, lock):
         state = folder.read_state()
         if not is_locked or state.ended:
             state = folder.with_stop_request(state)

@@ -71,7 +71,7 @@ def _remove_rest(folder: JobFolder, state: JobState) -> None:
     if not folder.channels.exists():
         return
     # What cannot be removed does not change the state; an agent that still removes files holds the lock.
-    with suppress(OSError, PlatformError), folder.try_lock() as is_locked:
+    with suppress(OSError, PlatformError), folder.try_lock() as (is_locked, _):
         if is_locked:
             from scriptmode_local._agent import cleanup
 

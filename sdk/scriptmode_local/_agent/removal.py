@@ -101,7 +101,7 @@ def delete_ended_job(folder: JobFolder) -> bool:
 def _rename_ended(folder: JobFolder) -> JobFolder | None:
     """Rename the directory of a job that has ended; return the renamed directory, None where its lock is held."""
     # The path leads to the locked job: only a deletion could change that, and it waits for the lock of all jobs.
-    with _jobs_locked(folder), folder.try_lock() as is_locked:
+    with _jobs_locked(folder), folder.try_lock() as (is_locked, _):
         return _rename(folder) if is_locked and folder.read_state().ended else None
 
 

@@ -244,7 +244,8 @@ class LocalPlatform(StoredJobs):
         """
         from scriptmode_local._service import validation
 
-        self._require_new(request.name)
+        if self._store.exists(request.name):
+            raise job_exists_error(request.name)
         validation.check_inputs(request, self._file_systems)
         return self._plan(request)[0]
 
@@ -354,10 +355,6 @@ class LocalPlatform(StoredJobs):
         from scriptmode_local._service import pruning
 
         return pruning.prune(self._store, self.list(), older_than, dry_run=dry_run)
-
-    def _require_new(self, name: str) -> None:
-        if self._store.exists(name):
-            raise job_exists_error(name)
 
     def _job(self, request: JobRequest) -> Job:
         """Return the part of a job that does not change after its creation."""

@@ -279,17 +279,12 @@ class JobFolder:
                 directory_tree.remove_tree(self.path)
 
     @contextmanager
-    def try_lock(self) -> Iterator[bool | None]:
+    def try_lock(self) -> Iterator[tuple[bool | None, int]]:
         """Try to lock the job in place of its agent; yield True when it is locked, False if another process holds it.
 
-        Yield None where the agent is dead and the folder cannot be written, so that no process can act for it.
+        Yield None where the agent is dead and the folder cannot be written, so that no process can act for it. The
+        second value is the lock's descriptor, which a started agent inherits.
         """
-        with self.try_lock_for_agent() as (is_locked, _):
-            yield is_locked
-
-    @contextmanager
-    def try_lock_for_agent(self) -> Iterator[tuple[bool | None, int]]:
-        """Try to lock the job as `try_lock` does; yield the lock's descriptor, too, which a started agent inherits."""
         opened, is_writable = self._open_lock()
         descriptor = above_streams(opened)
         try:

@@ -159,7 +159,7 @@ class LocalTuning:
         folder = self._store.find(name)
         if not _has_ended(folder.read_state()):
             # The lock and the log are where a training job has them.
-            with JobFolder(folder.path).try_lock_for_agent() as (is_locked, lock):
+            with JobFolder(folder.path).try_lock() as (is_locked, lock):
                 if is_locked is None:
                     what = f"tuning job {name!r} has no agent, and this user cannot start one"
                     raise DataError(what, "it goes on when its own user or server reads it")
