@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from numbers import Integral, Real
 
 from scriptmode.errors import invalid
 
@@ -39,9 +38,9 @@ def _as_int(value: object) -> int | None:
     # NumPy's truth value, which is not imported here, still counts as an index.
     if isinstance(value, bool) or type(value).__name__.startswith("bool"):
         return None
-    if isinstance(value, Real) and not isinstance(value, Integral):
-        return int(float(value)) if float(value).is_integer() else None
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        return None
+        from numbers import Real
+
+        return int(float(value)) if isinstance(value, Real) and float(value).is_integer() else None
