@@ -138,10 +138,8 @@ def create_figure(count: int) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingPackageError(
-            "plot() needs Matplotlib, which is not installed: pip install matplotlib",
-            advice="the values need nothing: metrics() of a job",
-        ) from error
+        what = "plot() needs Matplotlib, which is not installed: pip install matplotlib"
+        raise MissingPackageError(what, advice="the values need nothing: metrics() of a job") from error
 
     class MetricFigure(Figure):
         """Displays itself in a notebook, whatever pyplot was told to draw on."""

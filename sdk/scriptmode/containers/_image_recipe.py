@@ -127,11 +127,8 @@ def _version(wanted: str | None) -> str:
         return TENSORFLOW_VERSIONS[-1]
     if versions := [version for version in TENSORFLOW_VERSIONS if wanted in (version, version.rpartition(".")[0])]:
         return versions[0]
-    raise SpecError(
-        f"there is no image with TensorFlow {wanted!r}, only with {' and '.join(TENSORFLOW_VERSIONS)}",
-        argument="tensorflow",
-        advice="use one of them, or build FROM one and install yours",
-    )
+    what = f"there is no image with TensorFlow {wanted!r}, only with {' and '.join(TENSORFLOW_VERSIONS)}"
+    raise SpecError(what, argument="tensorflow", advice="use one of them, or build FROM one and install yours")
 
 
 def _runtime() -> dict[str, bytes]:

@@ -201,11 +201,8 @@ def _find_task(host: PreparedHost, hosts: Layout) -> ScriptProcess:
         if hosts.task in ("", process.spec.name):
             return process
     names = ", ".join(process.spec.name for process in host.processes) or "none: it runs TensorFlow's servers only"
-    raise SpecError(
-        f"{hosts.host_name} does not run the script as task {hosts.task!r}; its tasks are {names}",
-        argument="hosts",
-        advice="use one of layouts(...)",
-    )
+    what = f"{hosts.host_name} does not run the script as task {hosts.task!r}; its tasks are {names}"
+    raise SpecError(what, argument="hosts", advice="use one of layouts(...)")
 
 
 def _program(host: PreparedHost, process: ScriptProcess, arguments: Mapping[str, Any]) -> in_process.Program:

@@ -38,10 +38,8 @@ def copy_path(path: Path, folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         copy_regular_file(path, folder / path.name)
     except beneath.EscapeError as error:
-        raise DataError(
-            f"{str(path)!r} has a link that leads out of it: {error.filename!r}",
-            advice="put the file there that it names",
-        ) from error
+        what = f"{str(path)!r} has a link that leads out of it: {error.filename!r}"
+        raise DataError(what, advice="put the file there that it names") from error
     except OSError as error:
         raise DataError(
             f"{str(path)!r} cannot be copied to {str(folder)!r}: {error}", advice="name another directory"

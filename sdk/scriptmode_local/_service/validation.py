@@ -144,11 +144,8 @@ def _make_writable(argument: str, folder: Path) -> None:
         # Permissions are not enough to know: root may write to /proc, where no file can be created.
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        raise DataError(
-            f"{argument} {str(folder)!r} cannot be written: {error.strerror or error}",
-            argument=argument,
-            advice="name another folder",
-        ) from error
+        what = f"{argument} {str(folder)!r} cannot be written: {error.strerror or error}"
+        raise DataError(what, argument=argument, advice="name another folder") from error
 
 
 def is_extension(field: str, value: object) -> bool:

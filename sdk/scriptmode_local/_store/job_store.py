@@ -190,10 +190,8 @@ class JobFolder:
             agent = self.read_processes().get("agent")
             if agent and process_tree.send_signal(agent, signal.SIGUSR2):
                 return
-            raise DataError(
-                f"training job {self.name} cannot be asked to stop: {error}",
-                advice="stop it as a user, or on a machine, that can write its folder",
-            ) from error
+            what = f"training job {self.name} cannot be asked to stop: {error}"
+            raise DataError(what, advice="stop it as a user, or on a machine, that can write its folder") from error
 
     def stop_requested(self) -> float | None:
         """Return when a stop was requested, in seconds since the epoch; None when it was not."""
@@ -419,10 +417,8 @@ class JobStore:
         except FileNotFoundError:
             return set()
         except OSError as error:
-            raise DataError(
-                f"the data directory {self.data_dir} cannot be read: {error.strerror or error}",
-                advice=f"name another one in the environment variable {DATA_DIR_VARIABLE}",
-            ) from error
+            what = f"the data directory {self.data_dir} cannot be read: {error.strerror or error}"
+            raise DataError(what, advice=f"name another one in the environment variable {DATA_DIR_VARIABLE}") from error
 
     def folder(self, name: str) -> JobFolder:
         """Return the folder of a job that is known to exist."""

@@ -95,10 +95,8 @@ class ObjectStore:
                 self._launch(self._ports if self._ports and _are_free(self._ports) else free_ports(2 * len(_SERVICES)))
             self.url = f"http://{_HOST}:{self._ports[6]}"
         except OSError as error:
-            raise PlatformError(
-                f"the S3 server {self._program} cannot be started: {error}",
-                advice="correct that, or keep objects in memory: --s3 memory",
-            ) from error
+            what = f"the S3 server {self._program} cannot be started: {error}"
+            raise PlatformError(what, advice="correct that, or keep objects in memory: --s3 memory") from error
 
     def _launch(self, ports: list[int]) -> None:
         """Start the program at these ports, and record it; raise ``OSError``."""

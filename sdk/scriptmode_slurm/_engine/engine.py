@@ -134,10 +134,8 @@ class SlurmEngine(SlurmAgent, Engine):
             write_engine_record(folder, {NUMBER: str(number), CLUSTER: cluster})
         except OSError as error:
             commands.cancel(number)
-            raise PlatformError(
-                f"the number of Slurm job {number} cannot be recorded: {error}",
-                advice="make the data directory writable",
-            ) from error
+            what = f"the number of Slurm job {number} cannot be recorded: {error}"
+            raise PlatformError(what, advice="make the data directory writable") from error
 
     def create_fleet(
         self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], host: str = ""

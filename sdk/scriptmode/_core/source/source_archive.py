@@ -307,11 +307,9 @@ def _check_link(root: Path, path: Path) -> None:
             os.stat(at.name, dir_fd=at.dir_fd, follow_symlinks=False)
             is_above = f"{name}/".startswith(f"{at.path}/" if at.path else "")
     except beneath.EscapeError as error:
-        raise SourceError(
-            f"symbolic link {str(path)!r} leaves the source directory (to {str(path.readlink())!r})",
-            f"copy what is needed, or name the link in {IGNORE_FILE} and give its target as a dependency",
-            argument="source_dir",
-        ) from error
+        what = f"symbolic link {str(path)!r} leaves the source directory (to {str(path.readlink())!r})"
+        step = f"copy what is needed, or name the link in {IGNORE_FILE} and give its target as a dependency"
+        raise SourceError(what, step, argument="source_dir") from error
     except OSError as error:
         reason = "a circle of links" if error.errno == errno.ELOOP else "which does not exist"
         what = f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, {reason}"

@@ -71,10 +71,9 @@ class JobBuckets:
         if owner is not None:
             account = self._connection.caller_identity()["Account"]
             if account != owner:
-                raise CredentialsError(
-                    f"the role is one of account {owner}, but the credentials in use are of account {account}",
-                    "a job is started by the account of its role: correct role, or the profile",
-                )
+                what = f"the role is one of account {owner}, but the credentials in use are of account {account}"
+                step = "a job is started by the account of its role: correct role, or the profile"
+                raise CredentialsError(what, step)
         self._connection.s3.create_bucket(bucket, region=self._connection.region)
 
 

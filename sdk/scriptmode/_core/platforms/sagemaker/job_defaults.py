@@ -51,12 +51,8 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
     config = SageMakerConfig() if spec.ignore_config_defaults else config
     role = spec.role or config.role
     if role is None:
-        raise invalid(
-            "role",
-            "is missing",
-            "give the name or ARN of the IAM role of the training job, or set "
-            "SageMaker.TrainingJob.RoleArn in the SageMaker config file",
-        )
+        step = "give the name or ARN of the IAM role of the training job, or set SageMaker.TrainingJob.RoleArn"
+        raise invalid("role", "is missing", f"{step} in the SageMaker config file")
     if account_of_role(role) == LOCAL_ACCOUNT:
         what = f"is {role!r}, which is the role of jobs on this machine (get_execution_role() without AWS credentials)"
         raise invalid("role", what, "give the name or ARN of an IAM role")
@@ -76,8 +72,7 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
         monitoring=_monitoring(spec.monitoring, config),
         algorithm=replace(spec.algorithm, image_uri=_image(spec, connection)),
     )
-    if "tensorflow" in (completed.algorithm.image_uri or ""):
-        # As in the names of AWS's TensorFlow images.
+    if "tensorflow" in (completed.algorithm.image_uri or ""):  # as in the names of AWS's images
         from scriptmode._core.aws import image_support
 
         image_support.check_aws_image(completed)
