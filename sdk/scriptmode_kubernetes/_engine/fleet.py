@@ -11,15 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from scriptmode.engines import (
-    CREDENTIALS,
-    Fleet,
-    Problem,
-    Sandbox,
-    StartedAgent,
-    replace_file,
-    start_relay,
-)
+from scriptmode.engines import CREDENTIALS, Fleet, Problem, Sandbox, StartedAgent, replace_file, start_relay
 from scriptmode.errors import DataError, PlatformError
 from scriptmode_kubernetes._engine import pods, status
 from scriptmode_kubernetes._engine.api import CONFLICT, WATCH_SECONDS, ApiError, find_access

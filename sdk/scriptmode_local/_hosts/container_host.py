@@ -94,10 +94,7 @@ class ContainerHost(Host):
 
     def find_process(self) -> int:
         """Return the process ID of the container's first process; 0 while it does not run, or is not visible here."""
-        with (
-            suppress(ContainerError),
-            docker_client.docker_client("the container cannot be inspected") as client,
-        ):
+        with suppress(ContainerError), docker_client.docker_client("the container cannot be inspected") as client:
             details = client.api.inspect_container(self.container.name)
             pid = int(details["State"]["Pid"])
             # In another process namespace than the daemon's, the number is that of another program.
@@ -151,10 +148,7 @@ class ContainerHost(Host):
 
     def _ask(self) -> None:
         # Docker refuses while the container does not exist or run; the next poll retries.
-        with (
-            suppress(ContainerError),
-            docker_client.docker_client("the container cannot be asked to end") as client,
-        ):
+        with suppress(ContainerError), docker_client.docker_client("the container cannot be asked to end") as client:
             client.api.kill(self.container.name, signal.SIGTERM)
             self._asked = False
 
