@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fnmatch
 import gzip
 import hashlib
 import io
@@ -42,10 +41,11 @@ _LARGE, _LARGEST = 50 * 10**6, 3
 #: The runtime unpacks no deeper directories.
 _DEEPEST = 200
 #: Names that files with secrets go by.
-_SECRETS = (".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx", "id_rsa*", "id_ed25519*",
-            "id_ecdsa*", ".netrc", ".pypirc", ".npmrc", ".git-credentials", "credentials", "credentials.json",
-            ".htpasswd", "secrets.*", "kaggle.json", "service-account*.json", "service_account*.json")  # fmt: skip
-_SECRET = re.compile("|".join(map(fnmatch.translate, _SECRETS)))
+_SECRET = re.compile(
+    r"\.env(\..*)?|.*\.(pem|key|p12|pfx|jks|kdbx)|id_(rsa|ed25519|ecdsa).*|credentials(\.json)?|secrets\..*"
+    r"|\.(netrc|pypirc|npmrc|git-credentials|htpasswd)|kaggle\.json|service[-_]account.*\.json",
+    re.DOTALL,
+)
 
 
 class Archive(NamedTuple):
@@ -297,7 +297,7 @@ def _left_out(path: Path) -> bool:
 
 def _looks_secret(name: str) -> bool:
     is_sample = name.endswith((".example", ".sample", ".template"))
-    return not is_sample and _SECRET.match(name.rpartition("/")[2]) is not None
+    return not is_sample and _SECRET.fullmatch(name.rpartition("/")[2]) is not None
 
 
 def _check_link(root: Path, path: Path) -> None:
