@@ -20,7 +20,6 @@ from scriptmode._core.spec.whole_numbers import require_bool
 from scriptmode.errors import ScriptmodeError, invalid
 from scriptmode_local._data import file_uris
 from scriptmode_local._hosts import HostSettings
-from scriptmode_local._hosts.engine import find_engine
 from scriptmode_local._service.stored_jobs import StoredJobs
 from scriptmode_local._store.job_record import FITTING, Job
 from scriptmode_local._store.job_store import JobStore, job_exists_error
@@ -35,7 +34,8 @@ if TYPE_CHECKING:
 
     from scriptmode._core.spec.host_values import PlannedHost
     from scriptmode._core.spec.job_request import JobRequest
-    from scriptmode._core.spec.training_job import TrainingJobSpec
+    from scriptmode._core.spec.training_job import Resources, TrainingJobSpec
+    from scriptmode_local._hosts.engine import Engine
     from scriptmode_local._service.pruning import PruneReport
     from scriptmode_local._service.validation import ValidatedRequest
     from scriptmode_local._tuning.tuning_service import LocalTuning
@@ -185,7 +185,7 @@ class LocalPlatform(StoredJobs):
             SpecError: The spec has neither script nor image.
             PlatformError: ``python`` cannot run the hosts.
         """
-        spec = find_engine(spec.resources.host_kind).complete(spec, self._settings)
+        spec = _engine_of(spec.resources).complete(spec, self._settings)
         if any(map(is_in_local_bucket, (*spec.locations.values(), str(spec.model_dir)))):
             from scriptmode_local._inputs import s3_locations
 
@@ -255,7 +255,7 @@ class LocalPlatform(StoredJobs):
 
     def _plan(self, request: JobRequest) -> tuple[dict[str, PlannedHost], str]:
         folder = self._store.folder(request.name)
-        return find_engine(request.resources.host_kind).plan(folder, self._job(request), os.environ)
+        return _engine_of(request.resources).plan(folder, self._job(request), os.environ)
 
     def put_source(
         self,
@@ -366,9 +366,16 @@ class LocalPlatform(StoredJobs):
             self.python,
             self.stop_grace,
             self._file_systems,
-            find_engine(request.resources.host_kind).settings(replace(self._settings, region=self.region)),
+            _engine_of(request.resources).settings(replace(self._settings, region=self.region)),
             fits if self._queue == AUTOMATIC else int(self._queue or 0),
         )
+
+
+def _engine_of(resources: Resources) -> Engine:
+    # Not for a list of jobs, or another call that reads them.
+    from scriptmode_local._hosts.engine import find_engine
+
+    return find_engine(resources.host_kind)
 
 
 def _require_image(job: JobRequest) -> None:
