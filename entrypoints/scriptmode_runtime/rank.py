@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import _environment as environment, _report as report, contract
 from scriptmode_runtime._launch import user_code
-from scriptmode_runtime._processes import children, forks, namespace, process_tree, system
+from scriptmode_runtime._processes import children, forks, namespace, proc, process_tree, system
 from scriptmode_runtime._processes.process_tree import POLL_SECONDS, ProcessTree
 from scriptmode_runtime._strategies.mpi import processes_per_host
 from scriptmode_runtime._values.errors import RuntimeFailure
@@ -141,7 +141,7 @@ class Rank:
             self._forward(number)
             return
         self._stopped = True
-        if not any(system.has_handler(pid, number) for pid in self._tree.pids()):
+        if not any(proc.has_handler(pid, number) for pid in self._tree.pids()):
             self._withheld_signal = number
             self._hold_connection = self._send(type="held")
         if self._hold_connection is None:

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     __version__: str
     from scriptmode._core.aws.iam_role import get_execution_role
     from scriptmode._core.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
+    from scriptmode._core.spec.host_values import HostActivity
     from scriptmode._core.spec.inputs import FileSystemInput, ShuffleConfig, TrainingInput
     from scriptmode._core.spec.job_failure import Failure
     from scriptmode._core.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
-    from scriptmode._core.spec.service_values import HostActivity, JobEvent, LogEvent
+    from scriptmode._core.spec.service_values import JobEvent, LogEvent
     from scriptmode._core.spec.training_job import InstanceGroup
     from scriptmode._core.spec.tuning_configurations import (
         HyperbandStrategyConfig,
@@ -69,7 +70,8 @@ else:
             "_core.spec.inputs": "FileSystemInput ShuffleConfig TrainingInput",
             "_core.spec.job_failure": "Failure",
             "_core.spec.parameter_ranges": "CategoricalParameter ContinuousParameter IntegerParameter",
-            "_core.spec.service_values": "HostActivity JobEvent LogEvent",
+            "_core.spec.host_values": "HostActivity",
+            "_core.spec.service_values": "JobEvent LogEvent",
             "_core.spec.training_job": "InstanceGroup",
             "_core.spec.tuning_configurations": "HyperbandStrategyConfig InstanceConfig StrategyConfig "
             "TuningJobCompletionCriteriaConfig WarmStartConfig WarmStartTypes",
@@ -103,57 +105,14 @@ else:
 
 
 __all__ = [
-    "MPI",
-    "CapacityError",
-    "CategoricalParameter",
-    "ConfigError",
-    "ContainerError",
-    "ContinuousParameter",
-    "CredentialsError",
-    "DataAccessError",
-    "DataError",
-    "DataNotFoundError",
-    "Estimator",
-    "Failure",
-    "FileSystemInput",
-    "HostActivity",
-    "HyperbandStrategyConfig",
-    "HyperparameterTuner",
-    "InstanceConfig",
-    "InstanceGroup",
-    "IntegerParameter",
-    "JobEvent",
-    "JobExistsError",
-    "JobNotFoundError",
-    "LogEvent",
-    "MissingPackageError",
-    "MultiWorkerMirrored",
-    "NotIncludedError",
-    "ParameterServer",
-    "Plan",
-    "PlatformError",
-    "QuotaError",
-    "RequestError",
-    "ScriptmodeError",
-    "Session",
-    "ShuffleConfig",
-    "Slurm",
-    "SourceError",
-    "SpecError",
-    "StrategyConfig",
-    "TensorFlow",
-    "TrainingInput",
-    "TrainingJob",
-    "TrainingJobError",
-    "TrainingJobFailed",
-    "TrainingJobStopped",
-    "TransientError",
-    "Tuner",
-    "TuningJobCompletionCriteriaConfig",
-    "TuningJobFailed",
-    "UnreadableJobError",
-    "WaitTimeoutError",
-    "WarmStartConfig",
-    "WarmStartTypes",
+    "MPI", "CapacityError", "CategoricalParameter", "ConfigError", "ContainerError", "ContinuousParameter",
+    "CredentialsError", "DataAccessError", "DataError", "DataNotFoundError", "Estimator", "Failure",
+    "FileSystemInput", "HostActivity", "HyperbandStrategyConfig", "HyperparameterTuner", "InstanceConfig",
+    "InstanceGroup", "IntegerParameter", "JobEvent", "JobExistsError", "JobNotFoundError", "LogEvent",
+    "MissingPackageError", "MultiWorkerMirrored", "NotIncludedError", "ParameterServer", "Plan", "PlatformError",
+    "QuotaError", "RequestError", "ScriptmodeError", "Session", "ShuffleConfig", "Slurm", "SourceError",
+    "SpecError", "StrategyConfig", "TensorFlow", "TrainingInput", "TrainingJob", "TrainingJobError",
+    "TrainingJobFailed", "TrainingJobStopped", "TransientError", "Tuner", "TuningJobCompletionCriteriaConfig",
+    "TuningJobFailed", "UnreadableJobError", "WaitTimeoutError", "WarmStartConfig", "WarmStartTypes",
     "get_execution_role",
-]
+]  # fmt: skip

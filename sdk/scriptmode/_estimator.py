@@ -188,7 +188,10 @@ class Estimator:
 
     def _construct(self, arguments: Mapping[str, Any]) -> None:
         changed = [name for name, value in arguments.items() if value is not self._arguments[name]]
-        render.check_taken_out(changed, arguments["additional_request_fields"])
+        if (additional := arguments["additional_request_fields"]) is not None:
+            from scriptmode._core.request import additional_fields
+
+            additional_fields.check_taken_out(changed, additional)
         made = object.__new__(type(self))
         # An attached job may need several attributes to be set before its arguments are valid.
         deferred, ignored = self._refused is not None, self._ignores_config_defaults
@@ -598,9 +601,9 @@ class Estimator:
     def _checked(self, spec: TrainingJobSpec, context: RenderContext) -> JobRequest:
         request = render.to_request(spec, context)
         if spec.additional_fields:
-            from scriptmode._core.request.parse import parse_request
+            from scriptmode._core.request import additional_fields
 
-            request = parse_request(render.render(spec, context))
+            request = additional_fields.with_additional_fields(request, spec.additional_fields)
         self.platform.validate(request)
         return request
 

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode._core.platforms.base import Platform
+    from scriptmode._core.spec.host_values import HostActivity
     from scriptmode._core.spec.inputs import Input
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode._core.spec.job_failure import Failure
     from scriptmode._core.spec.job_request import JobRequest
-    from scriptmode._core.spec.service_values import HostActivity, JobEvent, LogEvent
+    from scriptmode._core.spec.service_values import JobEvent, LogEvent
     from scriptmode._display.job_list import JobList
     from scriptmode._results.analytics import TrainingJobAnalytics
     from scriptmode._results.metrics import Metrics

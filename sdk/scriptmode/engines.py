@@ -7,9 +7,9 @@ but this module, the errors, other public names and the runtime's contract.
 
 from __future__ import annotations
 
+from scriptmode._core.spec.host_values import PlannedHost
 from scriptmode._core.spec.hosts import HostKind
 from scriptmode._core.spec.job_request import JobRequest
-from scriptmode._core.spec.service_values import PlannedHost
 from scriptmode._core.spec.training_job import TrainingJobSpec
 from scriptmode._core.text.messages import Problem
 from scriptmode_local._data.durable import replace_file

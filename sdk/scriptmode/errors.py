@@ -41,15 +41,16 @@ if TYPE_CHECKING:
 
 _Error = TypeVar("_Error", bound="ScriptmodeError")
 #: A value that is too long for a message: quoted, a list or a dict, or a word; and the characters that are kept of it.
-_LONG_VALUE = re.compile(
-    r"(?<=(?<!\w)')[^'\n]{400,}(?='(?!\w))|(?<=\")[^\"\n]{400,}(?=\")|(?<=[\[{])[^\[\]{}\n]{400,}(?=[\]}])|[^\s'\"\[\]{}]{400,}"
+_LONG_VALUE = (
+    r"(?<=(?<!\w)')[^'\n]{400,}(?='(?!\w))|(?<=\")[^\"\n]{400,}(?=\")|(?<=[\[{])[^\[\]{}\n]{400,}(?=[\]}])"
+    r"|[^\s'\"\[\]{}]{400,}"
 )
 _VALUE_START, _VALUE_END = 200, 60
 
 
 def shorten_values(text: str) -> str:
     """Return a message in which values of more than 400 characters have their first and last characters alone."""
-    return _LONG_VALUE.sub(lambda match: f"{match[0][:_VALUE_START]}[...]{match[0][-_VALUE_END:]}", text)
+    return re.sub(_LONG_VALUE, lambda match: f"{match[0][:_VALUE_START]}[...]{match[0][-_VALUE_END:]}", text)
 
 
 class ScriptmodeError(Exception):

@@ -16,8 +16,8 @@ from references import SAGEMAKER_V2, environment
 
 import scriptmode
 from scriptmode import SpecError, TensorFlow, TrainingJob
-from scriptmode._core.request.fields import FIELDS, SOURCES, argument_of
-from scriptmode._core.request.service_model import REQUEST_SHAPE, shapes
+from scriptmode._core.request import service_model, violation_texts as texts
+from scriptmode._core.request.fields import FIELDS, SOURCES
 from scriptmode._core.spec.estimator_arguments import EstimatorArguments
 from scriptmode._core.spec.older_names import GONE, MISSING_METHODS
 from scriptmode.v2 import _name_table as names_of_v2
@@ -80,9 +80,9 @@ def test_an_argument_sets_the_field_that_the_page_names():
     assert not wrong
 
 
-def leaves(shape=REQUEST_SHAPE, path=""):
+def leaves(shape=service_model.REQUEST_SHAPE, path=""):
     """The path of each field of a CreateTrainingJob request that has no members."""
-    found = shapes()[shape]
+    found = service_model.shapes()[shape]
     if found["type"] == "list":
         yield from leaves(found["member"]["shape"], path)
     elif found["type"] == "structure":
@@ -94,11 +94,9 @@ def leaves(shape=REQUEST_SHAPE, path=""):
 
 def test_the_page_has_each_field_that_no_argument_sets_with_its_reason():
     sources = tuple(f"InputDataConfig.{row.path}" for _, table in SOURCES.values() for row in table)
-    set_by_none = {
-        path
-        for path in leaves()
-        if not argument_of(path) or (path.startswith("InputDataConfig.DataSource.") and not path.startswith(sources))
-    }
+    set_by_none = {path for path in leaves() if not texts.argument_of(path)}
+    of_sources = {path for path in leaves() if path.startswith("InputDataConfig.DataSource.")}
+    set_by_none |= {path for path in of_sources if not path.startswith(sources)}
     named = [name.strip("`") for name, reason in WITHOUT_ARGUMENT if reason]
     assert len(named) == len(WITHOUT_ARGUMENT)
     assert {path for path in leaves() if path.startswith(tuple(named))} == set_by_none

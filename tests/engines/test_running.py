@@ -4,7 +4,7 @@ import pytest
 from fakes.processes import until
 
 from scriptmode import Estimator
-from scriptmode._core.spec.service_values import HostActivity
+from scriptmode._core.spec.host_values import HostActivity
 
 #: Computes half of the time.
 COMPUTES = """

@@ -11,7 +11,7 @@ from fakes.processes import processes_naming, until
 from faults.disks import fill, small_disk
 
 from scriptmode import DataError
-from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._processes import proc
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 #: Takes the last byte of the disk of a folder.
@@ -218,7 +218,7 @@ def test_an_agent_that_is_killed_on_a_full_disk_leaves_a_job_that_says_so(jobs):
     jobs.until_line(name, "up")
     filler = fill(jobs.folder)
     os.kill(jobs.agent(name).pid, signal.SIGKILL)
-    until(lambda: not process_tree.is_running(jobs.agent(name)))
+    until(lambda: not proc.is_running(jobs.agent(name)))
     description = jobs.platform.describe(name).response
     assert "was killed or crashed in Training" in description["FailureReason"]
     stays(jobs, description)

@@ -20,11 +20,11 @@ from fakes.processes import until
 from fakes.promptness import stretched
 from faults.damage import KINDS, erase
 
-from scriptmode._core.spec.service_values import HostActivity
+from scriptmode._core.spec.host_values import HostActivity
 from scriptmode_cli._options import completers
 from scriptmode_local import LocalPlatform
 from scriptmode_local._store.host_activity import write_usage
-from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._processes import proc
 
 pytestmark = [pytest.mark.long, pytest.mark.slow]
 SEED = 8
@@ -57,7 +57,7 @@ def store(memory_folder):
     """A data directory with a job that completed, its description, and a copy of it to be damaged."""
     jobs = LocalJobs(memory_folder)
     jobs.completed(jobs.start(SCRIPT, metrics={"loss": "loss=([0-9.]+)"}, more={"TrainingJobName": GOOD}))
-    until(lambda: not process_tree.is_running(jobs.agent(GOOD)))
+    until(lambda: not proc.is_running(jobs.agent(GOOD)))
     (jobs.job_folder(GOOD).path / "progress.json").write_text(
         json.dumps([{"channel": "train", "mode": "File", "done": 1, "total": 2, "epoch": None}])
     )
@@ -168,7 +168,7 @@ def test_a_running_job_without_a_record_of_its_processes_is_still_ended(kind, tm
     KINDS[kind](jobs.job_folder(name).path / "processes.json", random.Random(SEED))
     assert LocalPlatform(data_dir=jobs.data_dir).describe(name).status == "InProgress"
     os.kill(agent.pid, signal.SIGKILL)
-    until(lambda: not process_tree.is_running(agent))
+    until(lambda: not proc.is_running(agent))
     description = jobs.platform.describe(name).response
     assert description["TrainingJobStatus"] == "Failed"
     assert "was killed or crashed in Training" in description["FailureReason"]

@@ -13,7 +13,7 @@ from faults import processes
 from processes.launchers import until
 
 from scriptmode_local._data import mounts
-from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._processes import proc, process_tree
 
 #: Seconds from the signal to the job's end, on a machine that others use too; and to the end of the last process.
 BOUND, TIDY = 90.0, 20.0
@@ -56,7 +56,7 @@ class Run:
 
     def close(self):
         for identity in self._known.values():
-            if identity and process_tree.is_running(identity):
+            if identity and proc.is_running(identity):
                 with suppress(ProcessLookupError):
                     os.kill(identity.pid, signal.SIGKILL)
         self.jobs.close()
@@ -67,13 +67,13 @@ class Run:
         by_role = {}
         with suppress(Exception):
             agent = self.jobs.agent(self.name)
-            if process_tree.is_running(agent):
+            if proc.is_running(agent):
                 by_role = {"agent": [agent.pid]}
                 recorded = self.jobs.job_folder(self.name).read_processes().get("agent of algo-1")
                 for pid in process_tree.descendants(agent.pid):
                     role = "host agent" if recorded and pid == recorded.pid else role_of(pid)
                     by_role.setdefault(role, []).append(pid)
-        self._known = {pid: process_tree.identify(pid) for pids in by_role.values() for pid in pids}
+        self._known = {pid: proc.identify(pid) for pids in by_role.values() for pid in pids}
         self.before = self.jobs.platform.describe(self.name).response
         if not by_role:
             return
@@ -91,7 +91,7 @@ class Run:
     def _left(self):
         """Return what of the job is not gone: processes, mounts, inputs, FIFOs, and files outside its folder."""
         folder = self.jobs.data_dir / "jobs"
-        known = [identity.pid for identity in self._known.values() if identity and process_tree.is_running(identity)]
+        known = [identity.pid for identity in self._known.values() if identity and proc.is_running(identity)]
         # Once a job has ended nothing is reconciled any more: what an agent did not come to remove goes with the job.
         unfinished = self.victim[0] == "agent" and self.before["TrainingJobStatus"] in ENDED
         inputs = [] if unfinished else [path for path in _files(folder) if "/input/data/" in path]

@@ -14,7 +14,7 @@ from fakes.local_jobs import SLEEPS, LocalJobs, channel
 from fakes.processes import open_files, recorded, until
 
 from scriptmode_local._data import mounts
-from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._processes import proc, process_tree
 
 SYSTEM = "fs-0123456789abcdef0"
 PLACE = """
@@ -71,7 +71,7 @@ def producers(jobs, name):
     hosts = [identity.pid for name, identity in processes.items() if name.startswith("algo-")]
     launched = {below for host in hosts for below in [host, *process_tree.descendants(host)]}
     agent = processes["agent of algo-1"].pid
-    forked = [process_tree.identify(pid) for pid in process_tree.descendants(agent) if pid not in launched]
+    forked = [proc.identify(pid) for pid in process_tree.descendants(agent) if pid not in launched]
     return [each.pid for each in sorted(filter(None, forked), key=lambda each: (each.started, each.pid))[:-1]]
 
 
@@ -150,7 +150,7 @@ def test_no_read_only_file_system_outlives_its_job_and_its_data_stays(tmp_path, 
     assert len(mounts.mounted_below(jobs.data_dir)) == 1
     if end == "killed agent":
         jobs.kill(name)
-        until(lambda: not process_tree.is_running(jobs.agent(name)))
+        until(lambda: not proc.is_running(jobs.agent(name)))
         assert jobs.platform.describe(name).response["TrainingJobStatus"] == "Failed"
     elif end == "deleted job":
         jobs.platform.delete(name)

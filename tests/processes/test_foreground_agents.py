@@ -19,7 +19,7 @@ from scriptmode_local._agent import recovery
 from scriptmode_local._hosts.agent_control import AgentLocation, Presence
 from scriptmode_local._hosts.local_agent import LocalAgent
 from scriptmode_local._hosts.process_engine import ProcessEngine
-from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._processes import proc
 
 #: An agent whose engine ends it for a reason that the test gives, and queues it again unless it must not.
 AGENT = """
@@ -313,7 +313,7 @@ def test_a_job_that_trained_is_not_created_again_though_its_next_agent_never_beg
     pending.platform.create(request)
     folder = pending.job_folder(request["TrainingJobName"])
     folder.write_state(folder.read_state().with_status("Training", time.time()))
-    folder.write_processes({"agent": process_tree.identify(os.getpid())._replace(started=1)})
+    folder.write_processes({"agent": proc.identify(os.getpid())._replace(started=1)})
     beat = time.time() - 3600
     os.utime(folder.lock_file, (beat, beat))
     assert pending.platform.describe(folder.name).response["SecondaryStatus"] == "Interrupted"

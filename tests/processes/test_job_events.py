@@ -11,7 +11,7 @@ from scriptmode import TrainingJob
 from scriptmode._core.spec.service_values import JobEvent
 from scriptmode.errors import TrainingJobFailed
 from scriptmode_local._data.durable import RESERVED_BYTES
-from scriptmode_local._store import host_logs
+from scriptmode_local._store import agent_log
 from scriptmode_local._store.state import MOST_EVENTS, starting_state, state_from_json
 
 #: Loses a deep directory, the data directory of the output, and a name of two hosts.
@@ -122,7 +122,7 @@ def test_a_job_whose_agent_died_has_the_losses_of_its_logs(jobs):
     jobs.until_line(name, "up")
     folder = jobs.job_folder(name)
     text = "7 lines (100 bytes) of this log could not be written and are missing here: No space left on device"
-    host_logs.append_line(folder.log("algo-1"), f"scriptmode: {text}")
+    agent_log.append_line(folder.log("algo-1"), f"scriptmode: {text}")
     os.kill(jobs.agent(name).pid, signal.SIGKILL)
     assert jobs.wait(name)["TrainingJobStatus"] == "Failed"
     (event,) = jobs.platform.events(name)
@@ -166,20 +166,20 @@ def test_a_state_with_damaged_events_is_refused():
 
 def test_the_notices_of_a_log_are_added_up(tmp_path):
     log = tmp_path / "algo-1"
-    assert host_logs.describe_loss(log, "algo-1") == ""
+    assert agent_log.describe_loss(log, "algo-1") == ""
     log.write_text("")
-    assert host_logs.describe_loss(log, "algo-1") == ""
+    assert agent_log.describe_loss(log, "algo-1") == ""
     notice = "scriptmode: {} lines ({} bytes) of this log could not be written and are missing here: No space left\n"
     log.write_text(f"a\n{notice.format(2, 100)}b\n{notice.format(1000, 2_000_000)}")
     expected = "1,002 lines (2.0 MB) of the log of algo-1 could not be written: No space left"
-    assert host_logs.describe_loss(log, "algo-1") == expected
+    assert agent_log.describe_loss(log, "algo-1") == expected
 
 
 def test_notices_are_found_across_the_pieces_in_which_a_long_log_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(host_logs, "CHUNK", 50)
+    monkeypatch.setattr(agent_log, "CHUNK", 50)
     log = tmp_path / "algo-1"
     notice = "scriptmode: 2 lines (100 bytes) of this log could not be written and are missing here: No space left\n"
     log.write_text(f"{'x' * 3000}\n{notice}" + f"b\n{notice}" * 3)
-    assert host_logs.describe_loss(log, "algo-1").startswith("8 lines (400 bytes)")
+    assert agent_log.describe_loss(log, "algo-1").startswith("8 lines (400 bytes)")
     log.write_text(f"b\n{notice}".rstrip("\n"))
-    assert host_logs.describe_loss(log, "algo-1").startswith("2 lines (100 bytes)")
+    assert agent_log.describe_loss(log, "algo-1").startswith("2 lines (100 bytes)")

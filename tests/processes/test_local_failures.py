@@ -18,7 +18,7 @@ from scriptmode import Failure, JobNotFoundError, TrainingJob, TrainingJobFailed
 from scriptmode.errors import JobExistsError
 from scriptmode_local._hosts import local_agent
 from scriptmode_local._store.job_store import JobFolder
-from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._processes import proc
 
 
 def failure_of(jobs, script, **fields):
@@ -176,7 +176,7 @@ def test_a_job_whose_folder_is_removed_while_it_stops_does_not_wait_for_the_grac
     until(lambda: jobs.job_folder(name).read_state().secondary == "Stopping")
     agent = jobs.agent(name)
     shutil.rmtree(jobs.job_folder(name).path, ignore_errors=True)
-    until(lambda: not process_tree.is_running(agent), BELOW_THE_GRACE)
+    until(lambda: not proc.is_running(agent), BELOW_THE_GRACE)
     assert not jobs.processes()
 
 
@@ -184,7 +184,7 @@ def test_a_job_whose_folder_is_removed_while_it_downloads_ends(jobs):
     name = jobs.start_a_long_download()
     agent = jobs.agent(name)
     shutil.rmtree(jobs.job_folder(name).path, ignore_errors=True)
-    until(lambda: not process_tree.is_running(agent))
+    until(lambda: not proc.is_running(agent))
     assert not jobs.job_folder(name).path.exists()
 
 
@@ -199,7 +199,7 @@ def test_a_follower_of_a_removed_job_is_told_and_a_new_job_takes_its_name(jobs):
     with pytest.raises(JobNotFoundError, match=name):
         list(events)
     jobs.platform.create(request)
-    until(lambda: not process_tree.is_running(agent))
+    until(lambda: not proc.is_running(agent))
     jobs.until_line(name, "up")
     assert jobs.platform.describe(name).response["TrainingJobStatus"] == "InProgress"
 
@@ -219,7 +219,7 @@ def test_a_daemon_that_hides_its_environment_ends_with_the_job_too(jobs):
     """)
     pid = int(jobs.until_line(name, "hidden")[0].split()[-1])
     jobs.completed(name)
-    assert process_tree.identify(pid) is None
+    assert proc.identify(pid) is None
 
 
 #: Records a job as its creator does, which is killed then.
@@ -296,7 +296,7 @@ def test_an_agent_killed_while_it_downloads_leaves_a_job_that_says_so(jobs, sile
     silent_s3.accept()[0].close()
     with silent_s3.accept()[0]:
         jobs.kill(name)
-        until(lambda: not process_tree.is_running(jobs.agent(name)))
+        until(lambda: not proc.is_running(jobs.agent(name)))
     assert "in Downloading" in jobs.platform.describe(name).response["FailureReason"]
     assert not jobs.job_folder(name).channels.exists()
 

@@ -18,7 +18,7 @@ from fakes.promptness import soon
 
 from scriptmode import Estimator, TrainingJob
 from scriptmode._core.machine.installation import install_command
-from scriptmode._core.spec.service_values import ChannelProgress
+from scriptmode._core.spec.host_values import ChannelProgress
 from scriptmode.errors import JobExistsError, PlatformError
 
 

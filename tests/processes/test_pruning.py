@@ -18,7 +18,7 @@ from scriptmode import JobNotFoundError
 from scriptmode_local import LocalPlatform
 from scriptmode_local._agent import removal
 from scriptmode_local._system.directory_lock import locked_directory
-from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._processes import proc
 
 pytestmark = pytest.mark.usefixtures("jobs_of_the_command")
 
@@ -29,7 +29,7 @@ def end_long_ago(jobs, name):
     """Let a job have ended a month ago; its agent has ended too."""
     jobs.wait(name)
     agent = jobs.agent(name)
-    until(lambda: not process_tree.is_running(agent))
+    until(lambda: not proc.is_running(agent))
     state = jobs.job_folder(name).path / "state.json"
     content = json.loads(state.read_text())
     for holder in (content, *content["transitions"]):

@@ -10,7 +10,7 @@ from fakes import plain_user
 from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 
-from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._processes import proc
 
 SCRIPT = """
     import time
@@ -52,7 +52,7 @@ def started(jobs, *, is_killed):
     jobs.until_line(name, "loss")
     if is_killed:
         jobs.kill(name)
-        until(lambda: not process_tree.is_running(jobs.agent(name)))
+        until(lambda: not proc.is_running(jobs.agent(name)))
     return name
 
 

@@ -13,7 +13,7 @@ from fakes.processes import recorded, until
 from fakes.promptness import GENEROUS
 
 from scriptmode import JobNotFoundError
-from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._processes import proc
 
 pytestmark = pytest.mark.usefixtures("jobs_of_the_command")
 
@@ -38,7 +38,7 @@ def test_a_job_that_writes_is_deleted_whole_every_time(jobs, pytestconfig):
         jobs.until_line(name, "algo-2: up")
         everything = list(recorded(jobs.job_folder(name)).values())
         jobs.platform.delete(name)
-        assert not any(process_tree.is_running(each) for each in everything)
+        assert not any(proc.is_running(each) for each in everything)
         assert list((jobs.data_dir / "jobs").iterdir()) == []
         assert not jobs.processes()
 
@@ -47,7 +47,7 @@ def test_a_job_that_others_write_to_is_deleted_whole(jobs, monkeypatch):
     name = jobs.start("pass")
     jobs.wait(name)
     folder = jobs.job_folder(name).path / "output"
-    until(lambda: not process_tree.is_running(jobs.agent(name)))
+    until(lambda: not proc.is_running(jobs.agent(name)))
     # A descriptor, as of a program whose working directory this is: it is good after a rename.
     place = os.open(folder, os.O_PATH)
     rmdir, unwritten = os.rmdir, ["third", "second", "first"]
@@ -84,7 +84,7 @@ def test_thousands_of_folders_in_each_other_change_no_end_and_are_removed(jobs_i
     (jobs.folder / "in" / "file").write_text("data")
     description = jobs.run(FOLDERS_IN_FOLDERS, channels=[channel("train", f"file://{jobs.folder}/in")])
     name = description["TrainingJobName"]
-    until(lambda: not process_tree.is_running(jobs.agent(name)))
+    until(lambda: not proc.is_running(jobs.agent(name)))
     folder = jobs.job_folder(name)
     assert description["TrainingJobStatus"] == "Completed", jobs.why(name)
     assert jobs.platform.describe(name).response == description
@@ -168,7 +168,7 @@ def test_a_deleted_jobs_agent_that_was_stopped_or_is_not_known_is_ended(jobs, is
     else:
         (jobs.job_folder(name).path / "processes.json").write_bytes(b"")
     jobs.platform.delete(name)
-    until(lambda: not process_tree.is_running(agent), seconds)
+    until(lambda: not proc.is_running(agent), seconds)
     assert not jobs.processes()
     assert list((jobs.data_dir / "jobs").iterdir()) == []
 

@@ -9,8 +9,8 @@ import pytest
 from fakes.host_folders import write_host, write_job
 from processes.launchers import child, holding, until
 
-from scriptmode_runtime._files import beneath, scratch
-from scriptmode_runtime._processes import process_tree, system
+from scriptmode_runtime._files import directory_tree, scratch
+from scriptmode_runtime._processes import proc, process_tree
 
 MPI = {"sagemaker_program": "train.py", "sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
 HANGS = {"SCRIPTMODE_HANG_SECONDS": "600"}
@@ -22,7 +22,7 @@ def tmpdir_of_job():
     folder = Path(f"/tmp/t{os.urandom(4).hex()}")
     folder.mkdir()
     yield folder
-    beneath.remove_tree(folder)
+    directory_tree.remove_tree(folder)
 
 
 def left(folder):
@@ -77,7 +77,7 @@ def test_no_session_directory_remains_whichever_process_is_killed(tmp_path, laun
     launchers = [launch(base, TMPDIR=str(tmpdir_of_job), **options) for base in job.values()]
     launchers[0].says("up: 3")
     assert any("pid" in path or "prte" in path or "ompi" in path for path in left(tmpdir_of_job))
-    found = {pid: system.command_line(pid) for pid in process_tree.descendants(launchers[0].pid)}
+    found = {pid: proc.command_line(pid) for pid in process_tree.descendants(launchers[0].pid)}
     below = {pid: words for pid, words in found.items() if words}  # others have just ended
     pids = {
         "launcher": [launchers[0].pid],
@@ -118,7 +118,7 @@ def test_a_removal_that_was_interrupted_is_finished_by_a_later_one(tmpdir_of_job
     (orphan(tmpdir_of_job, 1) / "login_key").touch()
     with monkeypatch.context() as patched:
         # The lock goes first, and the process with it.
-        patched.setattr(beneath, "remove_tree", lambda path, **_: Path(path, ".lock").unlink())
+        patched.setattr(directory_tree, "remove_tree", lambda path, **_: Path(path, ".lock").unlink())
         scratch.remove_orphans([str(tmpdir_of_job)])
     (rest,) = tmpdir_of_job.iterdir()
     os.utime(rest, (0, 0))

@@ -16,7 +16,7 @@ from fakes.processes import recorded, until
 
 from scriptmode_local._agent import lost_agent
 from scriptmode_local._store import heartbeat
-from scriptmode_runtime._processes import process_tree, system
+from scriptmode_runtime._processes import proc, process_tree
 
 pytestmark = pytest.mark.usefixtures("jobs_of_the_command")
 
@@ -35,12 +35,12 @@ SAVES = """
 WAITS = """
 import os, pathlib, signal, subprocess
 from scriptmode_local._store import heartbeat
-from scriptmode_runtime._processes import system
+from scriptmode_runtime._processes import proc
 heartbeat.INTERVAL_SECONDS, heartbeat.LONGEST_WORK_SECONDS = 0.05, {longest}
 path = pathlib.Path({lock!r})
 lock = os.open(path, os.O_RDWR | os.O_CREAT)
 with heartbeat.Heartbeat(lock).beating():
-    path.write_text(system.boot_id() + " 0.0")
+    path.write_text(proc.boot_id() + " 0.0")
     os.utime(path, (0, 0))
     subprocess.run(["sleep", "1"], check=True)
 print(heartbeat.silent_since(path) is not None)
@@ -54,7 +54,7 @@ def a_stopped_agent(jobs, **fields):
     jobs.until_line(name, "up")
     agent = jobs.agent(name)
     os.kill(agent.pid, signal.SIGSTOP)
-    until(lambda: system.state(agent.pid) == "T")
+    until(lambda: proc.state(agent.pid) == "T")
     return name, agent
 
 
@@ -139,7 +139,7 @@ def was_killed(jobs, name, agent, why):
     assert description["TrainingJobStatus"] == "Failed"
     assert f"agent (process {agent.pid}) has not answered since " in description["FailureReason"]
     assert f"and was killed, as {why}" in description["FailureReason"]
-    assert not process_tree.is_running(agent)
+    assert not proc.is_running(agent)
     assert not jobs.processes()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scriptmode._core.spec import hosts
+from scriptmode._core.machine import entry_points
 
 
 @pytest.fixture(autouse=True)
@@ -20,6 +20,6 @@ def elsewhere(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH")))))
     monkeypatch.syspath_prepend(folder)
     monkeypatch.setenv("TMPDIR", str(tmp_path_factory.mktemp("hosts")))
-    hosts.entry_points.cache_clear()
+    entry_points.entry_points.cache_clear()
     yield
-    hosts.entry_points.cache_clear()
+    entry_points.entry_points.cache_clear()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from fakes import link_chains
 
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import beneath, directory_tree
 from scriptmode_runtime._files.beneath import Directory, EscapeError
 
 DEPTH = 3_000
@@ -149,7 +149,7 @@ def test_thousands_of_folders_in_each_other_are_walked_and_removed_with_few_desc
     before = descriptors()
     with Directory(base) as directory:
         entries = []
-        for entry in directory.walk():
+        for entry in directory_tree.walk(directory):
             entries.append(entry.path)
             if entry.path.count("/") == DEPTH // 2:
                 assert len(descriptors() - before) < 5
@@ -157,7 +157,7 @@ def test_thousands_of_folders_in_each_other_are_walked_and_removed_with_few_desc
         assert deepest == "a" + "/below" * DEPTH + "/file"
         assert len(deepest) > os.pathconf("/", "PC_PATH_MAX")
         assert content(directory, deepest) == ""
-        directory.remove_tree("a")
+        directory_tree.remove_beneath(directory, "a")
     assert len(descriptors()) == len(before)
     assert list(base.iterdir()) == []
 
@@ -166,9 +166,9 @@ def test_a_walk_names_everything_and_follows_no_link(base):
     (base / "link").symlink_to(base.parent)
     (base / "a" / "z").write_text("")
     with Directory(base) as directory:
-        found = [(entry.path, stat.S_IFMT(entry.status.st_mode)) for entry in directory.walk()]
+        found = [(entry.path, stat.S_IFMT(entry.status.st_mode)) for entry in directory_tree.walk(directory)]
         with directory.below("a") as below:
-            assert [entry.path for entry in below.walk()] == ["b", "b/file", "z"]
+            assert [entry.path for entry in directory_tree.walk(below)] == ["b", "b/file", "z"]
         for path, error in (("link", NotADirectoryError), ("a/none", FileNotFoundError), ("a/../..", EscapeError)):
             with pytest.raises(error):
                 directory.below(path)
@@ -185,11 +185,11 @@ def test_a_directory_that_may_not_be_searched_is_passed_over(base):
     program = """
 import os, sys
 sys.path.insert(0, sys.argv[2])
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import beneath, directory_tree
 with beneath.Directory(sys.argv[1]) as directory:
     if os.geteuid() == 0:
         os.setuid(12321)
-    print([entry.path for entry in directory.walk(failed=lambda path, error: print(path, error.errno))])
+    print([entry.path for entry in directory_tree.walk(directory, failed=lambda path, error: print(path, error.errno))])
 """
     argv = (sys.executable, "-c", program, str(base), str(Path(beneath.__file__).parents[2]))
     done = subprocess.run(argv, check=True, capture_output=True, text=True)
@@ -204,11 +204,11 @@ def test_nothing_is_removed_through_a_link(base):
     (base / "a" / "link").symlink_to(kept)
     with Directory(base) as directory:
         with pytest.raises(NotADirectoryError):
-            directory.remove_tree("input/data")
-        directory.remove_tree("a")
-        directory.remove_tree("input")
-        directory.remove_tree("none/none")
-    beneath.remove_tree(base / "none" / "none")
+            directory_tree.remove_beneath(directory, "input/data")
+        directory_tree.remove_beneath(directory, "a")
+        directory_tree.remove_beneath(directory, "input")
+        directory_tree.remove_beneath(directory, "none/none")
+    directory_tree.remove_tree(base / "none" / "none")
     assert (kept / "data").is_dir()
     assert list(base.iterdir()) == []
 
@@ -219,9 +219,9 @@ def test_failed_is_called_for_a_file_that_cannot_be_removed_and_the_rest_is_remo
     (base / "a" / "other").write_text("")
     told = []
     with mounted(base / "a" / "kept"), Directory(base) as directory:
-        directory.remove_tree("a", failed=lambda path, error: told.append((path, error.errno)))
+        directory_tree.remove_beneath(directory, "a", failed=lambda path, error: told.append((path, error.errno)))
         with pytest.raises(OSError, match="another file system is mounted there"):
-            directory.remove_tree("a")
+            directory_tree.remove_beneath(directory, "a")
     assert told == [("a/kept", errno.EXDEV), ("a", errno.ENOTEMPTY)]
     assert [path.name for path in (base / "a").iterdir()] == ["kept"]
 
@@ -233,9 +233,9 @@ def test_failed_is_called_for_a_single_file_too(base, monkeypatch):
     told = []
     with Directory(base) as directory:
         monkeypatch.setattr(os, "unlink", refuse)
-        directory.remove_tree("a/b/file", failed=lambda path, error: told.append((path, error.errno)))
+        directory_tree.remove_beneath(directory, "a/b/file", lambda path, error: told.append((path, error.errno)))
         with pytest.raises(PermissionError):
-            directory.remove_tree("a/b/file")
+            directory_tree.remove_beneath(directory, "a/b/file")
     assert told == [("a/b/file", errno.EACCES)]
 
 
@@ -262,7 +262,7 @@ def test_a_directory_that_is_replaced_by_a_link_at_the_same_time_is_never_follow
                 for act in (
                     lambda: os.close(directory.open_file("input/data/victim")),
                     lambda: os.close(create(directory, "input/data/new")),
-                    lambda: directory.remove_tree("input/data/new"),
+                    lambda: directory_tree.remove_beneath(directory, "input/data/new"),
                 ):
                     with contextlib.suppress(OSError):
                         act()

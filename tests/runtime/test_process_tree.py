@@ -9,7 +9,7 @@ import time
 import pytest
 from fakes.processes import until
 
-from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._processes import proc, process_tree
 from scriptmode_runtime._processes.stacks import VARIABLE, stack_variables
 
 #: A launcher whose program ended, where the number of the program's session is one of ``sleep``: of what the program
@@ -64,14 +64,14 @@ def test_a_process_that_cannot_be_forked_leaves_nothing_behind():
 def test_processes_are_known_by_more_than_their_number():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     with child:
-        identity = process_tree.identify(child.pid)
-        assert process_tree.is_running(identity)
+        identity = proc.identify(child.pid)
+        assert proc.is_running(identity)
         assert child.pid in process_tree.descendants(os.getpid())
-        assert not process_tree.is_running(process_tree.ProcessIdentity(child.pid, identity.started + 1, identity.boot))
-        assert not process_tree.is_running(process_tree.ProcessIdentity(child.pid, identity.started, "another boot"))
+        assert not proc.is_running(proc.ProcessIdentity(child.pid, identity.started + 1, identity.boot))
+        assert not proc.is_running(proc.ProcessIdentity(child.pid, identity.started, "another boot"))
         child.kill()
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        assert not process_tree.is_running(identity)
+        assert not proc.is_running(identity)
 
 
 def test_processes_are_found_by_what_their_environment_says(tmp_path):
@@ -102,7 +102,7 @@ def group(answer):
     command = [sys.executable, "-c", LEADER_AND_MEMBER.format(answer=answer)]
     leader = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
     with leader.stdout as output:
-        return leader, process_tree.identify(int(output.readline()))
+        return leader, proc.identify(int(output.readline()))
 
 
 def test_a_member_of_a_stopped_group_has_the_grace_period_when_its_leader_has_ended(tmp_path):
@@ -113,13 +113,13 @@ def test_a_member_of_a_stopped_group_has_the_grace_period_when_its_leader_has_en
     assert saved.exists()
     assert time.monotonic() - began < 50
     assert leader.returncode == -signal.SIGTERM
-    assert not process_tree.is_running(member)
+    assert not proc.is_running(member)
 
 
 def test_a_member_that_ignores_the_signal_is_killed_after_the_grace_period():
     leader, member = group("pass")
     process_tree.stop_group(leader, grace=0.2)
-    assert process_tree.wait_until(lambda: not process_tree.is_running(member), 10)
+    assert process_tree.wait_until(lambda: not proc.is_running(member), 10)
     assert leader.returncode == -signal.SIGTERM
 
 
@@ -129,7 +129,7 @@ def test_the_group_is_killed_before_its_leader_is_reaped(monkeypatch):
 
     def record(number, kind):
         # An ended leader that has not been reaped keeps the number of its group.
-        signalled.append((kind, process_tree.system.process(number) is not None))
+        signalled.append((kind, proc.process(number) is not None))
         os.killpg(number, kind)
 
     monkeypatch.setattr(process_tree, "signal_group", record)

@@ -11,8 +11,8 @@ import pytest
 from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 
+from scriptmode._core.spec.host_values import ChannelProgress
 from scriptmode._core.spec.hosts import HostKind
-from scriptmode._core.spec.service_values import ChannelProgress
 from scriptmode._core.spec.training_job import Limits, Output
 from scriptmode.errors import PlatformError
 from scriptmode_local._agent import log_stream
@@ -26,7 +26,7 @@ from scriptmode_local._store.heartbeat import silent_since
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_local._store.state import starting_state
 from scriptmode_local._system.interrupts import deferred_interrupts
-from scriptmode_runtime._processes.system import boot_id
+from scriptmode_runtime._processes.proc import boot_id
 
 QUEUED = AgentLocation(Presence.WAITING, "Waiting in the queue: Priority", position=3)
 

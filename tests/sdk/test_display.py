@@ -10,7 +10,7 @@ from fakes.platforms import RecordingPlatform
 from fakes.sagemaker_jobs import started
 
 from scriptmode import SpecError, TrainingJobFailed, TrainingJobStopped
-from scriptmode._core.spec.service_values import ChannelProgress
+from scriptmode._core.spec.host_values import ChannelProgress
 from scriptmode._core.text import messages
 from scriptmode._display import choose_view, formatting, html_card
 from scriptmode._display.downsampled_series import MAX_POINTS, DownsampledSeries, sparkline

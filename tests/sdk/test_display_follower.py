@@ -11,8 +11,7 @@ from fakes.processes import until
 from fakes.sagemaker_jobs import started
 from pyte import HistoryScreen, Stream
 
-from scriptmode import CredentialsError, JobNotFoundError, _display as display
-from scriptmode._core.spec.service_values import HostActivity, LogEvent
+from scriptmode import CredentialsError, HostActivity, JobNotFoundError, LogEvent, _display as display
 from scriptmode._display.follower import Follower
 from scriptmode._display.terminal_view import TerminalView
 from scriptmode.testing import Life

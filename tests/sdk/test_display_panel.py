@@ -5,8 +5,9 @@ from itertools import product
 
 import pytest
 
+from scriptmode import HostActivity, LogEvent
 from scriptmode._core.request.parse import parse_description
-from scriptmode._core.spec.service_values import ChannelProgress, HostActivity, LogEvent
+from scriptmode._core.spec.host_values import ChannelProgress
 from scriptmode._display import html_card
 from scriptmode._display.collector import Collector
 from scriptmode._display.snapshot import create_snapshot

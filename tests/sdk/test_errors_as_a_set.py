@@ -21,7 +21,7 @@ from scriptmode.testing._job_life import OUT_OF_CAPACITY
 from scriptmode.v2 import _alias as alias
 from scriptmode_local import LocalPlatform
 from scriptmode_local._store.job_store import JobFolder
-from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._processes import proc
 
 ERRORS = {
     name for name in scriptmode.__all__ if isinstance(getattr(scriptmode, name), type)
@@ -126,7 +126,7 @@ def an_empty_state(caller, _):
     job = caller.here().fit(job_name="emptied", logs=False)
     folder = JobFolder(caller.folder.parent / "data" / "jobs" / "emptied")
     # An agent works for a moment after its job ended.
-    until(lambda: not process_tree.is_running(folder.read_processes()["agent"]))
+    until(lambda: not proc.is_running(folder.read_processes()["agent"]))
     (folder.path / "state.json").write_bytes(b"")
     job.describe()
 

@@ -13,7 +13,7 @@ from fakes.local_jobs import request_for
 from fakes.nvml import Gpu, Nvml
 
 from scriptmode._core.request.parse import parse_request
-from scriptmode._core.spec.service_values import HostActivity
+from scriptmode._core.spec.host_values import HostActivity
 from scriptmode._display import formatting
 from scriptmode_local._agent.cleanup import remove_unneeded_files
 from scriptmode_local._agent.usage import UsageSampler

@@ -18,7 +18,7 @@ from scriptmode_local._hosts.container_host import MergedStreams, copy_output
 from scriptmode_local._hosts.container_limits import LIMITS_VARIABLE, ContainerLimits, default_pids, parse_limits
 from scriptmode_local._hosts.job_containers import WrittenFolder, folder_inodes, restore_owner
 from scriptmode_local._service import validation
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import beneath, directory_tree
 
 MIB, GIB = 1024**2, 1024**3
 
@@ -283,5 +283,5 @@ def test_thousands_of_folders_in_each_other_are_given_back(folder):
     os.close(descriptor)
     restore_owner([WrittenFolder(folder, OWNER)], "image", "job")
     with beneath.Directory(folder) as directory:
-        assert {entry.status.st_uid for entry in directory.walk()} == {OWNER[0]}
-    beneath.remove_tree(folder)
+        assert {entry.status.st_uid for entry in directory_tree.walk(directory)} == {OWNER[0]}
+    directory_tree.remove_tree(folder)

@@ -64,7 +64,7 @@ def container(pod, name):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"namespce": "ml"}, ["namespce is no setting", "did you mean 'namespace'"]),
+        ({"namespce": "ml"}, ["namespce is no setting", "the settings are namespace, "]),
         ({"image": 5}, ["image is 5", "give text"]),
         ({"resources": "cpu=1"}, ["resources is 'cpu=1'", "give an object"]),
         ({"tolerations": "all"}, ["tolerations is 'all'", "give a list"]),

@@ -15,7 +15,7 @@ from scriptmode_local._data.durable import sync_file
 from scriptmode_local._hosts.container_fleet import container_environment
 from scriptmode_local._opt_ml.opt_ml import Sandbox
 from scriptmode_local._store import host_logs
-from scriptmode_local._store.host_logs import LogReader, append_line, unfinished_line
+from scriptmode_local._store.agent_log import append_line
 from scriptmode_local._store.job_record import Job
 from scriptmode_local._system import ports as ports_module
 from scriptmode_local._system.ports import LOWEST, ROLES, Ports
@@ -102,7 +102,7 @@ def test_a_job_may_ask_for_less_time_to_stop_than_the_platform_grants(requested,
 
 @pytest.fixture
 def reader(tmp_path):
-    reader = LogReader(tmp_path / "log")
+    reader = host_logs.LogReader(tmp_path / "log")
     yield reader
     reader.close()
 
@@ -135,7 +135,7 @@ def test_a_line_is_what_a_line_feed_ends(tmp_path, reader):
 def test_lines_are_the_same_however_they_arrive(tmp_path, parts, chunk):
     log = tmp_path / "log"
     log.write_bytes(b"")
-    reader = LogReader(log)
+    reader = host_logs.LogReader(log)
     original, host_logs.CHUNK = host_logs.CHUNK, chunk
     try:
         lines = list(reader.lines(final=False))
@@ -182,12 +182,12 @@ def test_of_a_long_line_with_frames_the_last_ones_are_read_in_one_piece(tmp_path
     ids=["empty", "ended", "progress bar", "half a character", "long"],
 )
 def test_an_unfinished_line_is_what_follows_the_last_line_feed(tmp_path, content, line):
-    assert unfinished_line(tmp_path / "log") == ""
+    assert host_logs.unfinished_line(tmp_path / "log") == ""
     (tmp_path / "log").write_bytes(content)
-    assert unfinished_line(tmp_path / "log") == line
+    assert host_logs.unfinished_line(tmp_path / "log") == line
     (tmp_path / "log").unlink()
     os.mkfifo(tmp_path / "log")
-    assert unfinished_line(tmp_path / "log") == ""
+    assert host_logs.unfinished_line(tmp_path / "log") == ""
 
 
 def test_ports_are_given_back_and_taken_ones_passed_over(tmp_path, monkeypatch):

@@ -52,9 +52,9 @@ def made(store, name="job", created=0.0):
 
 
 def test_a_job_has_an_owner_from_its_first_moment(store):
-    with store.create(JOB, starting_state("job", "arn", 0.0)) as (folder, _), folder.try_lock() as is_locked:
+    with store.create(JOB, starting_state("job", "arn", 0.0)) as (folder, _), folder.try_lock() as (is_locked, _):
         assert not is_locked
-    with folder.try_lock() as is_locked:
+    with folder.try_lock() as (is_locked, _):
         assert is_locked
 
 

@@ -1,4 +1,4 @@
-"""Open, create, remove and walk what is beneath a directory, and nothing else.
+"""Open and create what is beneath a directory, and nothing else; `directory_tree` walks and removes it.
 
 Paths and symbolic links in untrusted data (archives, containers, checkpoints) are never passed to the operating
 system as a whole, nor resolved first. A path is walked one component at a time from an open directory:
@@ -19,12 +19,10 @@ import contextlib
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING, Callable, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    Failed = Callable[[str, OSError], None]
 
 #: The number of symbolic links that Linux follows in one path. (path_resolution(7))
 MOST_LINKS = 40
@@ -54,25 +52,6 @@ class At(NamedTuple):
     path: str = ""
 
 
-class Entry(NamedTuple):
-    """Something that `Directory.walk` found; ``at`` and ``path`` are valid until the next step of the walk."""
-
-    at: At
-    #: Of a link itself.
-    status: os.stat_result
-    above: Sequence[str]
-
-    @property
-    def path(self) -> str:
-        """Return the path from the root."""
-        return "/".join((*self.above, self.at.name))
-
-    @property
-    def is_directory(self) -> bool:
-        """Return whether it is a directory and no link to one."""
-        return stat.S_ISDIR(self.status.st_mode)
-
-
 class Directory:
     """An open directory. Every path is relative to it and may not leave it; `EscapeError` is raised for one that does.
 
@@ -99,6 +78,10 @@ class Directory:
         _close(self._root)
         self._root = -1
 
+    def position(self) -> contextlib.closing[Position]:
+        """Return a position at this directory, which the context closes."""
+        return contextlib.closing(Position(self._root))
+
     @contextlib.contextmanager
     def at(self, path: str, *, follow: bool = False, links: bool = True) -> Iterator[At]:
         """Yield where ``path`` is, which need not exist; its parent directory must.
@@ -109,7 +92,7 @@ class Directory:
             links: Follow links in the parent directories; without, they are an error (``ENOTDIR``).
 
         """
-        with contextlib.closing(_Position(self._root)) as position:
+        with self.position() as position:
             name = self._resolve(position, components(path), follow=follow, links=links)
             yield At(name, position.here, "/".join((*position.names, *(() if name == "." else (name,)))))
 
@@ -131,42 +114,12 @@ class Directory:
 
     def below(self, path: str) -> Directory:
         """Open a directory beneath this one; links on the way to it are an error (``ENOTDIR``)."""
-        with contextlib.closing(_Position(self._root)) as position:
+        with self.position() as position:
             for part in components(checked(path)):
                 position.enter(part)
             return Directory(position.here)
 
-    def names(self) -> list[str]:
-        """Return the names in the directory, in order."""
-        with contextlib.closing(_Position(self._root)) as position:
-            return [name for name, _ in reversed(position.entries())]
-
-    def walk(self, *, failed: Failed | None = None) -> Iterator[Entry]:
-        """Yield everything below the directory, each directory before what is in it; links are not followed.
-
-        Entries that disappear meanwhile are left out. ``failed`` gets errors of listing; without it they are raised.
-        """
-        with contextlib.closing(_Position(self._root)) as position:
-            yield from _walked(position, failed or _raise)
-
-    def remove_tree(self, path: str, *, links: bool = False, failed: Failed | None = None) -> None:
-        """Remove a file, a link itself, or a directory with everything in it; a missing one is ignored.
-
-        Everything that can be removed is removed. ``failed`` is called for the rest, or else the first error is raised.
-        Links in the parent directories are an error unless ``links``. Other file systems mounted below are not entered.
-        """
-        errors: list[OSError] = []
-        report = failed or (lambda _, error: errors.append(error))
-        with contextlib.suppress(FileNotFoundError), self.at(path, links=links) as at:
-            try:
-                _remove(at, report)
-            except OSError as error:
-                if not isinstance(error, FileNotFoundError):
-                    report(path, error)
-        if errors:
-            raise errors[0]
-
-    def _resolve(self, position: _Position, parts: Sequence[str], *, follow: bool, links: bool) -> str:
+    def _resolve(self, position: Position, parts: Sequence[str], *, follow: bool, links: bool) -> str:
         """Move ``position`` to the parent of the last of ``parts``; return the name in it, "." for the root itself."""
         pending = list(reversed(parts))
         left = MOST_LINKS if links else 0
@@ -194,7 +147,7 @@ class Directory:
                 return part
         return "."
 
-    def _target(self, position: _Position, target: str) -> list[str]:
+    def _target(self, position: Position, target: str) -> list[str]:
         """Return the components of a link's target; an absolute one starts at the root again."""
         if not target.startswith("/"):
             return components(target)
@@ -205,7 +158,7 @@ class Directory:
         raise EscapeError(errno.EXDEV, "the link leads out of the directory", target)
 
 
-class _Position:
+class Position:
     """One open directory beneath the root, with the names on the way to it and the identities of those above it."""
 
     def __init__(self, root: int) -> None:
@@ -292,20 +245,6 @@ class _Position:
         return sorted(entries, key=lambda pair: pair[0], reverse=True)
 
 
-def remove_tree(path: str | os.PathLike[str], *, failed: Failed | None = None) -> None:
-    """Remove a file, a link itself, or a directory with everything in it, as `Directory.remove_tree` does.
-
-    The directory that holds ``path`` is trusted.
-    """
-    parent, name = os.path.split(os.path.abspath(path))
-    try:
-        directory = Directory(parent)
-    except FileNotFoundError:
-        return
-    with directory:
-        directory.remove_tree(name, failed=failed)
-
-
 def checked(path: str) -> str:
     """Return a relative path without ``.`` and empty components; raise `EscapeError` for one that could lead out."""
     parts = components(path)
@@ -350,81 +289,6 @@ def _require_regular(status: os.stat_result, name: str) -> None:
         raise OSError(errno.EINVAL, "it is not a regular file", name)
 
 
-def _walked(position: _Position, failed: Failed) -> Iterator[Entry]:
-    levels = [_entries(position, failed)]
-    while levels:
-        entries = levels[-1]
-        if not entries:
-            levels.pop()
-            if levels:
-                position.leave()
-            continue
-        name, status = entries.pop()
-        entry = Entry(At(name, position.here), status, position.names)
-        yield entry
-        if not entry.is_directory:
-            continue
-        try:
-            position.enter(name)
-        except OSError as error:
-            # Removed, or replaced by a link.
-            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
-                failed(entry.path, error)
-        else:
-            levels.append(_entries(position, failed))
-
-
-def _entries(position: _Position, failed: Failed) -> list[tuple[str, os.stat_result]]:
-    try:
-        return position.entries()
-    except OSError as error:
-        failed("/".join(position.names), error)
-        return []
-
-
-def _remove(at: At, failed: Failed) -> None:
-    above = at.path.rpartition("/")[0]
-
-    def report(path: str, error: OSError) -> None:
-        failed(f"{above}/{path}" if above else path, error)
-
-    root = os.stat(at.name, dir_fd=at.dir_fd, follow_symlinks=False)
-    with contextlib.closing(_Position(at.dir_fd)) as position:
-        # The open directories, with what is left in each.
-        levels = [("", [(at.name, root)])]
-        while levels:
-            _remove_next(position, levels, root.st_dev, report)
-
-
-def _remove_next(
-    position: _Position, levels: list[tuple[str, list[tuple[str, os.stat_result]]]], device: int, failed: Failed
-) -> None:
-    """Remove one entry of the last level, or enter it; leave and remove the level where it is empty."""
-    name, entries = levels[-1]
-    try:
-        if entries:
-            below, status = entries.pop()
-            if not stat.S_ISDIR(status.st_mode):
-                os.unlink(below, dir_fd=position.here)
-            elif status.st_dev != device:
-                mounted = OSError(errno.EXDEV, "another file system is mounted there", below)
-                failed("/".join((*position.names, below)), mounted)
-            else:
-                position.enter(below)
-                levels.append((below, _entries(position, failed)))
-        else:
-            levels.pop()
-            if levels:
-                position.leave()
-                os.rmdir(name, dir_fd=position.here)
-    except FileNotFoundError:
-        return
-    except MovedError:
-        raise
-    except OSError as error:
-        failed("/".join((*position.names, error.filename or "")), error)
-
-
 def _close(*directories: int) -> None:
     for directory in directories:
         if directory >= 0:
@@ -434,7 +298,3 @@ def _close(*directories: int) -> None:
 def _identity(directory: int) -> tuple[int, int]:
     status = os.fstat(directory)
     return status.st_dev, status.st_ino
-
-
-def _raise(_: str, error: OSError) -> None:
-    raise error

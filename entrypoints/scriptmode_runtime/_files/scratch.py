@@ -12,7 +12,7 @@ import re
 import time
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import directory_tree
 from scriptmode_runtime._values.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _remove(path: str) -> None:
             os.rename(path, draft)
             path = draft
     with contextlib.suppress(OSError):
-        beneath.remove_tree(path, failed=lambda *_: None)
+        directory_tree.remove_tree(path, failed=lambda *_: None)
 
 
 def _remove_orphan(entry: os.DirEntry[str]) -> None:

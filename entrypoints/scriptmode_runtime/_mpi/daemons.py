@@ -19,7 +19,7 @@ from scriptmode_runtime import contract
 from scriptmode_runtime._mpi import daemon_command
 from scriptmode_runtime._mpi.mpirun_output import RankFailure
 from scriptmode_runtime._peers.connection import Connection
-from scriptmode_runtime._processes import children, process_tree, system
+from scriptmode_runtime._processes import children, proc, process_tree
 from scriptmode_runtime._processes.children import DAEMON
 from scriptmode_runtime._values.errors import RuntimeFailure
 from scriptmode_runtime._values.failure import LAUNCHER_FAILED, SIGNALLED
@@ -142,7 +142,7 @@ class Daemons:
         if starters and not any(children.mpi_ranks(starter.pid) for starter in starters):
             own = {child.pid for child in self._processes.started}
             for pid in process_tree.children(os.getpid()):  # those of ranks, which this launcher adopted
-                if pid not in own and contract.RANK_VARIABLE in system.environ(pid):
+                if pid not in own and contract.RANK_VARIABLE in proc.environ(pid):
                     process_tree.kill_tree(pid)
 
     def _disconnect(self, connection: Connection) -> None:

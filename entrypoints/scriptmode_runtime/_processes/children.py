@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
-from scriptmode_runtime._processes import forks, process_tree, system
+from scriptmode_runtime._processes import forks, proc, process_tree, system
 from scriptmode_runtime._values.errors import UserCodeError
 from scriptmode_runtime.plan import STOP_RANKS
 
@@ -68,7 +68,7 @@ def mpi_ranks(starter: int) -> list[int]:
 
     Its other children connect it to other hosts, and are needed until the ranks have ended.
     """
-    return [pid for pid in process_tree.children(starter) if contract.RANK_VARIABLE in system.environ(pid)]
+    return [pid for pid in process_tree.children(starter) if contract.RANK_VARIABLE in proc.environ(pid)]
 
 
 def start(spec: ProcessSpec) -> tuple[int, int]:
@@ -171,7 +171,7 @@ def describe_killed(pids: Iterable[int]) -> str:
 
 def _program_name(pid: int) -> str:
     """Return the name of a process's program, and of its script for Python; "" where it has ended. No arguments."""
-    program, *words = [os.path.basename(word) for word in system.command_line(pid)] or [""]
+    program, *words = [os.path.basename(word) for word in proc.command_line(pid)] or [""]
     is_script = program.startswith("python") and words and not words[0].startswith("-")
     text = f"{program} {words[0]}" if is_script else program
     return "".join(letter if letter.isprintable() else "?" for letter in text)[:_LONGEST_NAME]

@@ -11,7 +11,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable
 
-from scriptmode_runtime._processes import system
+from scriptmode_runtime._processes import proc
 
 if TYPE_CHECKING:
     import subprocess
@@ -70,5 +70,5 @@ def threads() -> list[str]:
     """Return the names of all threads of this process: those of Python's, and the kernel's of others."""
     python = {thread.native_id: thread.name for thread in threading.enumerate()}
     # Where there is no /proc, Python's are the only ones known.
-    tasks = map(int, os.listdir("/proc/self/task")) if system.has_processes() else python
-    return [python.get(task) or system.read_text(f"/proc/self/task/{task}/comm").strip() or str(task) for task in tasks]
+    tasks = map(int, os.listdir("/proc/self/task")) if proc.has_processes() else python
+    return [python.get(task) or proc.read_text(f"/proc/self/task/{task}/comm").strip() or str(task) for task in tasks]

@@ -15,7 +15,7 @@ import socket
 import struct
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode_runtime._processes import system
+from scriptmode_runtime._processes import proc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -131,8 +131,8 @@ def is_taken(port: int, *, shared: bool = False) -> bool:
 def other_addresses() -> set[Address]:
     """Return this machine's addresses except the loopback ones; none where ``/proc/net`` cannot be read."""
     return {
-        *_ipv4(system.read_text("/proc/net/fib_trie").splitlines()),
-        *_ipv6(system.read_text("/proc/net/if_inet6").splitlines()),
+        *_ipv4(proc.read_text("/proc/net/fib_trie").splitlines()),
+        *_ipv6(proc.read_text("/proc/net/if_inet6").splitlines()),
     }
 
 

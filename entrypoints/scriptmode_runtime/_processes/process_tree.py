@@ -1,4 +1,4 @@
-"""Processes of this machine: identified, found by descent or environment, signalled, waited for.
+"""Processes of this machine: found by descent or environment, signalled, waited for.
 
 Without ``/proc`` no process is found.
 
@@ -19,13 +19,13 @@ import signal
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode_runtime._processes import system
+from scriptmode_runtime._processes import proc
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterable, Mapping
 
-    from scriptmode_runtime._processes.system import Process
+    from scriptmode_runtime._processes.proc import Process, ProcessIdentity
 
 #: Seconds between two checks for processes that are left.
 POLL_SECONDS = 0.1
@@ -34,35 +34,9 @@ KILL_SECONDS = 5.0
 _KILL_POLL_SECONDS = 0.005
 
 
-class ProcessIdentity(NamedTuple):
-    """Identity of a process, which another process with the same ID does not share."""
-
-    pid: int
-    #: Clock ticks from boot to the process's start.
-    started: int
-    #: The ID of the boot in which it runs.
-    boot: str
-
-
-def identify(pid: int) -> ProcessIdentity | None:
-    """Return the identity of a running process; None if no process has that ID."""
-    process = system.process(pid)
-    return ProcessIdentity(pid, process.started, system.boot_id()) if process and process.running else None
-
-
-def is_running(identity: ProcessIdentity) -> bool:
-    """Return whether exactly that process still runs."""
-    return identify(identity.pid) == identity
-
-
-def is_stopped(identity: ProcessIdentity) -> bool:
-    """Return whether exactly that process is stopped, as by SIGSTOP."""
-    return system.state(identity.pid) == "T" and is_running(identity)
-
-
 def send_signal(identity: ProcessIdentity, number: int) -> bool:
     """Send a signal to exactly that process; return whether it still runs and permissions allow it."""
-    return is_running(identity) and signal_all([identity.pid], number)
+    return proc.is_running(identity) and signal_all([identity.pid], number)
 
 
 def signal_all(pids: Iterable[int], number: int) -> bool:
@@ -132,12 +106,12 @@ def stop_group(leader: subprocess.Popen[bytes], grace: float = 0.0) -> None:
 
 def children(parent: int) -> list[int]:
     """Return the running children of a process."""
-    return [pid for pid, process in system.processes().items() if process.parent == parent and process.running]
+    return [pid for pid, process in proc.processes().items() if process.parent == parent and process.running]
 
 
 def descendants(ancestor: int) -> list[int]:
     """Return all running descendants of a process, nearest first, also those that left its session."""
-    processes = system.processes()
+    processes = proc.processes()
     return [pid for pid in _reachable(processes, [ancestor])[1:] if processes[pid].running]
 
 
@@ -153,7 +127,7 @@ class TreeUsage(NamedTuple):
 
 def measure_trees(roots: Mapping[str, int]) -> dict[str, TreeUsage]:
     """Return the resources of each tree, by the name of its first process; trees that have ended are left out."""
-    processes = {pid: process for pid, process in system.processes().items() if process.running}
+    processes = {pid: process for pid, process in proc.processes().items() if process.running}
     usages = {}
     for name, root in roots.items():
         if root in processes:
@@ -165,11 +139,9 @@ def measure_trees(roots: Mapping[str, int]) -> dict[str, TreeUsage]:
 
 def find_by_variable(prefix: str) -> list[int]:
     """Return every other running process whose readable environment has an entry that begins with ``prefix``."""
-    others = (pid for pid, process in system.processes().items() if process.running and pid != os.getpid())
+    others = (pid for pid, process in proc.processes().items() if process.running and pid != os.getpid())
     return [
-        pid
-        for pid in others
-        if any(f"{name}={value}".startswith(prefix) for name, value in system.environ(pid).items())
+        pid for pid in others if any(f"{name}={value}".startswith(prefix) for name, value in proc.environ(pid).items())
     ]
 
 
@@ -191,7 +163,7 @@ class ProcessTree:
 
     def is_alive(self) -> bool:
         """Return whether any process is left, apart from those that only wait to be reaped."""
-        return bool(self._members()) if system.has_processes() else _exists(self._leader)
+        return bool(self._members()) if proc.has_processes() else _exists(self._leader)
 
     def pids(self) -> list[int]:
         """Return the processes that are left."""
@@ -208,7 +180,7 @@ class ProcessTree:
 
     def _members(self) -> dict[int, Process]:
         """Return the living processes of the program, and remember them."""
-        processes = {pid: process for pid, process in system.processes().items() if process.running}
+        processes = {pid: process for pid, process in proc.processes().items() if process.running}
         own = set(_reachable(processes, [os.getpid()])) if self._has_ended else processes.keys()
         roots = [pid for pid, process in processes.items() if pid in own and self._is_known(pid, process)]
         members = {pid: processes[pid] for pid in _reachable(processes, roots)}
@@ -235,9 +207,9 @@ def _reachable(processes: Mapping[int, Process], roots: Iterable[int]) -> list[i
 
 def _is_group_running(group: int) -> bool:
     """Return whether a group has a process that does not only wait to be reaped, as far as this can be known."""
-    if not system.has_processes():
+    if not proc.has_processes():
         return _exists(group)
-    return any(process.running and process.group == group for process in system.processes().values())
+    return any(process.running and process.group == group for process in proc.processes().values())
 
 
 def _exists(group: int) -> bool:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime import contract
-from scriptmode_runtime._processes import process_tree, system
+from scriptmode_runtime._processes import proc, process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -61,10 +61,10 @@ def request_stacks(folder: str) -> list[StackRequest]:
     requests = []
     for pid in process_tree.descendants(os.getpid()):
         # The command line of mpirun has their names at later positions.
-        if _OWN & set(map(os.path.basename, system.command_line(pid)[1:3])):
+        if _OWN & set(map(os.path.basename, proc.command_line(pid)[1:3])):
             continue
         length = -1
-        if system.has_handler(pid, _SIGNAL):
+        if proc.has_handler(pid, _SIGNAL):
             path = os.path.join(folder, str(pid))
             length = 0
             with suppress(OSError):  # it has not written any before
@@ -80,10 +80,10 @@ def request_stacks(folder: str) -> list[StackRequest]:
 def read_stacks(folder: str, requests: list[StackRequest]) -> Iterator[ProcessReport]:
     """Yield a report of each process that has not ended."""
     for pid, length in requests:
-        words = system.command_line(pid)
+        words = proc.command_line(pid)
         if not words:
             continue
-        state = system.state(pid)
+        state = proc.state(pid)
         stacks = _read_from(os.path.join(folder, str(pid)), length).strip() if length >= 0 else ""
         note = _STATES.get(state) or ("" if stacks else "shows no Python stack")
         title = ", ".join(filter(None, (_task(pid), f"process {pid}", note)))
@@ -99,7 +99,7 @@ def _program(words: list[str]) -> list[str]:
 
 def _task(pid: int) -> str:
     """Return the task of a process, such as ``rank 3`` or ``worker 0``, from its variables; "" for none."""
-    environ = system.environ(pid)
+    environ = proc.environ(pid)
     if contract.RANK_VARIABLE in environ:
         return f"rank {environ[contract.RANK_VARIABLE]}"
     try:

@@ -20,7 +20,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import directory_tree
 from scriptmode_runtime._processes import system
 from scriptmode_runtime._requirements import OWN_PATH, PIP
 
@@ -62,7 +62,7 @@ def _install_with_uv(uv: str, folder: str, code: str, arguments: Sequence[str]) 
         # uv has removed a record where it installed another version.
         with contextlib.suppress(FileNotFoundError):
             if (record / "INSTALLER").read_text(encoding="utf-8") == _OWN_RECORD:
-                beneath.remove_tree(record)
+                directory_tree.remove_tree(record)
     return done.returncode
 
 

@@ -16,10 +16,11 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
+from scriptmode._core.spec.host_values import ChannelProgress, HostActivity
 from scriptmode._core.spec.job_description import JobDescription
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode._core.spec.metric_definitions import Definition, MetricFinder
-from scriptmode._core.spec.service_values import ChannelProgress, HostActivity, LogEvent
+from scriptmode._core.spec.service_values import LogEvent
 from scriptmode._display.downsampled_series import DownsampledSeries
 from scriptmode._display.formatting import format_channel, format_usage, truncate
 from scriptmode._display.snapshot import JobSnapshot, MetricSummary, Row, create_snapshot

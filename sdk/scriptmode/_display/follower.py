@@ -24,9 +24,10 @@ from typing import Protocol
 from scriptmode._core.handle.failed_job import find_failure
 from scriptmode._core.handle.log_filter import ALL_LINES, LineSelector, LogFilter
 from scriptmode._core.platforms.base import Platform
+from scriptmode._core.spec.host_values import HostActivity
 from scriptmode._core.spec.job_description import JobDescription
 from scriptmode._core.spec.job_request import JobRequest
-from scriptmode._core.spec.service_values import HostActivity, LogEvent
+from scriptmode._core.spec.service_values import LogEvent
 from scriptmode._display.collector import Collector
 from scriptmode._display.snapshot import JobSnapshot
 from scriptmode.errors import ScriptmodeError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from scriptmode._core.spec.host_values import ChannelProgress, HostActivity
 from scriptmode._core.spec.inputs import LEAST_RATE
-from scriptmode._core.spec.service_values import ChannelProgress, HostActivity
 from scriptmode._core.text import messages
 
 _T = TypeVar("_T")

@@ -28,8 +28,10 @@ class JobList(list[dict[str, Any]]):
     def rows(self) -> list[tuple[str, ...]]:
         """Return a row of texts for each job, one for each of ``COLUMNS``; ``-`` for what is unknown."""
         now = datetime.now(timezone.utc)
-        regions = {_region(job) for job in self} - {_NONE}
-        return [_row(job, now, has_region=len(regions) > 1) for job in self]
+        # Few accounts and Regions, of thousands of jobs.
+        accounts = {(job.get("TrainingJobArn") or "").partition(":training-job/")[0] for job in self}
+        has_region = len(set(map(_region, accounts)) - {_NONE}) > 1
+        return [_row(job, now, has_region=has_region) for job in self]
 
     def __str__(self) -> str:
         return "\n".join(align_columns(self.table())) if self else "no training jobs"
@@ -57,7 +59,7 @@ def _row(job: Mapping[str, Any], now: datetime, *, has_region: bool) -> tuple[st
         job.get("Distribution", _NONE),
         str(job.get("InstanceCount", _NONE)),
         _metric(job.get("LastMetric")),
-        _region(job) if has_region else _NONE,
+        _region(job.get("TrainingJobArn")) if has_region else _NONE,
         job["TrainingJobName"],
     )
 
@@ -70,9 +72,9 @@ def _status(job: Mapping[str, Any]) -> str:
     return job.get("SecondaryStatus") or status if status == "Stopped" else status
 
 
-def _region(job: Mapping[str, Any]) -> str:
+def _region(arn: str | None) -> str:
     # A job whose files cannot be read has no ARN.
-    return job["TrainingJobArn"].split(":")[3] if job.get("TrainingJobArn") else _NONE
+    return arn.split(":")[3] if arn else _NONE
 
 
 def _age(seconds: float) -> str:

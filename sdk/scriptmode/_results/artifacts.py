@@ -46,10 +46,8 @@ def download(platform: Platform, uri: str, folder: str | os.PathLike[str], *, ex
             raise
         if isinstance(error, UserCodeError):
             raise DataError(str(error)) from error
-        raise DataError(
-            f"the model {uri} cannot be stored in {str(target)!r}: {error.strerror or error}",
-            advice="name another directory",
-        ) from error
+        what = f"the model {uri} cannot be stored in {str(target)!r}: {error.strerror or error}"
+        raise DataError(what, advice="name another directory") from error
     return target
 
 

@@ -21,7 +21,8 @@ from scriptmode_runtime._terminal_line import last_frame
 
 if TYPE_CHECKING:
     from scriptmode._core.spec.distribution import Distribution
-    from scriptmode._core.spec.service_values import HostActivity, LogEvent
+    from scriptmode._core.spec.host_values import HostActivity
+    from scriptmode._core.spec.service_values import LogEvent
 
     _Point = tuple[float, HostActivity]
 

@@ -37,10 +37,8 @@ def tensorboard_command(platform: Platform, name: str) -> str:
         runs = _artifact(platform, description)
     if not runs:
         when = "to a directory in $SM_OUTPUT_DATA_DIR" if description.has_ended else "and call again once it has"
-        raise DataError(
-            f"training job {name} is {description.status} and has no event files on this machine",
-            advice=f"have the script write tf.summary {when}",
-        )
+        what = f"training job {name} is {description.status} and has no event files on this machine"
+        raise DataError(what, advice=f"have the script write tf.summary {when}")
     spec = ",".join(f"{run}:{folder}" for run, folder in runs.items())
     option = ("--logdir", str(*runs.values())) if len(runs) == 1 else ("--logdir_spec", spec)
     return shlex.join((sys.executable, "-m", "tensorboard.main", *option))

@@ -12,13 +12,9 @@ from scriptmode._results.metrics import import_pandas
 
 #: Columns of a DataFrame after those of the hyperparameters, as in the SageMaker SDK v2.
 _COLUMNS = (
-    "TrainingJobName",
-    "TrainingJobStatus",
-    "FinalObjectiveValue",
-    "TrainingStartTime",
-    "TrainingEndTime",
+    "TrainingJobName", "TrainingJobStatus", "FinalObjectiveValue", "TrainingStartTime", "TrainingEndTime",
     "TrainingElapsedTimeSeconds",
-)
+)  # fmt: skip
 
 
 class TuningResults(list[dict[str, object]]):

@@ -72,11 +72,8 @@ class TuningJob:
             )
             raise KeyboardInterrupt from None  # the traceback of the waiting loop does not help the user
         if description.status == FAILED:
-            raise TuningJobFailed(
-                f"tuning job {self.name} failed: {description.failure_reason or 'no reason is known'}",
-                description.response,
-                advice=f"see Tuner.attach({self.name!r}).analytics()",
-            )
+            what = f"tuning job {self.name} failed: {description.failure_reason or 'no reason is known'}"
+            raise TuningJobFailed(what, description.response, advice=f"see Tuner.attach({self.name!r}).analytics()")
         return dict(description.response)
 
     def _follow(self, *, shown: bool) -> TuningDescription:

@@ -29,15 +29,9 @@ PYTHON_VERSION = (3, 11)
 #: The tag of NVIDIA's images without and with what builds against CUDA.
 _CUDA_RUNTIME, _CUDA_DEVELOPMENT = "-runtime-", "-devel-"
 _FILES = (
-    "Dockerfile",
-    "difference.sh",
-    "environment.sh",
-    "normalise.sh",
-    "runtime.sh",
-    "horovod/build_wheel.sh",
-    "horovod/in_image.sh",
-    "settings/use.sh",
-)
+    "Dockerfile", "difference.sh", "environment.sh", "normalise.sh", "runtime.sh", "horovod/build_wheel.sh",
+    "horovod/in_image.sh", "settings/use.sh",
+)  # fmt: skip
 _DIGEST_CHARACTERS = 12
 
 
@@ -133,11 +127,8 @@ def _version(wanted: str | None) -> str:
         return TENSORFLOW_VERSIONS[-1]
     if versions := [version for version in TENSORFLOW_VERSIONS if wanted in (version, version.rpartition(".")[0])]:
         return versions[0]
-    raise SpecError(
-        f"there is no image with TensorFlow {wanted!r}, only with {' and '.join(TENSORFLOW_VERSIONS)}",
-        argument="tensorflow",
-        advice="use one of them, or build FROM one and install yours",
-    )
+    what = f"there is no image with TensorFlow {wanted!r}, only with {' and '.join(TENSORFLOW_VERSIONS)}"
+    raise SpecError(what, argument="tensorflow", advice="use one of them, or build FROM one and install yours")
 
 
 def _runtime() -> dict[str, bytes]:

@@ -8,9 +8,9 @@ from typing import Any
 
 from scriptmode._core.aws.instance_gpus import gpu_count
 from scriptmode._core.request.parse import parse_request
+from scriptmode._core.spec.host_values import PlannedHost
 from scriptmode._core.spec.hosts import LOCAL_PROCESS
 from scriptmode._core.spec.job_request import JobRequest
-from scriptmode._core.spec.service_values import PlannedHost
 from scriptmode.errors import PlatformError, SpecError
 from scriptmode.planning._plan_parts import HostPlan
 from scriptmode_local._opt_ml import planned_containers

@@ -10,8 +10,8 @@ from scriptmode._core.aws.instance_gpus import gpu_count
 from scriptmode._core.platforms.base import Platform
 from scriptmode._core.request.render import render_request
 from scriptmode._core.source.source_archive import Source
+from scriptmode._core.spec.host_values import PlannedHost
 from scriptmode._core.spec.job_request import JobRequest
-from scriptmode._core.spec.service_values import PlannedHost
 from scriptmode.errors import PlatformError
 from scriptmode.planning import _archive_contents as archive_contents
 from scriptmode.planning._archive_contents import ArchiveContents

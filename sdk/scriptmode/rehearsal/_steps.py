@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode._core.spec.metric_definitions import Definition, MetricFinder
-from scriptmode_local._store.host_logs import STARTS_AGAIN, LogReader
+from scriptmode_local._store.agent_log import STARTS_AGAIN
+from scriptmode_local._store.host_logs import LogReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -20,7 +20,7 @@ from scriptmode.rehearsal._verdict import Verdict
 from scriptmode_local._opt_ml.opt_ml import checkpoints_path
 from scriptmode_local._store.job_store import JobStore
 from scriptmode_runtime import contract
-from scriptmode_runtime._processes import process_tree, system
+from scriptmode_runtime._processes import proc, process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -213,7 +213,7 @@ def _inject(fault: Fault, folder: JobFolder, hosts: Sequence[str]) -> bool:
 def _recorded(folder: JobFolder, name: str) -> int:
     """Return the process ID of a host's launcher, ``agent`` or ``agent of algo-1``; 0 for one that does not run."""
     identity = folder.read_processes().get(name)
-    return identity.pid if identity and process_tree.is_running(identity) else 0
+    return identity.pid if identity and proc.is_running(identity) else 0
 
 
 def _find_script(folder: JobFolder, hosts: Sequence[str], host: str) -> int:
@@ -222,7 +222,7 @@ def _find_script(folder: JobFolder, hosts: Sequence[str], host: str) -> int:
     # On this machine one mpirun, on the first host, starts the ranks of all hosts.
     first, launcher = _recorded(folder, hosts[0]), _recorded(folder, host)
     for pid in process_tree.descendants(first) if first else ():
-        variables = system.environ(pid)
+        variables = proc.environ(pid)
         rank = next((variables[name] for name in _RANKS if name in variables), "")
         if rank.isdecimal() and (program := process_tree.children(pid)):
             # The runtime's process of a rank starts the script.

@@ -41,11 +41,8 @@ class FakeObjects:
         name = arguments["Bucket"]
         owner = self._owner(name)
         if owner == self._account.account:
-            raise ServiceError(
-                "BucketAlreadyOwnedByYou",
-                "Your previous request to create the named bucket succeeded and you already own it.",
-                409,
-            )
+            text = "Your previous request to create the named bucket succeeded and you already own it."
+            raise ServiceError("BucketAlreadyOwnedByYou", text, 409)
         if owner is not None:
             raise ServiceError("BucketAlreadyExists", "The requested bucket name is not available.", 409)
         self._account.buckets[name] = self._account.account

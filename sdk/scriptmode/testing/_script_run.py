@@ -22,7 +22,7 @@ from scriptmode.errors import DataNotFoundError, SpecError, TrainingJobError, in
 from scriptmode.testing import _in_process as in_process
 from scriptmode.testing._host_layout import Layout, require_layout
 from scriptmode_runtime import contract
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import directory_tree
 
 if TYPE_CHECKING:
     import os
@@ -141,10 +141,10 @@ def entry_point(
         run = _run_job(folder, inputs, arguments) if mode == JOB else _run_host(folder, inputs, hosts, mode, arguments)
     except BaseException:
         if directory is None:
-            beneath.remove_tree(folder, failed=lambda *_: None)
+            directory_tree.remove_tree(folder, failed=lambda *_: None)
         raise
     if directory is None:
-        weakref.finalize(run, beneath.remove_tree, folder)
+        weakref.finalize(run, directory_tree.remove_tree, folder)
     return run
 
 
@@ -201,11 +201,8 @@ def _find_task(host: PreparedHost, hosts: Layout) -> ScriptProcess:
         if hosts.task in ("", process.spec.name):
             return process
     names = ", ".join(process.spec.name for process in host.processes) or "none: it runs TensorFlow's servers only"
-    raise SpecError(
-        f"{hosts.host_name} does not run the script as task {hosts.task!r}; its tasks are {names}",
-        argument="hosts",
-        advice="use one of layouts(...)",
-    )
+    what = f"{hosts.host_name} does not run the script as task {hosts.task!r}; its tasks are {names}"
+    raise SpecError(what, argument="hosts", advice="use one of layouts(...)")
 
 
 def _program(host: PreparedHost, process: ScriptProcess, arguments: Mapping[str, Any]) -> in_process.Program:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from scriptmode._core.spec.hosts import entry_points
+from scriptmode._core.machine.entry_points import entry_points
 from scriptmode_cli._options.options import force_option, json_option
 from scriptmode_cli._options.structured_files import parse_toml, read_text
 from scriptmode_cli._program import output

@@ -81,10 +81,8 @@ class RunOptions(NamedTuple):
     def require_no_name(self, command: str) -> None:
         """Raise `SpecError` for the name of one job, where a command starts several."""
         if self.job_name is not None:
-            raise SpecError(
-                f"{command} starts several jobs, but --job-name {self.job_name!r} is the name of one",
-                advice="leave --job-name out",
-            )
+            what = f"{command} starts several jobs, but --job-name {self.job_name!r} is the name of one"
+            raise SpecError(what, advice="leave --job-name out")
 
     def estimator(self) -> Estimator:
         """Return the estimator; raises its `SpecError`."""

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 from scriptmode import Failure, FileSystemInput, HostActivity, JobEvent, TrainingInput
 from scriptmode._core.spec.failure_text import summarize_error
+from scriptmode._core.spec.host_values import ChannelProgress
 from scriptmode._core.spec.inputs import Channel
 from scriptmode._core.spec.job_description import JobDescription
 from scriptmode._core.spec.job_request import JobRequest
-from scriptmode._core.spec.service_values import ChannelProgress
 from scriptmode._core.text.messages import format_duration
 from scriptmode._core.text.terminal_text import escape_unprintable
 from scriptmode._display.formatting import format_usage

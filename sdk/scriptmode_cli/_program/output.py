@@ -15,7 +15,7 @@ import click
 
 from scriptmode import LogEvent
 from scriptmode._core.text.colours import RUNNING, STATUS_COLOURS, colours_enabled
-from scriptmode._core.text.terminal_text import wrap_words
+from scriptmode._core.text.terminal_text import pad_columns, wrap_words
 from scriptmode_runtime._terminal_line import sanitize
 
 _PAGE = 118
@@ -41,7 +41,8 @@ def echo(text: str, *, err: bool = False) -> None:
         text = sanitize(text)
         # The output itself is aligned for a terminal where that is possible, or is long.
         text = wrap_words(text, shutil.get_terminal_size().columns) if err else text
-    click.echo(text, err=err, color=colours_enabled(stream) or None)
+    # click searches a text for colours to remove, which takes longer than all else for thousands of lines.
+    click.echo(text, err=err, color=colours_enabled(stream) or "\x1b" not in text or None)
 
 
 def coloured(text: str, colour: str, *, err: bool = False) -> str:
@@ -92,11 +93,9 @@ def format_time(value: datetime) -> str:
 
 def print_columns(rows: Sequence[Sequence[str]], *, status_column: int) -> None:
     """Print rows in columns as wide as their widest cell; below the head one column has statuses."""
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    line = "  ".join(f"{{:<{width}}}" for width in widths)
+    columns = pad_columns(rows)
+    head, *statuses = columns[status_column]
     # Few statuses, of thousands of jobs.
-    shown_status = cache(lambda status: status_text(status, status.ljust(widths[status_column])))
-    before, after = slice(status_column), slice(status_column + 1, None)
-    shown = [rows[0], *((*row[before], shown_status(row[status_column]), *row[after]) for row in rows[1:])]
+    columns[status_column] = [head, *map(cache(lambda cell: status_text(cell.rstrip(), cell)), statuses)]
     # One write: there may be thousands of rows.
-    echo("\n".join(line.format(*row).rstrip() for row in shown))
+    echo("\n".join("  ".join(row).rstrip() for row in zip(*columns)))

@@ -75,10 +75,8 @@ class Access(NamedTuple):
             done = subprocess.run(self.command, env=environment, capture_output=True, check=True, timeout=60)
             return str(json.loads(done.stdout)["status"]["token"])
         except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
-            raise PlatformError(
-                f"the kubeconfig's command {self.command[0]!r} gives no token: {error}",
-                advice="see that kubectl get pods works in the same shell",
-            ) from error
+            what = f"the kubeconfig's command {self.command[0]!r} gives no token: {error}"
+            raise PlatformError(what, advice="see that kubectl get pods works in the same shell") from error
 
 
 def find_access(context: str = "") -> Access:
@@ -102,10 +100,8 @@ def find_access(context: str = "") -> Access:
             f"KUBECONFIG is {str(path)!r}", advice=f"give its absolute path: export KUBECONFIG={path.absolute()}"
         )
     if not path.exists():
-        raise ConfigError(
-            f"there is no Kubernetes cluster: this is no pod, and {path} does not exist",
-            advice="set KUBECONFIG, or run scriptmode in the cluster: scriptmode serve manifests",
-        )
+        what = f"there is no Kubernetes cluster: this is no pod, and {path} does not exist"
+        raise ConfigError(what, advice="set KUBECONFIG, or run scriptmode in the cluster: scriptmode serve manifests")
     try:
         return _parse_kubeconfig(yaml.safe_load(path.read_text(encoding="utf-8")), context, path.parent)
     except (OSError, yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError) as error:

@@ -80,10 +80,8 @@ def _describe_container(host: str, found: Pod, container: Mapping[str, Any]) -> 
         return f"the image {container['image']!r} of {host}: {message or reason}"
     if ended:
         logs = f"see: kubectl logs {found['metadata']['name']} --all-containers"
-        raise PlatformError(
-            f"{what} ended with exit code {ended.get('exitCode')} before training: {ended.get('message', '')}",
-            advice=_NEVER.get(ended.get("reason"), logs),
-        )
+        what = f"{what} ended with exit code {ended.get('exitCode')} before training: {ended.get('message', '')}"
+        raise PlatformError(what, advice=_NEVER.get(ended.get("reason"), logs))
     return ""
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from scriptmode._core.machine import drafts
 from scriptmode_local._data import mounts
 from scriptmode_runtime import contract
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import beneath, directory_tree
 
 if TYPE_CHECKING:
     from scriptmode_local._store.job_store import JobFolder
@@ -43,7 +43,7 @@ def remove_unneeded_files(folder: JobFolder, *, failed: bool) -> list[str]:
 def _remove(directory: beneath.Directory, folder: JobFolder, name: str) -> list[str]:
     """Remove a directory; return a warning if a part of it stays."""
     try:
-        directory.remove_tree(name)
+        directory_tree.remove_beneath(directory, name)
     except Exception as error:  # noqa: BLE001 - the job has ended, whatever files its hosts left
         path, problem = folder.path / name, str(error) or type(error).__name__
         return [f"warning: {path} is not needed any more and cannot be removed: {problem}; remove it by hand"]

@@ -13,6 +13,7 @@ from scriptmode_local._data import file_uris
 from scriptmode_local._outputs import packed_artifacts
 from scriptmode_local._system import full_disk
 from scriptmode_runtime import contract
+from scriptmode_runtime._files import directory_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -119,7 +120,7 @@ def _describe_missing_model(job: JobRequest, sandbox: Sandbox) -> str:
 
 def _working_files(sandbox: Sandbox) -> Iterator[str]:
     with suppress(OSError), sandbox.tree(contract.CODE_DIR) as directory:
-        for entry in directory.walk(failed=lambda *_: None):
+        for entry in directory_tree.walk(directory, failed=lambda *_: None):
             if not entry.is_directory:
                 yield entry.path
 

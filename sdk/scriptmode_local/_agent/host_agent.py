@@ -39,12 +39,12 @@ from scriptmode_local._system import full_disk
 from scriptmode_local._system.directory_lock import above_streams
 from scriptmode_local._system.forked_tasks import Children, Tasks
 from scriptmode_runtime import contract
-from scriptmode_runtime._processes import forks, process_tree
+from scriptmode_runtime._processes import forks, proc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode._core.spec.service_values import ChannelProgress
+    from scriptmode._core.spec.host_values import ChannelProgress
     from scriptmode_local._hosts import Host
     from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
@@ -180,7 +180,7 @@ class HostAgent:
         )
         self._tasks.start(sampler.run, "the sampler of CPU and memory", is_endless=True)
         pids = {f"agent of {first}": os.getpid(), **{name: host.pid for name, host in hosts.items()}}
-        identities = {name: process_tree.identify(pid) for name, pid in pids.items()}
+        identities = {name: proc.identify(pid) for name, pid in pids.items()}
         self._send("started", processes={name: identity._asdict() for name, identity in identities.items() if identity})
 
     def _report(self) -> None:

@@ -25,10 +25,10 @@ from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, AgentSignal,
 from scriptmode_local._hosts.engine import find_control, find_engine, find_kind
 from scriptmode_local._opt_ml.opt_ml import checkpoints_path
 from scriptmode_local._outputs import checkpoints
-from scriptmode_local._store import host_logs
+from scriptmode_local._store import agent_log
 from scriptmode_local._store.state import Outcome
 from scriptmode_local._system.forked_tasks import Tasks
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import beneath, directory_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -196,10 +196,10 @@ def prepare_next_run(folder: JobFolder, state: JobState, losses: Losses, lost: s
     mounts.detach(folder.hosts)
     with beneath.Directory(folder.path) as directory:
         for name in _OF_ONE_RUN:
-            directory.remove_tree(name)
+            directory_tree.remove_beneath(directory, name)
     why = state.transitions[-1].message
     for reason, text in (*losses, ("Interrupted", f"the job started again: {why}")):
         state = state.with_event(JobEvent(reason, text, time=time.time()))
     for log in folder.log("host").parent.iterdir():
-        host_logs.append_line(log, f"{host_logs.STARTS_AGAIN}, as it was interrupted, {lost}")
+        agent_log.append_line(log, f"{agent_log.STARTS_AGAIN}, as it was interrupted, {lost}")
     return state

@@ -47,7 +47,7 @@ from scriptmode_local._hosts.agent_control import AgentSignal
 from scriptmode_local._hosts.engine import find_control, find_engine
 from scriptmode_local._inputs import pipe_mode
 from scriptmode_local._outputs import checkpoints
-from scriptmode_local._store import heartbeat, host_logs
+from scriptmode_local._store import agent_log, heartbeat
 from scriptmode_local._store.job_queue import JobQueue
 from scriptmode_local._store.job_store import JobFolder, JobStore
 from scriptmode_local._store.state import MESSAGES, Outcome
@@ -55,7 +55,7 @@ from scriptmode_local._store.state_recorder import StateRecorder
 from scriptmode_local._system import full_disk
 from scriptmode_local._system.forked_tasks import Children, Tasks
 from scriptmode_runtime import contract
-from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._processes import proc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from scriptmode_local._agent.host_link import LinkedHost
     from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._system.forked_tasks import ForkedTask
-    from scriptmode_runtime._processes.process_tree import ProcessIdentity
+    from scriptmode_runtime._processes.proc import ProcessIdentity
 
 #: Interval of checking whether it is the turn of a queued job.
 _QUEUE_POLL_SECONDS = 0.3
@@ -109,7 +109,7 @@ class Agent:
         self._queue = JobQueue(JobStore(self._disk))
         #: Whether the engine queued the job, so that it uses nothing that queued jobs of this machine wait for.
         self._has_waited = bool(kind.pending_message)
-        self._log = host_logs.AgentLog(folder.log, self._sandboxes)
+        self._log = agent_log.AgentLog(folder.log, self._sandboxes)
         self._states = StateRecorder(folder, self._log.write)
         sandboxes = list(self._sandboxes.values())
         self._links = HostLinks(self._log.tell_host)
@@ -425,7 +425,7 @@ class Agent:
         """Record the final state of the job, then remove the files that it does not need any more."""
         self._sync_logs()
         with self._heartbeat.beating():
-            self._state = host_logs.with_losses(self._state, {name: self._folder.log(name) for name in self._sandboxes})
+            self._state = agent_log.with_losses(self._state, {name: self._folder.log(name) for name in self._sandboxes})
         self._enter(outcome.secondary, outcome.message, outcome.reason, outcome.failure)
         if outcome.reason:
             find_control(self._folder).signal(self._folder, AgentSignal.FAILED)
@@ -504,7 +504,7 @@ class Agent:
             self._log.write(problem)
 
     def _record_processes(self, processes: Mapping[str, ProcessIdentity]) -> None:
-        own = process_tree.identify(os.getpid())
+        own = proc.identify(os.getpid())
         try:
             self._folder.write_processes({**({"agent": own} if own else {}), **processes})
         except OSError as error:

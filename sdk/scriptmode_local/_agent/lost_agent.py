@@ -17,9 +17,9 @@ from scriptmode._core.text.messages import Problem, format_duration
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
 from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, AgentSignal, StopReason, Termination
 from scriptmode_local._hosts.engine import find_control, find_engine, find_kind
-from scriptmode_local._store import heartbeat, host_logs
+from scriptmode_local._store import agent_log, heartbeat
 from scriptmode_local._store.state import Outcome
-from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._processes import proc, process_tree
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._store.state import JobState
-    from scriptmode_runtime._processes.process_tree import ProcessIdentity
+    from scriptmode_runtime._processes.proc import ProcessIdentity
 
 #: Seconds in which an agent that got SIGCONT has to work again.
 WAKING_SECONDS = 10.0
@@ -52,7 +52,7 @@ def handle_silent_agent(folder: JobFolder, state: JobState, since: float) -> Job
             return record_end(folder, lambda state: end_rest(folder, state, killed))
         return replace(state, note=f"{silence}; it cannot be ended: kill process {agent.pid} as its user or as root")
     what = "is stopped or hangs"
-    if agent and process_tree.is_stopped(agent):
+    if agent and proc.is_stopped(agent):
         what = STOPPED.format(pid=agent.pid)
     elif problem := _find_lock_problem(folder):
         what = f"can record nothing: {folder.lock_file}: {problem}"
@@ -88,8 +88,8 @@ def _find_overdue(folder: JobFolder, state: JobState) -> Problem | None:
 def _answers_when_woken(folder: JobFolder, agent: ProcessIdentity) -> bool:
     """Send SIGCONT to an agent; return whether it works again. It then ends the job by itself."""
     process_tree.send_signal(agent, signal.SIGCONT)
-    process_tree.wait_until(lambda: folder.silent_since() is None or not process_tree.is_running(agent), WAKING_SECONDS)
-    return folder.silent_since() is None and process_tree.is_running(agent)
+    process_tree.wait_until(lambda: folder.silent_since() is None or not proc.is_running(agent), WAKING_SECONDS)
+    return folder.silent_since() is None and proc.is_running(agent)
 
 
 def _kill_agent(folder: JobFolder) -> bool:
@@ -104,7 +104,7 @@ def record_end(folder: JobFolder, find_outcome: Callable[[JobState], Outcome], *
 
     With ``is_gone`` it ended with the last heartbeat of its agent, which may be long ago.
     """
-    with folder.try_lock_for_agent() as (is_locked, lock):
+    with folder.try_lock() as (is_locked, lock):
         state = folder.read_state()
         if not is_locked or state.ended:
             state = folder.with_stop_request(state)
@@ -128,7 +128,7 @@ def record_end(folder: JobFolder, find_outcome: Callable[[JobState], Outcome], *
         # A job whose record cannot be read has no known hosts.
         with suppress(PlatformError):
             hosts = folder.read_job().request.resources.hosts
-            ended = host_logs.with_losses(ended, {host: folder.log(host) for host in hosts})
+            ended = agent_log.with_losses(ended, {host: folder.log(host) for host in hosts})
         # On a full disk the caller still gets the state; the next call tries to write it again.
         with suppress(OSError):
             folder.write_state(ended)
@@ -254,7 +254,7 @@ def end_orphans(folder: JobFolder) -> Problem | None:
     processes = folder.read_processes()
 
     def orphaned_processes() -> list[int]:
-        launchers = [identity.pid for identity in processes.values() if process_tree.is_running(identity)]
+        launchers = [identity.pid for identity in processes.values() if proc.is_running(identity)]
         below = [pid for launcher in launchers for pid in process_tree.descendants(launcher)]
         # The base directory is in the environment of a host's processes; those whose parents died are found only by it.
         return list({*launchers, *below, *process_tree.find_by_variable(f"{BASE_DIR_VARIABLE}={folder.hosts}/")})

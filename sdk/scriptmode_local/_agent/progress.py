@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode._core.spec.service_values import ChannelProgress, add_counts
+from scriptmode._core.spec.host_values import ChannelProgress, add_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

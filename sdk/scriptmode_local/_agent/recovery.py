@@ -27,7 +27,7 @@ from scriptmode.errors import DataError, PlatformError, UnreadableJobError
 from scriptmode_local._hosts.agent_control import AgentSignal, Presence
 from scriptmode_local._hosts.engine import absent_engine, find_control, find_kind
 from scriptmode_local._store.state import MESSAGES, Outcome
-from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._processes import proc
 
 if TYPE_CHECKING:
     from scriptmode_local._hosts.agent_control import AgentControl, AgentLocation
@@ -71,7 +71,7 @@ def _remove_rest(folder: JobFolder, state: JobState) -> None:
     if not folder.channels.exists():
         return
     # What cannot be removed does not change the state; an agent that still removes files holds the lock.
-    with suppress(OSError, PlatformError), folder.try_lock() as is_locked:
+    with suppress(OSError, PlatformError), folder.try_lock() as (is_locked, _):
         if is_locked:
             from scriptmode_local._agent import cleanup
 
@@ -98,7 +98,7 @@ def _with_location(folder: JobFolder, state: JobState, control: AgentControl, lo
 def _with_stopped_host(folder: JobFolder, state: JobState) -> JobState:
     """Return the state with a note where the agent or the launcher of a host on this machine is stopped."""
     for name, identity in folder.read_processes().items():
-        if process_tree.is_stopped(identity):
+        if proc.is_stopped(identity):
             from scriptmode_local._agent.lost_agent import STOPPED
 
             what = f"the {name}" if name.startswith("agent") else f"the launcher of {name}"

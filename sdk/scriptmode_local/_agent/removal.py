@@ -17,8 +17,8 @@ from scriptmode_local._hosts.engine import absent_engine, find_control
 from scriptmode_local._store.engine_record import has_engine_record
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_local._system.directory_lock import locked_directory
-from scriptmode_runtime._files import beneath
-from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._files import directory_tree
+from scriptmode_runtime._processes import proc, process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +79,7 @@ def is_lost(folder: JobFolder) -> bool:
         folder.read_state()
     except UnreadableJobError as error:
         is_out_of_reach = isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError)
-        return not (is_out_of_reach or any(map(process_tree.is_running, folder.read_processes().values())))
+        return not (is_out_of_reach or any(map(proc.is_running, folder.read_processes().values())))
     return False
 
 
@@ -101,7 +101,7 @@ def delete_ended_job(folder: JobFolder) -> bool:
 def _rename_ended(folder: JobFolder) -> JobFolder | None:
     """Rename the directory of a job that has ended; return the renamed directory, None where its lock is held."""
     # The path leads to the locked job: only a deletion could change that, and it waits for the lock of all jobs.
-    with _jobs_locked(folder), folder.try_lock() as is_locked:
+    with _jobs_locked(folder), folder.try_lock() as (is_locked, _):
         return _rename(folder) if is_locked and folder.read_state().ended else None
 
 
@@ -130,12 +130,12 @@ def _remove_moved(folder: JobFolder, moved: JobFolder) -> None:
     for left in folder.path.parent.glob(f"{PREFIX}*"):
         with suppress(OSError):
             if _was_interrupted(left):
-                beneath.remove_tree(left)
+                directory_tree.remove_tree(left)
 
 
 def _try_remove(path: Path) -> OSError | None:
     try:
-        beneath.remove_tree(path)
+        directory_tree.remove_tree(path)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import JobNotFoundError, ScriptmodeError
 from scriptmode_local._hosts.engine import find_engine
 from scriptmode_local._system.interrupts import deferred_interrupts
-from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,8 +33,10 @@ def start_job(store: JobStore, job: Job, state: JobState) -> None:
         try:
             engine.launch(folder, job, lock)
         except ScriptmodeError:
+            from scriptmode_runtime._files import directory_tree
+
             with suppress(OSError):
-                beneath.remove_tree(folder.path)
+                directory_tree.remove_tree(folder.path)
             raise
 
 

@@ -12,17 +12,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode._core.spec.service_values import HostActivity
+from scriptmode._core.spec.host_values import HostActivity
 from scriptmode_local._opt_ml.opt_ml import LOOPBACK_INTERFACE
 from scriptmode_local._store import host_activity
 from scriptmode_local._system.gpus import Gpus, open_gpus
-from scriptmode_runtime._processes import process_tree
+from scriptmode_runtime._processes import proc, process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scriptmode_local._hosts import Host
-    from scriptmode_runtime._processes.process_tree import ProcessIdentity, TreeUsage
+    from scriptmode_runtime._processes.proc import ProcessIdentity
+    from scriptmode_runtime._processes.process_tree import TreeUsage
 
 #: Seconds between two samples, and until the second one, which is the first with a CPU usage.
 SAMPLE_SECONDS, _FIRST_SECONDS = 2.0, 0.5
@@ -89,12 +90,12 @@ class UsageSampler:
     def _find_process(self, name: str) -> ProcessIdentity | None:
         if name not in self._processes:
             pid = self._hosts[name].find_process()
-            identity = process_tree.identify(pid) if pid else None
+            identity = proc.identify(pid) if pid else None
             if identity is None:
                 return None
             self._processes[name] = identity
         identity = self._processes[name]
-        return identity if process_tree.is_running(identity) else None
+        return identity if proc.is_running(identity) else None
 
 
 def _input_wait_percent(before: Mapping[str, float], now: Mapping[str, float], seconds: float) -> float | None:

@@ -36,10 +36,8 @@ def line_pieces(
         raise DataError(f"{where} is {text[:60]!r}", advice="each line must be one JSON object")
     for name in names:
         if name not in values:
-            raise DataError(
-                f"{where} has no attribute {name!r}; {did_you_mean(name, values) or 'it is empty'}",
-                advice="add it to the line or leave it out of AttributeNames",
-            )
+            what = f"{where} has no attribute {name!r}; {did_you_mean(name, values) or 'it is empty'}"
+            raise DataError(what, advice="add it to the line or leave it out of AttributeNames")
     texts = {} if all(name.endswith(REFERENCE) for name in names) else _texts(text)
     return [
         _object(manifest, f"{where}, attribute {name!r}", values[name], store_of)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError, DataNotFoundError
 from scriptmode_local._data import file_uris, regular_files
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import beneath, directory_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,10 +38,8 @@ def copy_path(path: Path, folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         copy_regular_file(path, folder / path.name)
     except beneath.EscapeError as error:
-        raise DataError(
-            f"{str(path)!r} has a link that leads out of it: {error.filename!r}",
-            advice="put the file there that it names",
-        ) from error
+        what = f"{str(path)!r} has a link that leads out of it: {error.filename!r}"
+        raise DataError(what, advice="put the file there that it names") from error
     except OSError as error:
         raise DataError(
             f"{str(path)!r} cannot be copied to {str(folder)!r}: {error}", advice="name another directory"
@@ -60,7 +58,7 @@ def _require_regular(path: Path) -> None:
 def _copied(path: Path, folder: Path) -> Iterator[Path]:
     """Copy all files below a directory and yield them, without links to nothing and whatever else is not a file."""
     with beneath.Directory(path, seen_as=str(path.absolute())) as directory:
-        for name in sorted(entry.path for entry in directory.walk() if not entry.is_directory):
+        for name in sorted(entry.path for entry in directory_tree.walk(directory) if not entry.is_directory):
             try:
                 source = os.fdopen(directory.open_file(name), "rb")
             except beneath.EscapeError as error:

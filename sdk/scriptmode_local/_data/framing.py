@@ -87,19 +87,15 @@ class _GzipObject:
     def end(self) -> None:
         """Raise `DataError` unless the file may end here; an empty one may."""
         if self._member is not None:
-            raise DataError(
-                f"{self._uri}: the gzip data is incomplete, the object may be truncated",
-                advice="upload it again, or leave CompressionType out",
-            )
+            what = f"{self._uri}: the gzip data is incomplete, the object may be truncated"
+            raise DataError(what, advice="upload it again, or leave CompressionType out")
 
     def _step(self, member: zlib._Decompress, rest: Buffer) -> tuple[bytes, bytes]:
         try:
             data = member.decompress(rest, _OUT)
         except zlib.error as error:
-            raise DataError(
-                f"{self._uri}: this is not gzip data, or it is damaged ({error})",
-                advice="upload it again, or leave CompressionType out",
-            ) from error
+            what = f"{self._uri}: this is not gzip data, or it is damaged ({error})"
+            raise DataError(what, advice="upload it again, or leave CompressionType out") from error
         if member.eof:
             self._member = None
             return data, member.unused_data

@@ -25,7 +25,7 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Callable, NamedTuple, Protocol, runtime_checkable
 
-from scriptmode._core.spec.service_values import IN_PARTS, NOT_VERIFIABLE, TLS_ALONE
+from scriptmode._core.spec.host_values import IN_PARTS, NOT_VERIFIABLE, TLS_ALONE
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:

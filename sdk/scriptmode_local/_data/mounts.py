@@ -70,10 +70,8 @@ def attach(mount_point: Path) -> int:
         return _attach_as_root(mount_point)
     helper = _helper()
     if not helper:
-        raise DataError(
-            "an unprivileged user mounts through fusermount3, which is not installed",
-            advice="install it: apt install fuse3",
-        )
+        what = "an unprivileged user mounts through fusermount3, which is not installed"
+        raise DataError(what, advice="install it: apt install fuse3")
     return _attach_by(helper, mount_point)
 
 
@@ -110,10 +108,8 @@ def detach(mount_point: Path) -> None:
         except OSError as refused:  # noqa: PERF203 - the others are unmounted nevertheless
             error = refused
     if left := mounted_below(mount_point):
-        raise DataError(
-            f"{os.fsdecode(left[0])!r} cannot be unmounted: {error or 'it is mounted again each time'}",
-            advice="stop what reads it: fuser --mount",
-        )
+        what = f"{os.fsdecode(left[0])!r} cannot be unmounted: {error or 'it is mounted again each time'}"
+        raise DataError(what, advice="stop what reads it: fuser --mount")
 
 
 def mounted_below(path: Path) -> list[bytes]:

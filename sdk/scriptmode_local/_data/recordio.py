@@ -132,10 +132,8 @@ class _Record:
     def _add_to_part(self, data: Buffer) -> None:
         self._length += len(data)
         if self._length > LONGEST:
-            raise DataError(
-                f"{self._uri}: a RecordIO record holds at most {LONGEST:,} bytes",
-                advice="upload smaller objects, or leave RecordWrapperType out",
-            )
+            what = f"{self._uri}: a RecordIO record holds at most {LONGEST:,} bytes"
+            raise DataError(what, advice="upload smaller objects, or leave RecordWrapperType out")
         with self._full():
             self._part.write(data)
             self._part.flush()

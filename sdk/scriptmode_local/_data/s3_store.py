@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Callable, NoReturn, TypeVar
 from scriptmode._core.aws import s3, s3_errors
 from scriptmode._core.aws.s3_reader import S3Reader
 from scriptmode._core.aws.s3_uris import S3Object, parse_s3_uri
+from scriptmode._core.spec.host_values import IN_PARTS
 from scriptmode._core.spec.inputs import LEAST_RATE
-from scriptmode._core.spec.service_values import IN_PARTS
 from scriptmode.errors import DataNotFoundError, PlatformError, with_suffix
 from scriptmode_local._data.cancellation import raise_if_cancelled, sleep_unless_cancelled
 from scriptmode_local._data.integrity import ObjectCheck, Verifier

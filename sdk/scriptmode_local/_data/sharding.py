@@ -93,7 +93,5 @@ def _translate_full_disk(spool: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DataError(
-            f"the list to shuffle cannot be written to {str(spool)!r}: {error.strerror or error}",
-            advice="free some space there",
-        ) from error
+        what = f"the list to shuffle cannot be written to {str(spool)!r}: {error.strerror or error}"
+        raise DataError(what, advice="free some space there") from error

@@ -22,13 +22,9 @@ if TYPE_CHECKING:
 #: The user's credentials, Region and endpoints, which hosts with an environment of their own get. SageMaker gives its
 #: hosts those of the role.
 CREDENTIALS = (
-    "AWS_ACCESS_KEY_ID",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "AWS_DEFAULT_REGION",
-    "AWS_ENDPOINT_URL",
+    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL",
     "AWS_ENDPOINT_URL_S3",
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from scriptmode._core.spec.host_values import PlannedHost
     from scriptmode._core.spec.job_request import JobRequest
-    from scriptmode._core.spec.service_values import PlannedHost
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode_local._hosts import HostSettings
     from scriptmode_local._hosts.fleet import Fleet

@@ -21,7 +21,7 @@ from scriptmode.errors import ContainerError
 from scriptmode_local._data import regular_files
 from scriptmode_local._hosts import Host
 from scriptmode_local._hosts.container_limits import ContainerLimits
-from scriptmode_runtime._processes import system
+from scriptmode_runtime._processes import proc
 from scriptmode_runtime._processes.streams import Sink
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class ContainerHost(Host):
             details = client.api.inspect_container(self.container.name)
             pid = int(details["State"]["Pid"])
             # In another process namespace than the daemon's, the number is that of another program.
-            return pid if details["Id"] in system.control_groups(pid) else 0
+            return pid if details["Id"] in proc.control_groups(pid) else 0
         return 0
 
     def start(self) -> None:

@@ -14,8 +14,8 @@ from scriptmode_local._hosts.local_agent import LocalAgent
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from scriptmode._core.spec.host_values import PlannedHost
     from scriptmode._core.spec.job_request import JobRequest
-    from scriptmode._core.spec.service_values import PlannedHost
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode._core.text.messages import Problem
     from scriptmode_local._hosts import HostSettings

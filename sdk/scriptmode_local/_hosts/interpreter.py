@@ -58,10 +58,8 @@ def find_interpreter(program: str | None) -> str:
         return python
     version, _ = _find_versions(python)
     if (0, 0) < version < _OLDEST_PYTHON:
-        raise PlatformError(
-            "{} cannot run training hosts: it is Python {}.{}".format(python, *version),
-            advice="give Python {}.{} or later as python=...".format(*_OLDEST_PYTHON),
-        )
+        what = "{} cannot run training hosts: it is Python {}.{}".format(python, *version)
+        raise PlatformError(what, advice="give Python {}.{} or later as python=...".format(*_OLDEST_PYTHON))
     from scriptmode._core.machine.installation import install_command
 
     reason = result.errors.strip().rpartition("\n")[2] or f"exit code {result.code}"

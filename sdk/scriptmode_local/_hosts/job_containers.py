@@ -19,14 +19,14 @@ from scriptmode_local._hosts import container_host
 from scriptmode_local._hosts.container_host import LABEL, BindMount, Container
 from scriptmode_local._system.directory_lock import try_lock
 from scriptmode_local._system.forked_tasks import reset_signal_handlers
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import beneath, directory_tree
 from scriptmode_runtime._processes import process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from scriptmode_local._system.forked_tasks import Tasks
-    from scriptmode_runtime._files.beneath import Entry
+    from scriptmode_runtime._files.directory_tree import Entry
 
 _POLL_SECONDS = 0.02
 #: Number of paths that fit into one command line at any usual length.
@@ -128,7 +128,7 @@ class WrittenFolder(NamedTuple):
     known: frozenset[int] = frozenset()
 
     def foreign_entries(
-        self, directory: beneath.Directory, failed: beneath.Failed | None = None
+        self, directory: beneath.Directory, failed: directory_tree.Failed | None = None
     ) -> Iterator[tuple[Entry, int]]:
         """Yield the entries that the owner does not own, each with its depth below the topmost such directory.
 
@@ -136,7 +136,7 @@ class WrittenFolder(NamedTuple):
         for a directory that cannot be listed, which is an error without it.
         """
         top = -1
-        for entry in directory.walk(failed=failed):
+        for entry in directory_tree.walk(directory, failed=failed):
             depth = len(entry.above)
             if 0 <= top < depth:
                 yield entry, depth - top
@@ -157,7 +157,8 @@ def folder_inodes(folder: Path) -> frozenset[int]:
     """Return the inodes of a directory and of every directory below it."""
     try:
         with beneath.Directory(folder) as directory:
-            below = [entry.status.st_ino for entry in directory.walk(failed=lambda *_: None) if entry.is_directory]
+            entries = directory_tree.walk(directory, failed=lambda *_: None)
+            below = [entry.status.st_ino for entry in entries if entry.is_directory]
             return frozenset((directory.stat("").st_ino, *below))
     except FileNotFoundError:
         return frozenset()

@@ -38,7 +38,7 @@ class LocalAgent:
 
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:  # noqa: ARG002 - the lock is enough
         """Return whether a process holds the job's lock, which the kernel releases when the agent ends."""
-        with folder.try_lock() as is_locked:
+        with folder.try_lock() as (is_locked, _):
             return AgentLocation(Presence.ALIVE if is_locked is False else Presence.GONE)
 
     def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:  # noqa: ARG002

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scriptmode._core.spec.service_values import PlannedHost
 from scriptmode._core.text.messages import Problem
 from scriptmode.errors import SpecError, invalid
 from scriptmode_local._hosts.engine import Engine
@@ -13,6 +12,7 @@ from scriptmode_runtime.contract import DEFAULT_PORTS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from scriptmode._core.spec.host_values import PlannedHost
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode_local._hosts import HostSettings
@@ -56,6 +56,7 @@ class ProcessEngine(Engine):
 
     def plan(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> tuple[dict[str, PlannedHost], str]:
         """Return the environment of each host, with ports that are not chosen yet."""
+        from scriptmode._core.spec.host_values import PlannedHost
         from scriptmode_local._hosts import host_identity, process_fleet
         from scriptmode_local._opt_ml import planned_containers
         from scriptmode_local._opt_ml.opt_ml import Sandbox, single_machine_cluster

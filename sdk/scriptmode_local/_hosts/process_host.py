@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from scriptmode_local._data import regular_files
 from scriptmode_local._hosts import Host
 from scriptmode_local._hosts.host_identity import describe_missing_names, describe_refusal
-from scriptmode_local._store import host_logs
+from scriptmode_local._store import agent_log
 from scriptmode_runtime._processes import forks, namespace, process_tree, system
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class ProcessHost(Host):
         if refusal:
             problem = (describe_missing_names if is_own else describe_refusal)(namespace.Refusal(*refusal))
             self.refusal = None if is_own else problem
-            host_logs.append_line(self.log, f"scriptmode: warning: {problem}")
+            agent_log.append_line(self.log, f"scriptmode: warning: {problem}")
 
     def _spawn(self, before_exec: Callable[[], None]) -> None:
         with regular_files.open_to_append(self.log) as log:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from scriptmode._core.spec.service_values import ChannelProgress
+from scriptmode._core.spec.host_values import ChannelProgress
 from scriptmode._core.text.messages import problem_of
 from scriptmode.errors import DataError, PlatformError
 from scriptmode_local._data import file_uris, integrity, listing, sharding, staging

@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Callable
 
+from scriptmode._core.spec.host_values import ChannelProgress
 from scriptmode._core.spec.inputs import FileSystemInput
 from scriptmode._core.spec.job_failure import Failure
-from scriptmode._core.spec.service_values import ChannelProgress
 from scriptmode.errors import DataError
 from scriptmode_local._data import integrity, listing, mounts
 from scriptmode_local._data.shared_counters import NamedCounters

@@ -79,8 +79,6 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
     sources = [source for channel in job.channels if (source := source_of(job, channel)) and _is_s3(source.uri)]
     buckets = {argument: uri for argument, uri in outputs.items() if _is_s3(uri)}
     archive = job.source_uri if job.source_channel is None and _is_s3(job.source_uri or "") else None
-    if not (sources or buckets or archive):
-        return
     from scriptmode._core.aws.s3 import require_credentials
     from scriptmode_local._data.object_store import require_data
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from scriptmode.errors import DataError
 from scriptmode_local._data import file_copy, file_uris, regular_files
 from scriptmode_runtime import contract
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import beneath, directory_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -254,7 +254,7 @@ def open_to_all_users(base: Path, *, files: bool = False) -> None:
     """Allow all users to write, as the image's user is unknown; the job's directory stays closed to other users."""
     base.chmod(0o777)
     with beneath.Directory(base) as directory:
-        for entry in directory.walk():
+        for entry in directory_tree.walk(directory):
             if entry.is_directory or (files and stat.S_ISREG(entry.status.st_mode)):
                 os.chmod(entry.at.name, 0o777 if entry.is_directory else 0o666, dir_fd=entry.at.dir_fd)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode._core.spec.service_values import PlannedHost
+from scriptmode._core.spec.host_values import PlannedHost
 from scriptmode_local._opt_ml.opt_ml import Sandbox
 from scriptmode_runtime import contract
 

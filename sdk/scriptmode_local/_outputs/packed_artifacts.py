@@ -18,6 +18,7 @@ from scriptmode_local._data.durable import ChangedDirectories, sync_file
 from scriptmode_local._data.file_copy import copy_descriptor
 from scriptmode_local._system import full_disk
 from scriptmode_runtime import contract
+from scriptmode_runtime._files import directory_tree
 from scriptmode_runtime._files.archive import DEEPEST, MOST_MEMBERS
 from scriptmode_runtime._files.beneath import EscapeError
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from scriptmode._core.aws.s3 import S3
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode_local._opt_ml.opt_ml import Sandbox
-    from scriptmode_runtime._files.beneath import Entry
+    from scriptmode_runtime._files.directory_tree import Entry
 
 #: The fastest level: trained weights hardly compress, so it costs only a few percent of size.
 COMPRESSION_LEVEL = 1
@@ -245,7 +246,7 @@ def _entries(
     is_noted = False
     try:
         with sandbox.tree(root) as directory:
-            for entry in directory.walk(failed=lambda path, error: left_out(path, str(error.strerror))):
+            for entry in directory_tree.walk(directory, failed=lambda path, error: left_out(path, str(error.strerror))):
                 if len(entry.above) <= DEEPEST:
                     yield entry
                 elif not is_noted:

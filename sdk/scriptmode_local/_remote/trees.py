@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Callable
 
 from scriptmode_local._data.replaced_files import ReplacedFiles
 from scriptmode_local._remote.frames import CHUNK
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import beneath, directory_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,7 +43,7 @@ class TreeSender:
         """Send what changed below the path ``root``, and what was removed; with ``at_rest`` no file just written."""
         paths, replaced = set(), self._replaced.setdefault(root, ReplacedFiles()) if at_rest else None
         with suppress(FileNotFoundError, NotADirectoryError), beneath.Directory(self._folder / root) as directory:
-            for entry in directory.walk(failed=lambda _path, _error: None):
+            for entry in directory_tree.walk(directory, failed=lambda _path, _error: None):
                 path = f"{root}/{entry.path}"
                 paths.add(path)
                 self._send_entry(path, entry, replaced)
@@ -53,7 +53,7 @@ class TreeSender:
             del self._sent[path]
             self._send("remove", path=path)
 
-    def _send_entry(self, path: str, entry: beneath.Entry, replaced: ReplacedFiles | None) -> None:
+    def _send_entry(self, path: str, entry: directory_tree.Entry, replaced: ReplacedFiles | None) -> None:
         status = entry.status
         if entry.is_directory:
             self._once(path, ("directory",), lambda: self._send("directory", path=path))
@@ -64,7 +64,7 @@ class TreeSender:
         elif stat.S_ISREG(status.st_mode):
             self._send_changed_file(path, entry, replaced)
 
-    def _send_changed_file(self, path: str, entry: beneath.Entry, replaced: ReplacedFiles | None) -> None:
+    def _send_changed_file(self, path: str, entry: directory_tree.Entry, replaced: ReplacedFiles | None) -> None:
         def open_file() -> BinaryIO:
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
             return os.fdopen(os.open(entry.at.name, flags, dir_fd=entry.at.dir_fd), "rb")
@@ -142,7 +142,7 @@ class TreeReceiver:
         if frame.kind == "remove":
             # It may be a directory, and what was above it may be a file or a link by now.
             with suppress(FileNotFoundError, NotADirectoryError):
-                self._directory.remove_tree(path)
+                directory_tree.remove_beneath(self._directory, path)
         elif frame.kind == "file":
             self._receive_file(path, frame)
         elif frame.kind == "directory":
@@ -155,7 +155,7 @@ class TreeReceiver:
                     with os.fdopen(os.open(at.name, flags, 0o644, dir_fd=at.dir_fd), "ab") as file:
                         file.write(frame.content)
                 else:
-                    self._directory.remove_tree(path)
+                    directory_tree.remove_beneath(self._directory, path)
                     os.symlink(frame.fields["target"], at.name, dir_fd=at.dir_fd)
 
     def _receive_file(self, path: str, frame: Frame) -> None:
@@ -174,7 +174,7 @@ class TreeReceiver:
                 try:
                     os.replace(draft, at.name, dst_dir_fd=at.dir_fd)
                 except IsADirectoryError:
-                    self._directory.remove_tree(path)
+                    directory_tree.remove_beneath(self._directory, path)
                     os.replace(draft, at.name, dst_dir_fd=at.dir_fd)
 
     def _create_directories(self, path: str) -> None:

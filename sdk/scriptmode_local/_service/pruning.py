@@ -25,7 +25,7 @@ from scriptmode_local._agent import removal
 from scriptmode_local._data import regular_files
 from scriptmode_local._system.directory_lock import locked_directory
 from scriptmode_local._system.full_disk import disk_usage
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import directory_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -156,7 +156,7 @@ def _remove_interrupted(*folders: Path) -> None:
     for left in (path for folder in folders for path in folder.glob(f"{removal.PREFIX}*")):
         with suppress(OSError):
             if _last_use(left) <= time.time() - _STARTING_SECONDS:
-                beneath.remove_tree(left)
+                directory_tree.remove_tree(left)
 
 
 def _last_use(path: Path) -> float:
@@ -170,7 +170,7 @@ def _remove(kind: str, path: Path, report: PruneReport, *, dry_run: bool) -> Non
     size = disk_usage(path)
     if not dry_run:
         try:
-            beneath.remove_tree(removal.rename_for_removal(path).parent)
+            directory_tree.remove_tree(removal.rename_for_removal(path).parent)
         except FileNotFoundError:  # another process removed it
             return
         except OSError as error:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
+from scriptmode._core.aws.s3_uris import is_in_local_bucket
 from scriptmode._core.machine.data_dir import FILE_SYSTEMS_VARIABLE, default_data_dir
 from scriptmode._core.spec.hosts import CLIENT_REGION, LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
 from scriptmode._core.spec.names import SERVER_TAGS
@@ -19,7 +20,6 @@ from scriptmode._core.spec.whole_numbers import truth_value
 from scriptmode.errors import ScriptmodeError, invalid
 from scriptmode_local._data import file_uris
 from scriptmode_local._hosts import HostSettings
-from scriptmode_local._hosts.engine import find_engine
 from scriptmode_local._service.stored_jobs import StoredJobs
 from scriptmode_local._store.job_record import FITTING, Job
 from scriptmode_local._store.job_store import JobStore, job_exists_error
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from scriptmode._core.spec.host_values import PlannedHost
     from scriptmode._core.spec.job_request import JobRequest
-    from scriptmode._core.spec.service_values import PlannedHost
-    from scriptmode._core.spec.training_job import TrainingJobSpec
+    from scriptmode._core.spec.training_job import Resources, TrainingJobSpec
+    from scriptmode_local._hosts.engine import Engine
     from scriptmode_local._service.pruning import PruneReport
     from scriptmode_local._service.validation import ValidatedRequest
     from scriptmode_local._tuning.tuning_service import LocalTuning
@@ -188,10 +189,11 @@ class LocalPlatform(StoredJobs):
             SpecError: The spec has neither script nor image.
             PlatformError: ``python`` cannot run the hosts.
         """
-        from scriptmode_local._inputs import s3_locations
+        spec = _engine_of(spec.resources).complete(spec, self._settings)
+        if any(map(is_in_local_bucket, (*spec.locations.values(), str(spec.model_dir)))):
+            from scriptmode_local._inputs import s3_locations
 
-        spec = find_engine(spec.resources.host_kind).complete(spec, self._settings)
-        spec = s3_locations.resolve_local_bucket(spec)
+            spec = s3_locations.resolve_local_bucket(spec)
         role = spec.role
         if role is None or not role.startswith("arn:"):
             role = f"arn:aws:iam::{LOCAL_ACCOUNT}:role/{role or LOCAL_ROLE}"
@@ -246,7 +248,8 @@ class LocalPlatform(StoredJobs):
         """
         from scriptmode_local._service import validation
 
-        self._require_new(request.name)
+        if self._store.exists(request.name):
+            raise job_exists_error(request.name)
         validation.check_inputs(request, self._file_systems)
         hosts, script = self._plan(request)
         self._planned = request, script
@@ -259,7 +262,7 @@ class LocalPlatform(StoredJobs):
 
     def _plan(self, request: JobRequest) -> tuple[dict[str, PlannedHost], str]:
         folder = self._store.folder(request.name)
-        return find_engine(request.resources.host_kind).plan(folder, self._job(request), os.environ)
+        return _engine_of(request.resources).plan(folder, self._job(request), os.environ)
 
     def put_source(
         self,
@@ -305,7 +308,6 @@ class LocalPlatform(StoredJobs):
             PlatformError: The job's agent cannot be started, or the image is not built.
         """
         from scriptmode_local._agent import start
-        from scriptmode_local._inputs import s3_locations
         from scriptmode_local._service import validation
 
         checked = self._checked
@@ -314,8 +316,12 @@ class LocalPlatform(StoredJobs):
         parsed = checked.request
         if self._store.exists(parsed.name) and not start.remove_unstarted(self._store, parsed, checked.fields):
             raise job_exists_error(parsed.name)
-        s3_locations.require_server(parsed, self._store.data_dir)
-        with s3_locations.advise_server(self._store.data_dir):
+        with ExitStack() as stack:
+            if parsed.s3_uris:
+                from scriptmode_local._inputs import s3_locations
+
+                s3_locations.require_server(parsed, self._store.data_dir)
+                stack.enter_context(s3_locations.advise_server(self._store.data_dir))
             validation.check_paths(parsed, self._store.jobs, self._file_systems)
         if not failure:
             _require_image(parsed)
@@ -357,10 +363,6 @@ class LocalPlatform(StoredJobs):
 
         return pruning.prune(self._store, self.list(), older_than, dry_run=dry_run)
 
-    def _require_new(self, name: str) -> None:
-        if self._store.exists(name):
-            raise job_exists_error(name)
-
     def _job(self, request: JobRequest) -> Job:
         """Return the part of a job that does not change after its creation."""
         fits = FITTING if request.resources.host_kind.is_here else 0
@@ -371,9 +373,16 @@ class LocalPlatform(StoredJobs):
             self.python,
             self.stop_grace,
             self._file_systems,
-            find_engine(request.resources.host_kind).settings(replace(self._settings, region=self.region)),
+            _engine_of(request.resources).settings(replace(self._settings, region=self.region)),
             fits if self._queue == AUTOMATIC else int(self._queue or 0),
         )
+
+
+def _engine_of(resources: Resources) -> Engine:
+    # Not for a list of jobs, or another call that reads them.
+    from scriptmode_local._hosts.engine import find_engine
+
+    return find_engine(resources.host_kind)
 
 
 def _require_image(job: JobRequest) -> None:

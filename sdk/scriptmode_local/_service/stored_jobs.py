@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from scriptmode._core.spec import service_values
+    from scriptmode._core.spec import host_values, service_values
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode._core.spec.job_failure import Failure
     from scriptmode_local._store.job_record import Job
@@ -131,11 +131,11 @@ class StoredJobs:
         folders = {host: folder.host(host) for host in folder.read_job().request.resources.hosts}
         return {host: path for host, path in folders.items() if path.is_dir()}
 
-    def progress(self, name: str) -> tuple[service_values.ChannelProgress, ...]:
+    def progress(self, name: str) -> tuple[host_values.ChannelProgress, ...]:
         """Return the progress that the job's agent recorded, at most half a second ago."""
         return self._store.find(name).read_progress()
 
-    def activity(self, name: str) -> dict[str, service_values.HostActivity]:
+    def activity(self, name: str) -> dict[str, host_values.HostActivity]:
         """Return what each host that has a log does now; its resources are at most some seconds old."""
         from scriptmode_local._store.host_activity import read_activity
 

@@ -20,7 +20,6 @@ from scriptmode._core.text.messages import Problem, did_you_mean, did_you_mean_p
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
 from scriptmode_local._data import file_uris
 from scriptmode_local._hosts.engine import find_engine
-from scriptmode_local._inputs import s3_locations
 from scriptmode_runtime import contract
 from scriptmode_runtime.contract import CHECKPOINTS_DIR, DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
@@ -59,8 +58,10 @@ class ValidatedRequest(NamedTuple):
 def validate_request(request: JobRequest | Mapping[str, Any]) -> ValidatedRequest:
     """Return a request that has no problems; raise `RequestError` listing every problem of another."""
     fields = as_fields(request)
-    problems = service_model.problems(_without_server_tags(fields), is_extension)
-    service_model.raise_problems("the request is not valid", problems)
+    if violations := [*service_model.violations(_without_server_tags(fields), is_extension)]:
+        from scriptmode._core.request.violation_texts import raise_violations
+
+        raise_violations("the request is not valid", violations)
     # The rules rely on a request of the right shape.
     job = request
     if not isinstance(job, JobRequest):
@@ -96,7 +97,10 @@ def check_paths(job: JobRequest, own: Path, folders: Mapping[str, str]) -> None:
     given = {"output_path": job.output.path, "checkpoint_s3_uri": job.output.checkpoint_uri}
     outputs = {argument: uri for argument, uri in given.items() if uri}
     check_inputs(job, folders)
-    s3_locations.check_s3(job, outputs)
+    if job.s3_uris:
+        from scriptmode_local._inputs import s3_locations
+
+        s3_locations.check_s3(job, outputs)
     for argument, uri in outputs.items():
         if file_uris.is_file(uri) and file_uris.file_path(uri) != own:
             _make_writable(argument, file_uris.file_path(uri))
@@ -148,11 +152,8 @@ def _make_writable(argument: str, folder: Path) -> None:
         # Permissions are not enough to know: root may write to /proc, where no file can be created.
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        raise DataError(
-            f"{argument} {str(folder)!r} cannot be written: {error.strerror or error}",
-            argument=argument,
-            advice="name another folder",
-        ) from error
+        what = f"{argument} {str(folder)!r} cannot be written: {error.strerror or error}"
+        raise DataError(what, argument=argument, advice="name another folder") from error
 
 
 def is_extension(field: str, value: object) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from scriptmode_runtime._processes.process_tree import ProcessIdentity
+    from scriptmode_runtime._processes.proc import ProcessIdentity
 
 INTERVAL_SECONDS = 5.0
 #: An agent without a heartbeat for so long is stopped or hangs: even on a machine with a hundred times more runnable
@@ -65,7 +65,7 @@ class Heartbeat:
 
 def write_heartbeat(lock: int) -> None:
     """Write the current time to the open lock file."""
-    from scriptmode_runtime._processes.system import boot_id
+    from scriptmode_runtime._processes.proc import boot_id
 
     content = f"{boot_id()} {time.monotonic():.3f}".ljust(_LENGTH - 1) + "\n"
     try:
@@ -79,7 +79,7 @@ def write_heartbeat(lock: int) -> None:
 
 def is_of_this_boot(lock_file: Path) -> bool:
     """Return whether the last heartbeat was written since this machine started; raise ``OSError``."""
-    from scriptmode_runtime._processes.system import boot_id
+    from scriptmode_runtime._processes.proc import boot_id
 
     return regular_files.read_bytes(lock_file).decode("ascii", "replace").split()[:1] == [boot_id()]
 
@@ -89,8 +89,7 @@ def silent_since(lock_file: Path, agent: ProcessIdentity | None = None) -> float
 
     A stopped process of this machine is silent at once. Also ``None`` for an agent that never wrote a heartbeat.
     """
-    from scriptmode_runtime._processes.process_tree import is_stopped
-    from scriptmode_runtime._processes.system import boot_id
+    from scriptmode_runtime._processes import proc
 
     try:
         fields = regular_files.read_bytes(lock_file).decode("ascii").split()
@@ -98,10 +97,10 @@ def silent_since(lock_file: Path, agent: ProcessIdentity | None = None) -> float
         where, when = fields[0], float(fields[1])
     except (OSError, ValueError, IndexError):
         return None
-    if agent and is_stopped(agent):
+    if agent and proc.is_stopped(agent):
         return written
     # The clock of a file server may be ahead of this machine's.
     is_silent = abs(time.time() - written) > SILENT_SECONDS
-    if where == boot_id():
+    if where == proc.boot_id():
         is_silent = is_silent and time.monotonic() - when > SILENT_SECONDS
     return written if is_silent else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.spec.job_description import JobDescription, JobStatus, Transition
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode_local._store import state as states
     from scriptmode_local._store.state import JobState, JobSummary
+
+
+_time = partial(datetime.fromtimestamp, tz=timezone.utc)
 
 
 def describe(job: JobRequest, state: JobState) -> JobDescription:
@@ -128,7 +132,3 @@ def _render_transition(transition: Transition) -> dict[str, object]:
         "StatusMessage": transition.message,
     }
     return {field: value for field, value in shape.items() if value is not None}
-
-
-def _time(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, timezone.utc)

@@ -41,7 +41,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode._core.machine import drafts
 from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE, MARK, TUNING, unwritable_error
-from scriptmode._core.spec.service_values import ChannelProgress
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, RequestError, UnreadableJobError
 from scriptmode_local._data import regular_files
@@ -49,15 +48,15 @@ from scriptmode_local._data.durable import ChangedDirectories, Reserve, replace_
 from scriptmode_local._store import heartbeat, job_record, shapes, state as states
 from scriptmode_local._system import file_owner
 from scriptmode_local._system.directory_lock import above_streams, new_lock
-from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from scriptmode._core.spec.host_values import ChannelProgress
     from scriptmode_local._store.job_record import Job, JobFacts
     from scriptmode_local._store.state import JobState
-    from scriptmode_runtime._processes.process_tree import ProcessIdentity
+    from scriptmode_runtime._processes.proc import ProcessIdentity
 
 _Read = TypeVar("_Read")
 #: Errors of opening a file for writing that may still be readable.
@@ -191,10 +190,8 @@ class JobFolder:
             agent = self.read_processes().get("agent")
             if agent and process_tree.send_signal(agent, signal.SIGUSR2):
                 return
-            raise DataError(
-                f"training job {self.name} cannot be asked to stop: {error}",
-                advice="stop it as a user, or on a machine, that can write its folder",
-            ) from error
+            what = f"training job {self.name} cannot be asked to stop: {error}"
+            raise DataError(what, advice="stop it as a user, or on a machine, that can write its folder") from error
 
     def stop_requested(self) -> float | None:
         """Return when a stop was requested, in seconds since the epoch; None when it was not."""
@@ -239,6 +236,8 @@ class JobFolder:
 
     def read_progress(self) -> tuple[ChannelProgress, ...]:
         """Return what `write_progress` recorded; nothing for a file that cannot be read, as it is only displayed."""
+        from scriptmode._core.spec.host_values import ChannelProgress
+
         try:
             content = regular_files.read_json(self.path / "progress.json")
             shapes.validate_shape(content, _PROGRESS, "")
@@ -272,21 +271,18 @@ class JobFolder:
     def remove_rest(self) -> None:
         """Remove files written while the folder was being removed; leave a new job of the same name as it is."""
         if not self.lock_file.exists() and not (self.path / "state.json").exists():
+            from scriptmode_runtime._files import directory_tree
+
             with suppress(OSError):
-                beneath.remove_tree(self.path)
+                directory_tree.remove_tree(self.path)
 
     @contextmanager
-    def try_lock(self) -> Iterator[bool | None]:
+    def try_lock(self) -> Iterator[tuple[bool | None, int]]:
         """Try to lock the job in place of its agent; yield True when it is locked, False if another process holds it.
 
-        Yield None where the agent is dead and the folder cannot be written, so that no process can act for it.
+        Yield None where the agent is dead and the folder cannot be written, so that no process can act for it. The
+        second value is the lock's descriptor, which a started agent inherits.
         """
-        with self.try_lock_for_agent() as (is_locked, _):
-            yield is_locked
-
-    @contextmanager
-    def try_lock_for_agent(self) -> Iterator[tuple[bool | None, int]]:
-        """Try to lock the job as `try_lock` does; yield the lock's descriptor, too, which a started agent inherits."""
         opened, is_writable = self._open_lock()
         descriptor = above_streams(opened)
         try:
@@ -421,10 +417,8 @@ class JobStore:
         except FileNotFoundError:
             return set()
         except OSError as error:
-            raise DataError(
-                f"the data directory {self.data_dir} cannot be read: {error.strerror or error}",
-                advice=f"name another one in the environment variable {DATA_DIR_VARIABLE}",
-            ) from error
+            what = f"the data directory {self.data_dir} cannot be read: {error.strerror or error}"
+            raise DataError(what, advice=f"name another one in the environment variable {DATA_DIR_VARIABLE}") from error
 
     def folder(self, name: str) -> JobFolder:
         """Return the folder of a job that is known to exist."""
@@ -513,7 +507,7 @@ def _parse_state(content: Any, name: str) -> JobState:
 
 
 def _parse_processes(content: Any, _name: str) -> dict[str, ProcessIdentity]:
-    from scriptmode_runtime._processes.process_tree import ProcessIdentity
+    from scriptmode_runtime._processes.proc import ProcessIdentity
 
     shapes.validate_shape(content, _PROCESSES, "")
     return {name: ProcessIdentity(**identity) for name, identity in content.items()}

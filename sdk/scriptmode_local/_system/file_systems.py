@@ -57,10 +57,8 @@ def find_folder(source: FileSystemInput, folders: Mapping[str, str]) -> Path:
     root = Path(folders[name])
     folder = root / inside.strip("/")
     if not root.is_dir():
-        raise DataError(
-            f"file system {name!r}: its directory {str(root)!r} does not exist on this machine",
-            advice="mount it, create it, or name another",
-        )
+        what = f"file system {name!r}: its directory {str(root)!r} does not exist on this machine"
+        raise DataError(what, advice="mount it, create it, or name another")
     if not folder.is_dir():
         raise DataError(
             f"file system {name!r}: DirectoryPath {inside!r} is {str(folder)!r} on this machine, "
@@ -106,10 +104,8 @@ def _link(source: FileSystemInput, target: Path, channel: Path) -> None:
         channel.parent.mkdir(parents=True, exist_ok=True)
         channel.symlink_to(target, target_is_directory=True)
     except OSError as error:
-        raise DataError(
-            f"file system {source.file_system_id!r}: the link {str(channel)!r} cannot be created: {error}",
-            advice="correct its DirectoryPath, or name another directory",
-        ) from error
+        what = f"file system {source.file_system_id!r}: the link {str(channel)!r} cannot be created: {error}"
+        raise DataError(what, advice="correct its DirectoryPath, or name another directory") from error
 
 
 def _entries(text: str) -> list[tuple[str, str]]:
@@ -126,11 +122,8 @@ def _entries(text: str) -> list[tuple[str, str]]:
 
 def _checked(where: str, name: object, path: object) -> str:
     if not isinstance(name, str) or not name.startswith("fs-"):
-        raise SpecError(
-            f"{where} is not the ID of a file system",
-            argument="file_systems",
-            advice="give one such as 'fs-0123456789abcdef0'",
-        )
+        what = f"{where} is not the ID of a file system"
+        raise SpecError(what, argument="file_systems", advice="give one such as 'fs-0123456789abcdef0'")
     if not isinstance(path, (str, os.PathLike)) or not Path(path).is_absolute():
         raise SpecError(
             f"{where} is {path!r}",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode._core.spec.failure_text import describe_exit_code
 from scriptmode.errors import ScriptmodeError
 from scriptmode_local._data.shared_counters import create_counters
-from scriptmode_runtime._processes import forks, process_tree, system
+from scriptmode_runtime._processes import forks, proc, process_tree, system
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -193,7 +193,7 @@ class ForkedTask:
             return True
         beats = self._beats[0]
         self._seen, self._silence = beats, self._silence + passed if beats == self._seen else 0.0
-        is_stopped = self._silence > SILENT_SECONDS and system.state(self.pid) == "T"
+        is_stopped = self._silence > SILENT_SECONDS and proc.state(self.pid) == "T"
         limit = SILENT_SECONDS if is_stopped else self.longest_silence
         if self._silence > limit and not self._hung:
             what = "was stopped" if is_stopped else "has not answered"

@@ -12,7 +12,7 @@ from scriptmode._core.text.messages import format_bytes
 from scriptmode.errors import DataError, ScriptmodeError
 from scriptmode_local._data import file_uris
 from scriptmode_local._data.durable import RESERVED_BYTES
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import beneath, directory_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +77,8 @@ def disk_usage(path: Path) -> int:
     with suppress(OSError):
         total = path.lstat().st_blocks * _BLOCK
         with beneath.Directory(path) as directory:
-            total += sum(entry.status.st_blocks for entry in directory.walk(failed=lambda *_: None)) * _BLOCK
+            entries = directory_tree.walk(directory, failed=lambda *_: None)
+            total += sum(entry.status.st_blocks for entry in entries) * _BLOCK
     return total
 
 

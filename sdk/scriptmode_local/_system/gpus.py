@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scriptmode_runtime._processes import system
+from scriptmode_runtime._processes import proc
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -29,7 +29,7 @@ class _Device(NamedTuple):
     @property
     def is_visible(self) -> bool:
         """Whether its processes are known here; a container that has no host's processes does not see them."""
-        return bool(self.memory) and all(system.process(pid) for pid in self.memory) if self.percent else True
+        return bool(self.memory) and all(proc.process(pid) for pid in self.memory) if self.percent else True
 
 
 def open_gpus() -> Gpus | None:

@@ -45,10 +45,8 @@ class Ports:
         for host in hosts:
             first = next((block for block in blocks if self._take(block)), None)
             if first is None:
-                raise DataError(
-                    f"{host}: no block of {len(ROLES)} free ports between {LOWEST} and {_ephemeral_start() - 1}",
-                    advice="stop other jobs or programs",
-                )
+                what = f"{host}: no block of {len(ROLES)} free ports between {LOWEST} and {_ephemeral_start() - 1}"
+                raise DataError(what, advice="stop other jobs or programs")
             reserved[host] = {role: first + offset for offset, role in enumerate(ROLES)}
         return reserved
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.request import service_model, tuning
+from scriptmode._core.request.violation_texts import raise_violations
 from scriptmode._core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode._core.spec.service_values import ENDED
 from scriptmode._core.text.messages import Problem
@@ -19,7 +20,7 @@ from scriptmode_local._service import validation
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_local._system.interrupts import deferred_interrupts
 from scriptmode_local._tuning import search, tuning_response, tuning_store
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import directory_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -55,12 +56,12 @@ class LocalTuning:
         Raises `MissingPackageError` without Optuna.
         """
         search.require_optuna()
-        problems = service_model.problems(
+        violations = service_model.violations(
             request,
             lambda field, value: validation.is_extension(tuning.field_of_training_job(field), value),
             tuning.REQUEST_SHAPE,
         )
-        service_model.raise_problems("the request is not valid", problems)
+        raise_violations("the request is not valid", violations)
         # Those that come later rely on those before.
         service_model.raise_problems("the tuning job cannot run", list(itertools.islice(_problems(request), 1)))
         at_once = request[_CONFIG]["ResourceLimits"]["MaxParallelTrainingJobs"]
@@ -97,7 +98,7 @@ class LocalTuning:
                 start_agent(_AGENT, folder.path, lock, folder.agent_log)
             except PlatformError:
                 with suppress(OSError):
-                    beneath.remove_tree(folder.path)
+                    directory_tree.remove_tree(folder.path)
                 raise
         return arn
 
@@ -158,7 +159,7 @@ class LocalTuning:
         folder = self._store.find(name)
         if not _has_ended(folder.read_state()):
             # The lock and the log are where a training job has them.
-            with JobFolder(folder.path).try_lock_for_agent() as (is_locked, lock):
+            with JobFolder(folder.path).try_lock() as (is_locked, lock):
                 if is_locked is None:
                     what = f"tuning job {name!r} has no agent, and this user cannot start one"
                     raise DataError(what, "it goes on when its own user or server reads it")

@@ -32,7 +32,7 @@ from scriptmode_local._data.durable import replace_file
 from scriptmode_local._store import shapes
 from scriptmode_local._store.job_store import has_folder, new_folder, translated_errors
 from scriptmode_local._system.directory_lock import new_lock
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import directory_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -134,7 +134,7 @@ class TuningFolder:
         """Remove the directory, which has another name until it is empty; raise `DataError`."""
         with translated_errors(self.path, self.name):
             moved = Path(tempfile.mkdtemp(prefix=".removed-", dir=self.path.parent))
-            beneath.remove_tree(self.path.rename(moved))
+            directory_tree.remove_tree(self.path.rename(moved))
 
 
 class TuningStore:

@@ -28,8 +28,8 @@ from scriptmode_local._data import regular_files
 from scriptmode_local._data.durable import replace_file
 from scriptmode_local._system.ports import free_ports
 from scriptmode_runtime import contract
-from scriptmode_runtime._processes import process_tree
-from scriptmode_runtime._processes.process_tree import ProcessIdentity
+from scriptmode_runtime._processes import proc, process_tree
+from scriptmode_runtime._processes.proc import ProcessIdentity
 from scriptmode_serve._http.store_access import StoreAccess
 
 if TYPE_CHECKING:
@@ -95,10 +95,8 @@ class ObjectStore:
                 self._launch(self._ports if self._ports and _are_free(self._ports) else free_ports(2 * len(_SERVICES)))
             self.url = f"http://{_HOST}:{self._ports[6]}"
         except OSError as error:
-            raise PlatformError(
-                f"the S3 server {self._program} cannot be started: {error}",
-                advice="correct that, or keep objects in memory: --s3 memory",
-            ) from error
+            what = f"the S3 server {self._program} cannot be started: {error}"
+            raise PlatformError(what, advice="correct that, or keep objects in memory: --s3 memory") from error
 
     def _launch(self, ports: list[int]) -> None:
         """Start the program at these ports, and record it; raise ``OSError``."""
@@ -115,7 +113,7 @@ class ObjectStore:
                 stderr=log,
                 start_new_session=True,
             )
-        self._process = process_tree.identify(self._child.pid)
+        self._process = proc.identify(self._child.pid)
         if self._process is not None:
             content = {"ports": ports, "process": self._process._asdict()}
             replace_file(self._record, json.dumps(content).encode())
@@ -126,7 +124,7 @@ class ObjectStore:
         def run() -> None:
             pause = _WATCH_SECONDS
             while not self._is_stopped.wait(pause):
-                if self._process is not None and process_tree.is_running(self._process):
+                if self._process is not None and proc.is_running(self._process):
                     pause = _WATCH_SECONDS
                     continue
                 pause = min(_LONGEST_PAUSE, 2 * pause)
@@ -151,7 +149,7 @@ class ObjectStore:
         """Wait until the program can read its objects; raise `PlatformError` if it ended, or is not ready in time."""
         deadline = time.monotonic() + _READY_SECONDS
         while not self._is_ready():
-            is_running = self._process is not None and process_tree.is_running(self._process)
+            is_running = self._process is not None and proc.is_running(self._process)
             if not is_running or time.monotonic() >= deadline:
                 why = "is not ready" if is_running else "ended"
                 raise PlatformError(f"the S3 server {why}", advice=f"see its log: {self._folder / 'log'}")
@@ -188,7 +186,7 @@ class ObjectStore:
             self._ports = list(map(int, content["ports"]))
         except (OSError, ValueError, TypeError, KeyError):
             return False
-        self._process = process if process_tree.is_running(process) else None
+        self._process = process if proc.is_running(process) else None
         if self._process is None:
             remove_sockets(self._ports[1::2])
         return self._process is not None

@@ -247,10 +247,8 @@ def _lock(data_dir: Path) -> int:
     except BlockingIOError as error:
         owner = os.read(lock, 20).decode(errors="replace").partition("\n")[0]
         os.close(lock)
-        raise PlatformError(
-            f"the data directory {data_dir} has a server already, process {owner}",
-            advice=f"end it, or give another directory in {DATA_DIR_VARIABLE}",
-        ) from error
+        what = f"the data directory {data_dir} has a server already, process {owner}"
+        raise PlatformError(what, advice=f"end it, or give another directory in {DATA_DIR_VARIABLE}") from error
     _record(lock, "")
     return lock
 

@@ -121,10 +121,8 @@ def _requeue(folder: JobFolder) -> None:
     number = find_number(folder)
     status = commands.find_details(number) if number is not None else None
     if number is None or status is None:
-        raise PlatformError(
-            f"Slurm does not know the job of training job {folder.name}",
-            advice=f"start it again: scriptmode rerun {folder.name}",
-        )
+        what = f"Slurm does not know the job of training job {folder.name}"
+        raise PlatformError(what, advice=f"start it again: scriptmode rerun {folder.name}")
     # Slurm requeues the jobs of a lost node, and most preempted ones, by itself.
     if _is_queued_again(status):
         return
@@ -185,10 +183,8 @@ def find_own_number(folder: JobFolder) -> int | None:
     """
     own, here = read_engine_record(folder).get(CLUSTER, ""), ""
     if own and (here := cluster_name()) != own:
-        raise PlatformError(
-            f"training job {folder.name} is on the Slurm cluster {own!r}, and this machine belongs to {here!r}",
-            advice=f"use a machine of {own!r}, or set SLURM_CONF to its configuration",
-        )
+        what = f"training job {folder.name} is on the Slurm cluster {own!r}, and this machine belongs to {here!r}"
+        raise PlatformError(what, advice=f"use a machine of {own!r}, or set SLURM_CONF to its configuration")
     return find_number(folder)
 
 

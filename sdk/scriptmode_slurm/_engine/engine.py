@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from scriptmode._core.spec.service_values import PlannedHost
+from scriptmode._core.spec.host_values import PlannedHost
 from scriptmode._core.text.messages import Problem
 from scriptmode.errors import DataError, PlatformError, invalid
 from scriptmode_local._data.durable import replace_file
@@ -134,10 +134,8 @@ class SlurmEngine(SlurmAgent, Engine):
             write_engine_record(folder, {NUMBER: str(number), CLUSTER: cluster})
         except OSError as error:
             commands.cancel(number)
-            raise PlatformError(
-                f"the number of Slurm job {number} cannot be recorded: {error}",
-                advice="make the data directory writable",
-            ) from error
+            what = f"the number of Slurm job {number} cannot be recorded: {error}"
+            raise PlatformError(what, advice="make the data directory writable") from error
 
     def create_fleet(
         self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], host: str = ""

@@ -68,10 +68,8 @@ class SlurmFleet(Fleet):
             self._nodes[host] = node
             ports[host] = addresses.port_block(allocation.job)
         if missing := self.sandboxes.keys() - self._nodes.keys():
-            raise DataError(
-                f"Slurm gave the job {len(self._nodes)} nodes, so there is none for {min(missing)}",
-                advice="leave options out that change the number of nodes",
-            )
+            what = f"Slurm gave the job {len(self._nodes)} nodes, so there is none for {min(missing)}"
+            raise DataError(what, advice="leave options out that change the number of nodes")
         resolved = self._find_addresses()
         write_hosts_file(self._folder.channels / "hosts", resolved)
         content = cluster_of_machines(self.sandboxes, resolved, ports, secrets.token_hex(32))
@@ -237,10 +235,8 @@ def _require_shared(job: Job, host: str, node: str) -> None:
             path = file_uris.file_path(uri)
             # The URI may also be the beginning of names.
             if not path.exists() and not list(path.parent.glob(f"{glob.escape(path.name)}*")):
-                raise DataError(
-                    f"{node} does not have {str(path)!r} of channel {channel.name!r}",
-                    advice="name a path on a file system that all nodes share, or an s3:// URI",
-                )
+                what = f"{node} does not have {str(path)!r} of channel {channel.name!r}"
+                raise DataError(what, advice="name a path on a file system that all nodes share, or an s3:// URI")
 
 
 def _find_interface(sandbox: Sandbox) -> str:

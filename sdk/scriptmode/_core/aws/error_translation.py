@@ -32,44 +32,24 @@ _STEPS: dict[type[PlatformError], str] = {
     JobNotFoundError: "correct the name, or the Region: scriptmode list --platform sagemaker",
     RequestError: "correct what it names in the request",
 }
-#: Error class and next step by the services' error codes (Common Errors of their API references).
+#: The services' error codes (Common Errors of their API references).
+_THROTTLED_CODES = (
+    "ThrottlingException", "Throttling", "ThrottledException", "TooManyRequestsException", "RequestLimitExceeded",
+    "LimitExceededException", "SlowDown",
+)  # fmt: skip
+_UNAVAILABLE_CODES = (
+    "InternalFailure", "InternalServerError", "InternalServerException", "ServiceUnavailable",
+    "ServiceUnavailableException", "RequestTimeout",
+)  # fmt: skip
+_DENIED_CODES = (
+    "AccessDenied", "AccessDeniedException", "ExpiredToken", "ExpiredTokenException", "UnrecognizedClientException",
+    "InvalidClientTokenId", "InvalidSignatureException", "SignatureDoesNotMatch",
+)  # fmt: skip
+#: Error class and next step by them.
 _CODES: dict[str, tuple[type[PlatformError], str]] = {
-    **dict.fromkeys(
-        (
-            "ThrottlingException",
-            "Throttling",
-            "ThrottledException",
-            "TooManyRequestsException",
-            "RequestLimitExceeded",
-            "LimitExceededException",
-            "SlowDown",
-        ),
-        (TransientError, _THROTTLED),
-    ),
-    **dict.fromkeys(
-        (
-            "InternalFailure",
-            "InternalServerError",
-            "InternalServerException",
-            "ServiceUnavailable",
-            "ServiceUnavailableException",
-            "RequestTimeout",
-        ),
-        (TransientError, _UNAVAILABLE),
-    ),
-    **dict.fromkeys(
-        (
-            "AccessDenied",
-            "AccessDeniedException",
-            "ExpiredToken",
-            "ExpiredTokenException",
-            "UnrecognizedClientException",
-            "InvalidClientTokenId",
-            "InvalidSignatureException",
-            "SignatureDoesNotMatch",
-        ),
-        (CredentialsError, _DENIED),
-    ),
+    **dict.fromkeys(_THROTTLED_CODES, (TransientError, _THROTTLED)),
+    **dict.fromkeys(_UNAVAILABLE_CODES, (TransientError, _UNAVAILABLE)),
+    **dict.fromkeys(_DENIED_CODES, (CredentialsError, _DENIED)),
     **dict.fromkeys(("ResourceNotFound", "ResourceNotFoundException", "NoSuchEntity"), (JobNotFoundError, "")),
     "ResourceInUse": (JobExistsError, "give another job_name, or none"),
     "ResourceLimitExceeded": (QuotaError, _QUOTA),

@@ -15,7 +15,7 @@ from scriptmode._core.aws.s3_uris import LOCAL_BUCKET_URI, is_in_local_bucket
 from scriptmode._core.machine import drafts
 from scriptmode._core.machine.data_dir import default_data_dir, make_private
 from scriptmode.errors import DataError, DataNotFoundError
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import beneath, directory_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -136,7 +136,8 @@ def _files_below(folder: Path) -> list[str]:
     if not folder.is_dir():
         return []
     with beneath.Directory(folder) as directory:
-        return [entry.path for entry in directory.walk() if not entry.is_directory and (folder / entry.path).is_file()]
+        paths = (entry.path for entry in directory_tree.walk(directory) if not entry.is_directory)
+        return [path for path in paths if (folder / path).is_file()]
 
 
 @contextmanager

@@ -16,8 +16,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime._files import beneath
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -70,8 +68,8 @@ def new_directory(parent: Path, prefix: str = PREFIX) -> Iterator[Path]:
         try:
             yield path
         finally:
-            with suppress(OSError):
-                beneath.remove_tree(path)
+            if os.path.lexists(path):
+                _remove(path)
 
 
 def remove_orphans(folder: Path, prefix: str = PREFIX) -> None:
@@ -89,7 +87,14 @@ def remove_orphans(folder: Path, prefix: str = PREFIX) -> None:
 def _remove_orphan(path: Path) -> None:
     with suppress(OSError), _opened(path) as draft:
         if stat.S_IFMT(os.fstat(draft).st_mode) in (stat.S_IFDIR, stat.S_IFREG) and lock(draft):
-            beneath.remove_tree(path)
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    from scriptmode_runtime._files import directory_tree
+
+    with suppress(OSError):
+        directory_tree.remove_tree(path)
 
 
 @contextmanager

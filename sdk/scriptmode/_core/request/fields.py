@@ -185,28 +185,8 @@ FIELDS = (
     Field("TensorBoardOutputConfig", "monitoring.tensorboard", "tensorboard_output_config", _OBJECT),
     Field("ProfilerConfig", "monitoring.profiler", "profiler_config", _OBJECT),
 )
-
-
 #: The arguments that are fields as they are, by the paths of the fields.
 PLAIN_ARGUMENTS = {row.path: row.argument for row in FIELDS if row.attribute.startswith("plain_fields.")}
-#: Fields that are set by an argument of ``fit``, or by one that is made of several fields.
-_OTHER_ARGUMENTS = {
-    "TrainingJobName": "job_name",
-    "HyperParameters": "hyperparameters",
-    "InputDataConfig": "inputs",
-    "OutputDataConfig.CompressionType": "disable_output_compression",
-    "ProfilerRuleConfigurations": "rules",
-    "Tags": "tags",
-    "ExperimentConfig": "experiment_config",
-}
-
-
-def argument_of(path: str) -> str:
-    """Return the argument that sets the field at a path without indices, or a part of it; "" where there is none."""
-    for row in FIELDS:
-        if path == row.path or path.startswith(f"{row.path}."):
-            return row.argument or _OTHER_ARGUMENTS.get(row.path, "")
-    return ""
 
 
 def render_fields(rows: Iterable[Field], value: object) -> dict[str, Any]:

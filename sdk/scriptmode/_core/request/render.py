@@ -10,11 +10,11 @@ from scriptmode._core.spec import hyperparameters
 from scriptmode._core.spec.inputs import MODEL_CONTENT_TYPE, Channel, TrainingInput
 from scriptmode._core.spec.job_request import ABSENT, JobRequest
 from scriptmode._core.spec.training_job import CODE_CHANNEL, Monitoring
-from scriptmode.errors import SpecError, invalid
+from scriptmode.errors import SpecError
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from scriptmode._core.spec.distribution import Distribution
     from scriptmode._core.spec.training_job import TrainingJobSpec
@@ -26,15 +26,6 @@ class RenderContext(NamedTuple):
     job_name: str
     region: str
     source_uri: str | None = None
-
-
-def render(spec: TrainingJobSpec, context: RenderContext) -> dict[str, Any]:
-    """Return the CreateTrainingJob request of a spec that its platform completed.
-
-    Nothing is set that the job did not ask for.
-    """
-    # A caller that changes a request must not change the next one.
-    return copy.deepcopy(_with_additional(render_request(to_request(spec, context)), spec.additional_fields))
 
 
 def to_request(spec: TrainingJobSpec, context: RenderContext) -> JobRequest:
@@ -137,38 +128,6 @@ def _monitoring(given: Monitoring, output_path: str, job_name: str) -> Monitorin
         profiler_rules=given.profiler_rules,
         tensorboard=None if given.tensorboard is None else {**place, **without_empty(dict(given.tensorboard))},
     )
-
-
-def _with_additional(fields: Mapping[str, Any], additional: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    """Merge in the fields that no argument says; raise `SpecError` for one that an argument says already.
-
-    A field that is ``None`` is taken out.
-    """
-    merged = dict(fields)
-    for key, value in additional.items():
-        if value is None:
-            merged.pop(key, None)
-        elif key not in merged:
-            merged[key] = without_empty(value) if isinstance(value, dict) else value
-        elif isinstance(value, dict) and isinstance(merged[key], dict):
-            merged[key] = _with_additional(merged[key], value, f"{path}{key}.")
-        elif merged[key] != value:
-            # Values of these maps may be secrets.
-            said = "" if path in ("Environment.", "HyperParameters.") else f", {value!r} and {merged[key]!r}"
-            what = f"additional_request_fields and the estimator's arguments both say {path}{key}{said}"
-            raise SpecError(what, "say it by the argument alone", argument="additional_request_fields")
-    return merged
-
-
-def check_taken_out(arguments: Iterable[str], additional: object) -> None:
-    """Raise `SpecError` for an argument whose field ``additional_request_fields`` takes out of the request."""
-    for row in FIELDS:
-        value: Any = additional if row.argument in arguments else {}
-        for key in row.path.split("."):
-            value = value.get(key, ABSENT) if isinstance(value, dict) else value
-        if value is None and additional is not None:
-            what = f"sets {row.path}, which additional_request_fields takes out of the request"
-            raise invalid(row.argument, what, "set additional_request_fields first, without it")
 
 
 def _hyperparameters(spec: TrainingJobSpec, context: RenderContext, output_path: str) -> dict[str, str]:

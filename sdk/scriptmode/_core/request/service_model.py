@@ -1,7 +1,7 @@
 """Amazon SageMaker's own description of a CreateTrainingJob request, read from botocore's data.
 
 botocore's code is not imported: it takes five times as long as reading the file. Its validator checks neither
-enumerations nor patterns nor upper limits; `problems` does.
+enumerations nor patterns nor upper limits; `violations` does.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scriptmode._core.request.fields import PLAIN_ARGUMENTS, argument_of
-from scriptmode._core.text.messages import Problem, did_you_mean
 from scriptmode.errors import PlatformError, RequestError
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from scriptmode._core.text.messages import Problem
 
 REQUEST_SHAPE = "CreateTrainingJobRequest"
 #: Fields of CreateTrainingJobRequest that DescribeTrainingJobResponse does not have.
@@ -60,11 +60,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _LARGEST = {"integer": 2**31 - 1, "long": 2**63 - 1}
 #: Characters up to which a text that is too long is matched with its pattern.
 _MOST_MATCHED = 4096
-_UNITS = {"string": " characters", "list": " entries", "map": " entries"}
+#: What the length of a value counts; other values have no length.
+UNITS = {"string": " characters", "list": " entries", "map": " entries"}
 #: Values of these maps may be secrets: a report says how long they are, not what they are.
 SECRETS = frozenset({"HyperParameters", "StaticHyperParameters", "Environment"})
-_SHOWN = 80
-_SEE = "see CreateTrainingJob in Amazon SageMaker's API reference"
 
 
 class MapKey(NamedTuple):
@@ -157,16 +156,6 @@ def _model_file() -> Path:
     raise PlatformError(what, advice="pip install --force-reinstall botocore")
 
 
-def problems(
-    request: Mapping[str, Any], extension: Callable[[str, object], bool], root: str = REQUEST_SHAPE
-) -> list[Problem]:
-    """Return every value for which the service would refuse a request, with its field and limit; see `violations`."""
-    by_path: dict[object, Violation] = {}
-    for violation in violations(request, extension, root):
-        by_path.setdefault(violation.path, violation)
-    return list(map(_problem, by_path.values()))
-
-
 def violations(
     request: Mapping[str, Any], extension: Callable[[str, object], bool], root: str = REQUEST_SHAPE
 ) -> Iterator[Violation]:
@@ -209,7 +198,7 @@ def _check(path: tuple[str | int | MapKey, ...], name: str, value: Any, rules: _
     if not has_type:
         yield Violation(path, "type", value, shape)
         return
-    if rules.extension(_field(path), value):
+    if rules.extension(field_of(path), value):
         return
     yield from (Violation(path, constraint, value, shape) for constraint in _unmet_limits(shape, value))
     for part, member, content in _members(shape, value):
@@ -244,7 +233,7 @@ def _unmet_limits(shape: Mapping[str, Any], value: Any) -> Iterator[str]:
         yield "text"
         return
     limit = limits(shape)
-    size = len(value) if shape["type"] in _UNITS else value
+    size = len(value) if shape["type"] in UNITS else value
     if "min" in limit and size < limit["min"]:
         yield "min"
     is_too_large = "max" in limit and size > limit["max"]
@@ -255,59 +244,6 @@ def _unmet_limits(shape: Mapping[str, Any], value: Any) -> Iterator[str]:
         yield "pattern"
 
 
-def _field(path: tuple[str | int | MapKey, ...]) -> str:
+def field_of(path: tuple[str | int | MapKey, ...]) -> str:
     """Return the members and keys of a path, without indices and without a key that it leads to."""
     return ".".join(part for part in path if isinstance(part, str))
-
-
-def _text(path: tuple[str | int | MapKey, ...]) -> str:
-    if path and isinstance(path[-1], MapKey):
-        return f"a key of {_text(path[:-1])}"
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
-
-
-def _problem(violation: Violation) -> Problem:
-    path, text = violation.path, _text(violation.path)
-    argument = argument_of(_field(path))
-    owner = _text(path[:-1]) or "the request"
-    if violation.constraint == "unknown":
-        advice = did_you_mean(str(path[-1]), violation.shape["members"]) or _SEE
-        return Problem(f"{owner} has no field {path[-1]!r}", advice, argument_of(_field(path[:-1])))
-    if violation.constraint == "required":
-        known = PLAIN_ARGUMENTS.get(text, "")
-        return Problem(f"{owner} lacks {path[-1]!r}", f"give {known}" if known else "", argument)
-    what, advice = _value_problem(violation)
-    # A field of which the caller knows the argument alone.
-    named = argument in PLAIN_ARGUMENTS.values()
-    return Problem(f"{argument} ({text}) {what}" if named else f"{text or 'the request'} {what}", advice, argument)
-
-
-def _value_problem(violation: Violation) -> tuple[str, str]:
-    """Return what a value is, and what it must be."""
-    path, constraint, value, shape = violation
-    kind = shape["type"]
-    if constraint == "type":
-        given = "None" if value is None else _with_article(type(value).__name__)
-        return f"is {given}", f"it must be {_with_article(kind)}"
-    shown = f"is {_show(path, value)}"
-    if constraint == "enum":
-        return shown, did_you_mean(value, shape["enum"]) or _SEE
-    if constraint == "text":
-        return f"{shown}, which {contract.text_problem(value)}", "give text in UTF-8 without NUL characters"
-    limit = limits(shape)[constraint]
-    if constraint == "pattern":
-        return shown, f"it must match {limit}"
-    unit = _UNITS.get(kind, "")
-    bound = "least" if constraint == "min" else "most"
-    return f"has {len(value):,}{unit}" if unit else shown, f"the {bound} is {limit:,}{unit}"
-
-
-def _show(path: tuple[str | int | MapKey, ...], value: object) -> str:
-    if SECRETS.intersection(path[:-1]) and not isinstance(path[-1], MapKey):
-        return f"a hidden value of length {len(str(value)):,}"
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-def _with_article(noun: str) -> str:
-    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

@@ -7,7 +7,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.request import service_model
-from scriptmode._core.request.fields import argument_of, without_empty
+from scriptmode._core.request.fields import without_empty
+from scriptmode._core.request.violation_texts import argument_of
 from scriptmode._core.spec import hyperparameters
 from scriptmode._core.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
 from scriptmode._core.spec.tuning_description import TunedJob, TuningDescription

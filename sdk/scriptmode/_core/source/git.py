@@ -9,17 +9,20 @@ import shutil
 import tempfile
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
+from scriptmode._core.text.messages import did_you_mean_path
 from scriptmode.errors import SourceError
-from scriptmode_runtime._files import beneath
+from scriptmode_runtime._files import beneath, directory_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from scriptmode._core.spec.git_source import GitSource
+    from scriptmode._core.spec.training_job import Script
 
     #: The arguments of several calls of git.
     Commands = Sequence[tuple[str, ...]]
@@ -70,10 +73,37 @@ def checkout(source: GitSource, *, timeout: float = 600.0) -> Iterator[Path]:
             # Each kind of server refuses single commits in its own words. Rejected credentials are not sent again.
             if "does not support shallow" not in output and (source.commit is None or _REFUSED.search(output)):
                 raise _error(source, output)
-            beneath.remove_tree(tree)
+            directory_tree.remove_tree(tree)
         else:
             raise _error(source, output)
         yield tree
+
+
+def script_within(folder: Path, script: Script) -> Script:
+    """Return the script with paths in the checked out ``folder``; raise `SourceError` for one outside."""
+
+    def inside(argument: str, value: str) -> str:
+        path = folder / value
+        try:
+            with beneath.Directory(folder) as directory:
+                directory.stat(value)
+        except beneath.EscapeError as error:
+            raise SourceError(
+                f"{argument} {value!r} is outside the Git repository", "give a path within it", argument=argument
+            ) from error
+        except OSError as error:
+            raise SourceError(
+                f"{argument} {value!r} is not in the Git repository", did_you_mean_path(path), argument=argument
+            ) from error
+        return str(path)
+
+    dependencies = tuple(inside("dependency", dependency) for dependency in script.dependencies)
+    if script.source_dir is None:
+        entry_point = inside("entry_point", script.entry_point)
+        return replace(script, entry_point=entry_point, dependencies=dependencies, git=None)
+    source_dir = inside("source_dir", script.source_dir)
+    inside("entry_point", f"{script.source_dir}/{script.entry_point}")
+    return replace(script, source_dir=source_dir, dependencies=dependencies, git=None)
 
 
 def _attempts(source: GitSource) -> Iterator[Commands]:

@@ -13,7 +13,6 @@ import stat
 import tarfile
 import warnings
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Callable, NamedTuple, Optional
 
@@ -121,10 +120,10 @@ def read_source(script: Script) -> Source:
 
     """
     if script.git is not None:
-        from scriptmode._core.source.git import checkout
+        from scriptmode._core.source.git import checkout, script_within
 
         with checkout(script.git) as folder:
-            return _source(_within(folder, script), is_temporary=True)
+            return _source(script_within(folder, script), is_temporary=True)
     return _source(script)
 
 
@@ -157,33 +156,6 @@ def _warn_of_size(sizes: Mapping[str, int], total: int) -> None:
         # The caller of `Estimator.fit`, `plan` or `request`.
         stacklevel=5,
     )
-
-
-def _within(folder: Path, script: Script) -> Script:
-    """Return the script with paths in the checked out ``folder``; raise `SourceError` for one outside."""
-
-    def inside(argument: str, value: str) -> str:
-        path = folder / value
-        try:
-            with beneath.Directory(folder) as directory:
-                directory.stat(value)
-        except beneath.EscapeError as error:
-            raise SourceError(
-                f"{argument} {value!r} is outside the Git repository", "give a path within it", argument=argument
-            ) from error
-        except OSError as error:
-            raise SourceError(
-                f"{argument} {value!r} is not in the Git repository", did_you_mean_path(path), argument=argument
-            ) from error
-        return str(path)
-
-    dependencies = tuple(inside("dependency", dependency) for dependency in script.dependencies)
-    if script.source_dir is None:
-        entry_point = inside("entry_point", script.entry_point)
-        return replace(script, entry_point=entry_point, dependencies=dependencies, git=None)
-    source_dir = inside("source_dir", script.source_dir)
-    inside("entry_point", f"{script.source_dir}/{script.entry_point}")
-    return replace(script, source_dir=source_dir, dependencies=dependencies, git=None)
 
 
 def _members(script: Script) -> dict[str, _Member]:
@@ -343,7 +315,7 @@ def _is_private_key(path: Path) -> bool:
 
 def _looks_secret(name: str) -> bool:
     is_sample = name.endswith((".example", ".sample", ".template"))
-    return not is_sample and _SECRET.match(name.rpartition("/")[2]) is not None
+    return not is_sample and _SECRET.fullmatch(name.rpartition("/")[2]) is not None
 
 
 def _check_link(root: Path, path: Path) -> None:
@@ -353,11 +325,9 @@ def _check_link(root: Path, path: Path) -> None:
             os.stat(at.name, dir_fd=at.dir_fd, follow_symlinks=False)
             is_above = f"{name}/".startswith(f"{at.path}/" if at.path else "")
     except beneath.EscapeError as error:
-        raise SourceError(
-            f"symbolic link {str(path)!r} leaves the source directory (to {str(path.readlink())!r})",
-            f"copy what is needed, or name the link in {IGNORE_FILE} and give its target as a dependency",
-            argument="source_dir",
-        ) from error
+        what = f"symbolic link {str(path)!r} leaves the source directory (to {str(path.readlink())!r})"
+        step = f"copy what is needed, or name the link in {IGNORE_FILE} and give its target as a dependency"
+        raise SourceError(what, step, argument="source_dir") from error
     except OSError as error:
         reason = "a circle of links" if error.errno == errno.ELOOP else "which does not exist"
         what = f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, {reason}"

@@ -118,6 +118,8 @@ class MPI:
         set_whole(self, "processes_per_host", "MPI processes_per_host", 1, optional=True)
         if not isinstance(self.custom_mpi_options, str):
             raise _error(f"MPI custom_mpi_options is {self.custom_mpi_options!r}", "give one string of mpirun options")
+        if not self.custom_mpi_options:
+            return
         import shlex
 
         try:

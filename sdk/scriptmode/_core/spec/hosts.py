@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -103,33 +102,19 @@ def instance_kind(instance_type: str) -> HostKind:
     name = instance_type.partition(":")[0]
     if kind := _KINDS.get(instance_type):
         return kind
-    point = None if name.startswith("ml.") else _find_engine(name)
+    if name.startswith("ml."):
+        return HostKind.CLOUD
+    from scriptmode._core.machine.entry_points import find_entry_point
+
+    point = find_entry_point(GROUP, name)
     return _load_kind(point) if point else HostKind.CLOUD
 
 
 def local_instance_types() -> tuple[str, ...]:
     """Return the instance types of the local platform, with those of engines that are packages."""
-    return (*_KINDS, *entry_points())
+    from scriptmode._core.machine.entry_points import entry_points
 
-
-@cache
-def entry_points(group: str = GROUP) -> dict[str, EntryPoint]:
-    """Return the entry points of a group by their names; those of engines by the names of their instance types."""
-    # It takes 25 to 200 ms, and few jobs have a type of another distribution's engine.
-    from importlib.metadata import distributions
-
-    return {point.name: point for package in distributions() for point in package.entry_points if point.group == group}
-
-
-def _find_engine(name: str) -> EntryPoint | None:
-    """Return the entry point of an engine: one of this package before all others, which takes longer."""
-    from importlib.metadata import PackageNotFoundError, distribution
-
-    with suppress(PackageNotFoundError):
-        for point in distribution("scriptmode").entry_points:
-            if (point.group, point.name) == (GROUP, name):
-                return point
-    return entry_points().get(name)
+    return (*_KINDS, *entry_points(GROUP))
 
 
 @cache

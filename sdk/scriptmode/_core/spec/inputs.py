@@ -301,10 +301,8 @@ def _check_uri(where: str, uri: object) -> None:
     if not separator:
         raise _error(f"{where} is {text!r}", "give an s3:// URI or a path")
     if scheme == "file" and rest and not rest.startswith(("/", "localhost/")) and not _exists(Path(rest)):
-        raise _error(
-            f"{where} is {text!r}",
-            f"there is no {str(Path(rest).absolute())!r}; give an absolute path: file:///directory",
-        )
+        what = f"{where} is {text!r}"
+        raise _error(what, f"there is no {str(Path(rest).absolute())!r}; give an absolute path: file:///directory")
     if scheme not in ("s3", "https", "file"):
         raise _error(f"{where} is {uri!r}, with the scheme {scheme!r}", "give an s3:// URI or a path")
     if not rest:

@@ -122,6 +122,13 @@ class JobRequest:
         }
 
     @property
+    def s3_uris(self) -> list[str]:
+        """The S3 URIs of the channels, the source archive and the outputs."""
+        inputs = (getattr(channel.source, "s3_data", None) for channel in self.channels)
+        uris = (*inputs, self.source_uri, self.output.path, self.output.checkpoint_uri)
+        return [uri for uri in uris if uri and uri.startswith("s3://")]
+
+    @property
     def streamed_uris(self) -> tuple[str, ...]:
         """The S3 URIs of the channels that are read while the hosts run: those in Pipe and FastFile mode."""
         return tuple(

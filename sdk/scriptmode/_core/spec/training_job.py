@@ -355,6 +355,19 @@ class TrainingJobSpec:
         self._check_groups()
         self._check_spot()
 
+    @property
+    def locations(self) -> dict[str, str]:
+        """What the job reads and writes, by its channel or argument: URIs, and a source directory's path."""
+        given = {
+            **{f"channel {channel.name!r}": getattr(channel.source, "s3_data", None) for channel in self.channels},
+            "output_path": self.output.path,
+            "code_location": self.output.code_location,
+            "checkpoint_s3_uri": self.output.checkpoint_uri,
+            "model_uri": self.model.uri if self.model else None,
+            "source_dir": self.script.source_dir if self.script else None,
+        }
+        return {what: location for what, location in given.items() if location is not None}
+
     def _check_channels(self) -> None:
         names = [channel.name for channel in self.channels]
         if self.model is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from numbers import Integral, Number, Real
 
 from scriptmode.errors import SpecError, invalid
 
@@ -35,7 +34,8 @@ def truth_value(name: str, value: object, argument: str | None = None) -> bool:
     """
     if isinstance(value, str) and value.lower() == "true":
         return True
-    if value is None or isinstance(value, Number) or type(value).__name__.startswith("bool"):  # NumPy's, too
+    # NumPy's truth value is no number.
+    if value is None or isinstance(value, float) or hasattr(value, "__index__") or type(value).__name__[:4] == "bool":
         return bool(value)
     raise SpecError(f"{name} is {value!r}", "give True or False", argument=argument or name)
 
@@ -51,9 +51,9 @@ def _as_int(value: object) -> int | None:
     # NumPy's truth value, which is not imported here, still counts as an index.
     if isinstance(value, bool) or type(value).__name__.startswith("bool"):
         return None
-    if isinstance(value, Real) and not isinstance(value, Integral):
-        return int(float(value)) if float(value).is_integer() else None
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        return None
+        from numbers import Real
+
+        return int(float(value)) if isinstance(value, Real) and float(value).is_integer() else None

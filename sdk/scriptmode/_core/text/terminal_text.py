@@ -41,11 +41,16 @@ def escape_unprintable(text: str) -> str:
     return "".join(character if character.isprintable() else json.dumps(character)[1:-1] for character in text)
 
 
+def pad_columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[list[str]]:
+    """Return the columns of rows, each with cells as wide as its widest; ``right`` are those aligned right."""
+    columns = []
+    for index, cells in enumerate(zip(*rows)):
+        # A method for all cells: there may be thousands of rows.
+        pad, width = str.rjust if index in right else str.ljust, max(map(len, cells))
+        columns.append([pad(cell, width) for cell in cells])
+    return columns
+
+
 def align_columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[str]:
-    """Return a line for each row, with columns as wide as their widest cell; ``right`` are those aligned right."""
-    widths = [max(map(len, column)) for column in zip(*rows)]
-
-    def align(index: int, cell: str) -> str:
-        return cell.rjust(widths[index]) if index in right else cell.ljust(widths[index])
-
-    return ["  ".join(align(index, cell) for index, cell in enumerate(row)).rstrip() for row in rows]
+    """Return a line for each row, with columns as `pad_columns` returns them."""
+    return ["  ".join(row).rstrip() for row in zip(*pad_columns(rows, right))]

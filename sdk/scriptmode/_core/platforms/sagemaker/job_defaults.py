@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from scriptmode._core.aws import image_support
 from scriptmode._core.aws.s3_uris import is_in_local_bucket, is_on_this_machine
 from scriptmode._core.aws.sagemaker_config import SageMakerConfig
 from scriptmode._core.aws.session import default_bucket_name
@@ -29,16 +28,8 @@ _T = TypeVar("_T")
 
 def check_locations(spec: TrainingJobSpec) -> None:
     """Raise `SpecError` for a job that Amazon SageMaker has no data or image for; makes no call."""
-    locations = {
-        **{f"channel {channel.name!r}": getattr(channel.source, "s3_data", None) for channel in spec.channels},
-        "output_path": spec.output.path,
-        "code_location": spec.output.code_location,
-        "checkpoint_s3_uri": spec.output.checkpoint_uri,
-        "model_uri": spec.model.uri if spec.model else None,
-        "source_dir": spec.script.source_dir if spec.script else None,
-    }
-    for what, uri in locations.items():
-        if uri is not None and is_on_this_machine(uri):
+    for what, uri in spec.locations.items():
+        if is_on_this_machine(uri):
             raise SpecError(
                 f"{what} is {uri!r}, a location on this machine",
                 "Amazon SageMaker needs it in S3: "
@@ -60,12 +51,8 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
     config = SageMakerConfig() if spec.ignore_config_defaults else config
     role = spec.role or config.role
     if role is None:
-        raise invalid(
-            "role",
-            "is missing",
-            "give the name or ARN of the IAM role of the training job, or set "
-            "SageMaker.TrainingJob.RoleArn in the SageMaker config file",
-        )
+        step = "give the name or ARN of the IAM role of the training job, or set SageMaker.TrainingJob.RoleArn"
+        raise invalid("role", "is missing", f"{step} in the SageMaker config file")
     if account_of_role(role) == LOCAL_ACCOUNT:
         what = f"is {role!r}, which is the role of jobs on this machine (get_execution_role() without AWS credentials)"
         raise invalid("role", what, "give the name or ARN of an IAM role")
@@ -85,7 +72,10 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
         monitoring=_monitoring(spec.monitoring, config),
         algorithm=replace(spec.algorithm, image_uri=_image(spec, connection)),
     )
-    image_support.check_aws_image(completed)
+    if "tensorflow" in (completed.algorithm.image_uri or ""):  # as in the names of AWS's images
+        from scriptmode._core.aws import image_support
+
+        image_support.check_aws_image(completed)
     path = spec.output.path or _default_path(role, config, connection)
     location = spec.output.code_location or f"{path.rstrip('/')}/{SOURCE_PREFIX}"
     key = spec.output.kms_key or config.output_kms_key

@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 
 from scriptmode._core import aws
 from scriptmode._core.aws.direct_endpoints import add_models
+from scriptmode._core.spec.host_values import ChannelProgress, HostActivity
 from scriptmode._core.spec.job_failure import Failure
-from scriptmode._core.spec.service_values import ChannelProgress, HostActivity, JobEvent, Metric
+from scriptmode._core.spec.service_values import JobEvent, Metric
 from scriptmode.errors import JobNotFoundError, PlatformError, RequestError, TransientError
 
 if TYPE_CHECKING:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode import errors
-from scriptmode._core.aws.s3_uris import SCHEME, parse_s3_uri
 from scriptmode._core.aws.session import Connection
 from scriptmode._core.platforms.sagemaker import job_defaults
 from scriptmode._core.request.render import as_fields, render_request
-from scriptmode._core.spec.names import account_of_role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -19,9 +16,10 @@ if TYPE_CHECKING:
 
     from scriptmode._core.aws.sagemaker_config import SageMakerConfig
     from scriptmode._core.platforms.sagemaker.cloudwatch_logs import LogTail
+    from scriptmode._core.platforms.sagemaker.job_buckets import JobBuckets
     from scriptmode._core.platforms.sagemaker.job_details import JobDetails
     from scriptmode._core.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
-    from scriptmode._core.spec import service_values
+    from scriptmode._core.spec import host_values, service_values
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode._core.spec.job_failure import Failure
     from scriptmode._core.spec.job_request import JobRequest
@@ -51,8 +49,6 @@ class SageMakerPlatform:
         self.connection = Connection(session)
         #: The clock of the session if it has one, else this machine's.
         self.clock = self.connection.clock
-        #: A default bucket that is known to exist.
-        self._ready_bucket: str | None = None
 
     @property
     def poll_seconds(self) -> float:
@@ -69,7 +65,7 @@ class SageMakerPlatform:
         """The tuning jobs of the account."""
         from scriptmode._core.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
 
-        return SageMakerTuning(self.connection, self._prepare_output)
+        return SageMakerTuning(self.connection, self._buckets.prepare_output)
 
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
         """Fill in role, VPC, keys and the like from the SageMaker config file, the image, and the default bucket."""
@@ -82,10 +78,12 @@ class SageMakerPlatform:
         from scriptmode._core.request import service_model
 
         warn_of_unknown_region(self.region)
-        problems = service_model.problems(as_fields(request), lambda field, _: field in _OPEN_ENUMERATIONS)
-        service_model.raise_problems("Amazon SageMaker would refuse this job", problems)
+        if violations := [*service_model.violations(as_fields(request), lambda field, _: field in _OPEN_ENUMERATIONS)]:
+            from scriptmode._core.request.violation_texts import raise_violations
 
-    def planned_hosts(self, request: JobRequest) -> dict[str, service_values.PlannedHost]:
+            raise_violations("Amazon SageMaker would refuse this job", violations)
+
+    def planned_hosts(self, request: JobRequest) -> dict[str, host_values.PlannedHost]:
         """Return what each host would find, without what its image adds, which is unknown here."""
         from scriptmode._core.platforms.sagemaker.host_secret import with_host_secret
         from scriptmode_local._opt_ml import planned_containers
@@ -93,24 +91,8 @@ class SageMakerPlatform:
         return planned_containers.plan_sagemaker_hosts(with_host_secret(request), self.region)
 
     def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None, role: str | None = None) -> None:
-        """Upload the archive unless the object exists: its name has the digest of its source.
-
-        Without ``kms_key`` it is encrypted with the AWS managed key of S3, like the SageMaker SDK v2 does.
-        """
-        bucket = parse_s3_uri(uri).bucket
-        owner = self._owner_of(bucket, role)
-        if self.connection.s3.exists(uri, kms_key=kms_key, owner=owner):
-            self._ready_bucket = bucket
-            return
-        with _hint_at_owner(owner):
-            try:
-                self.connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
-            except errors.DataNotFoundError:
-                if not self._is_default(bucket, role):
-                    raise
-                self._create_bucket(bucket, owner)
-                self.connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
-        self._ready_bucket = bucket
+        """Upload the archive unless the object exists: its name has the digest of its source."""
+        self._buckets.upload(archive, uri, kms_key, role)
 
     def create(self, request: JobRequest) -> str:
         """Call CreateTrainingJob; if its response was lost, find out whether the job was started."""
@@ -118,7 +100,7 @@ class SageMakerPlatform:
 
         job = with_host_secret(request)
         fields, name = render_request(job), job.name
-        self._prepare_output(str(job.output.path), str(job.role))
+        self._buckets.prepare_output(str(job.output.path), str(job.role))
         try:
             answer = self._call(name, lambda client: client.create_training_job(**fields))
         except errors.JobNotFoundError as error:
@@ -198,11 +180,11 @@ class SageMakerPlatform:
         """Return nothing: the hosts' directories are the service's."""
         return {}
 
-    def progress(self, name: str) -> tuple[service_values.ChannelProgress, ...]:
+    def progress(self, name: str) -> tuple[host_values.ChannelProgress, ...]:
         """Return what `scriptmode serve` tells; nothing for Amazon SageMaker."""
         return self._details.channels(name)
 
-    def activity(self, name: str) -> dict[str, service_values.HostActivity]:
+    def activity(self, name: str) -> dict[str, host_values.HostActivity]:
         """Return what `scriptmode serve` tells; nothing for Amazon SageMaker."""
         return self._details.activity(name)
 
@@ -255,43 +237,14 @@ class SageMakerPlatform:
     def _config(self) -> SageMakerConfig:
         return self.connection.read_config("the config of sagemaker_session")
 
+    @cached_property
+    def _buckets(self) -> JobBuckets:
+        from scriptmode._core.platforms.sagemaker.job_buckets import JobBuckets
+
+        return JobBuckets(self.connection, self._config.default_bucket)
+
     def _call(self, name: str, call: Callable[[Any], _T]) -> _T:
         return self.connection.call(f"training job {name}", lambda: call(self.connection.client("sagemaker")))
-
-    def _owner_of(self, bucket: str, role: str | None) -> str | None:
-        """Return the account that must own the default bucket, which anyone could have created; else ``None``."""
-        if role is None or bucket != job_defaults.default_bucket_of_role(role, self.region):
-            return None
-        return account_of_role(role)
-
-    def _is_default(self, bucket: str, role: str | None) -> bool:
-        """Return whether a bucket is the default, not chosen for this job: it is created where it is missing."""
-        named = (self.connection.default_bucket, self._config.default_bucket)
-        return bucket in named or self._owner_of(bucket, role) is not None
-
-    def _prepare_output(self, path: str, role: str) -> None:
-        """Create the default bucket where a job's output goes to it and it does not exist."""
-        if not path.startswith(SCHEME):
-            return
-        bucket = parse_s3_uri(path).bucket
-        if bucket == self._ready_bucket or not self._is_default(bucket, role):
-            return
-        owner = self._owner_of(bucket, role)
-        with _hint_at_owner(owner):
-            if not self.connection.s3.has_bucket(bucket, owner=owner):
-                self._create_bucket(bucket, owner)
-        self._ready_bucket = bucket
-
-    def _create_bucket(self, bucket: str, owner: str | None) -> None:
-        """Create a default bucket; only the account in its name may create it."""
-        if owner is not None:
-            account = self.connection.caller_identity()["Account"]
-            if account != owner:
-                raise errors.CredentialsError(
-                    f"the role is one of account {owner}, but the credentials in use are of account {account}",
-                    "a job is started by the account of its role: correct role, or the profile",
-                )
-        self.connection.s3.create_bucket(bucket, region=self.region)
 
     def _find_started(self, request: Mapping[str, Any], error: errors.PlatformError) -> str | None:
         """Return the ARN of the job whose response was lost; ``None`` where it does not exist or is another job."""
@@ -309,17 +262,3 @@ class SageMakerPlatform:
             raise errors.TransientError(f"{error}. It may have been started: scriptmode describe {name}") from error
         same = all((started.get(field) or {}) == (request.get(field) or {}) for field in ("RoleArn", "HyperParameters"))
         return str(started["TrainingJobArn"]) if same else None
-
-
-@contextmanager
-def _hint_at_owner(owner: str | None) -> Iterator[None]:
-    """Add a hint to the error of a bucket that is named for the account ``owner`` and cannot be used."""
-    try:
-        yield
-    except errors.DataAccessError as error:
-        if owner is None:
-            raise
-        raise errors.DataAccessError(
-            f"{error}. The bucket may belong to another account than {owner}, which is in its name: give output_path, "
-            "or DefaultS3Bucket in the SageMaker config file"
-        ) from error

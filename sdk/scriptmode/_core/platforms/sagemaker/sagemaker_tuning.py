@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode._core.platforms.sagemaker.host_secret import with_host_secret
 from scriptmode._core.request import service_model, tuning
 from scriptmode._core.request.parse import parse_request
+from scriptmode._core.request.violation_texts import raise_violations
 from scriptmode._core.spec.service_values import ENDED
 from scriptmode.errors import JobNotFoundError, RequestError
 
@@ -33,10 +34,10 @@ class SageMakerTuning:
 
     def validate(self, request: Mapping[str, Any]) -> None:
         """Check a request against the service's own model, limits, enumerations and patterns included."""
-        problems = service_model.problems(
+        violations = service_model.violations(
             request, lambda field, _: field.endswith(_OPEN_ENUMERATIONS), tuning.REQUEST_SHAPE
         )
-        service_model.raise_problems("Amazon SageMaker would refuse this tuning job", problems)
+        raise_violations("Amazon SageMaker would refuse this tuning job", violations)
         tuning.require_quota(request)
 
     def create(self, request: Mapping[str, Any]) -> str:
