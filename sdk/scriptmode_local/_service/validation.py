@@ -186,9 +186,8 @@ def _instances(resources: Resources) -> Iterator[Problem]:
             yield Problem(f"{path}.InstanceCount is {part.instance_count!r}", "give at least 1", "instance_count")
         if part.instance_type is None or not instance_kind(part.instance_type).is_local:
             runs = " and ".join(map(repr, local_instance_types()))
-            what = f"{path}.InstanceType is {part.instance_type!r}"
             advice = f"the local platform runs {runs}; another type needs the package of its engine"
-            yield Problem(what, advice, "instance_type")
+            yield Problem(f"{path}.InstanceType is {part.instance_type!r}", advice, "instance_type")
     kinds = {instance_kind(group.instance_type): group.instance_type.partition(":")[0] for group in groups}
     for kind, instance_type in kinds.items():
         if len(kinds) > 1 and kind.runs_scripts:

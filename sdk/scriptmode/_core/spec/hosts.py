@@ -52,6 +52,8 @@ class HostKind:
         takes_gpus: Whether ``NAME:gpu=N`` is the instance type of hosts with N GPUs each.
         checks: What ``scriptmode doctor --platform NAME`` runs, as ``module:mapping``: functions by names of checks.
             They return what was found, or raise an error of scriptmode with the next step.
+        suffix: What else may follow the name and a colon, as help shows it: ``PARTITION``.
+        other_names: What users call them instead, for the suggestion in an error: ``docker``.
     """
 
     title: str
@@ -67,6 +69,8 @@ class HostKind:
     runs_scripts: bool = True
     takes_gpus: bool = False
     checks: str = ""
+    suffix: str = ""
+    other_names: tuple[str, ...] = ()
 
     PROCESS: ClassVar[HostKind]
     CONTAINER: ClassVar[HostKind]
@@ -78,13 +82,14 @@ class HostKind:
         return self.place == _THIS_MACHINE
 
 
-HostKind.PROCESS = HostKind("processes of this machine")
+HostKind.PROCESS = HostKind("processes of this machine", other_names=("process", "localhost"))
 HostKind.CONTAINER = HostKind(
     "containers of this machine",
     engine=f"{_HOSTS}.container_engine:ContainerEngine",
     runs_images=True,
     uses_docker=True,
     runs_scripts=False,
+    other_names=("docker", "container"),
 )
 HostKind.CLOUD = HostKind(
     "Amazon SageMaker",

@@ -83,9 +83,9 @@ class Resources:
                 raise invalid("instance_groups", "say types and counts", "leave out instance_count and instance_type")
         else:
             if self.instance_type is None:
-                raise invalid(
-                    "instance_type", "is missing", "give 'local_process', 'slurm', a SageMaker type, or instance_groups"
-                )
+                from scriptmode._core.spec import instance_types
+
+                raise invalid("instance_type", "is missing", f"give {instance_types.describe()}; or instance_groups")
             _text("instance_type", self.instance_type)
             set_whole(self, "instance_count", "instance_count", 1, optional=True)
         set_whole(self, "volume_size", "volume_size", 0)
