@@ -235,8 +235,10 @@ class Estimator:
         """Return a copy of the hyperparameters."""
         return arguments.copied("hyperparameters", self._arguments["hyperparameters"])
 
-    def set_hyperparameters(self, **hyperparameters: Any) -> None:
+    def set_hyperparameters(self, *unnamed: object, **hyperparameters: Any) -> None:
         """Add or replace hyperparameters for the jobs that follow."""
+        if unnamed:
+            raise invalid("hyperparameters", "have names", "write set_hyperparameters(**values) for a dict of values")
         self._construct({**self._arguments, "hyperparameters": {**self.hyperparameters(), **hyperparameters}})
 
     def training_image_uri(self) -> str | None:

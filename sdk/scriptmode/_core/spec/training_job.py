@@ -413,11 +413,10 @@ class TrainingJobSpec:
 
     def _check_tf_config(self, together: int) -> None:
         given = (self.environment or {}).get("TF_CONFIG", "").strip()
-        if not given or self.distribution is None:
-            return
-        from scriptmode._core.spec.distribution import MPI
-
-        if isinstance(self.distribution, MPI):
+        if given and not isinstance(contract.decode(given), dict):
+            what = "environment['TF_CONFIG'] is not a JSON object"
+            raise SpecError(what, "correct it, or leave it out", argument="environment")
+        if not given or not hasattr(self.distribution, "roles"):
             return
         if self._roles or getattr(self.distribution, "evaluator", False):
             what = "environment['TF_CONFIG'] and the distribution's roles or evaluator both name tasks"
