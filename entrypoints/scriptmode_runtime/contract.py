@@ -123,6 +123,8 @@ PARAMETER_SERVER_ENABLED = "sagemaker_parameter_server_enabled"
 PARAMETER_SERVER_COORDINATOR = "sagemaker_parameter_server_coordinator"
 #: Ours: between-graph, the first trainer is ``chief``, and not AWS's ``master``.
 PARAMETER_SERVER_CHIEF = "sagemaker_parameter_server_chief"
+#: Ours: the number of hosts, the last ones, that are parameter servers alone, and the others none.
+PARAMETER_SERVER_HOSTS = "sagemaker_parameter_server_hosts"
 #: Ours: an evaluator beside the last host's own part.
 PARAMETER_SERVER_EVALUATOR = "sagemaker_parameter_server_evaluator"
 #: Ours: an object of `ROLES` and the instance groups whose hosts have that role and no other.

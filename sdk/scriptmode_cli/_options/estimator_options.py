@@ -56,6 +56,8 @@ _REPEATED_OPTIONS = (
                  help="Hyperparameter, passed to PROGRAM as --NAME VALUE. May be repeated."),
     click.option("--input", "inputs", metavar="NAME=PATH|URI", multiple=True,
                  help="Input channel NAME: a file or directory of this machine, or an s3:// URI. May be repeated."),
+    click.option("--shard", "shards", metavar="NAME", multiple=True,
+                 help="Input channel of which each host gets a part of the files, instead of all. May be repeated."),
     click.option("--metric", "metrics", metavar="NAME=REGEX|keras", multiple=True,
                  help="Metric to find in the log: the first group of REGEX is the value; keras stands for all "
                  "metrics that Keras prints. May be repeated."),
@@ -73,14 +75,13 @@ _DISTRIBUTION_OPTIONS = (
     click.option("--distribution", metavar="KIND",
                  help="Distributed training strategy: mpi, parameter-server or multi-worker-mirrored. [default: none]"),
     click.option("--processes-per-host", type=_AT_LEAST_1, metavar="N",
-                 help="Number of MPI processes on each host, with --distribution mpi. [default: the number of GPUs, "
-                 "or 1]"),
+                 help="Number of MPI processes on each host. [default: the number of GPUs, or 1]"),
     click.option("--coordinator", is_flag=True,
-                 help="Run PROGRAM on the first host only, as coordinator of TensorFlow 2's ParameterServerStrategy. "
-                 "With --distribution parameter-server."),
+                 help="Run PROGRAM on the first host only, as coordinator of TensorFlow 2's ParameterServerStrategy."),
+    click.option("--ps", type=_AT_LEAST_1, metavar="N",
+                 help="Number of hosts, the last ones, that are parameter servers alone. [default: each has one]"),
     click.option("--evaluator", is_flag=True,
-                 help="Run PROGRAM a second time on the last host, as TensorFlow's evaluator. With --distribution "
-                 "parameter-server or multi-worker-mirrored."),
+                 help="Run PROGRAM a second time on the last host, as TensorFlow's evaluator."),
 )  # fmt: skip
 #: The option that stands for each argument of the estimator and of ``fit``. ``--set`` stands for the others.
 OPTION_NAMES = {

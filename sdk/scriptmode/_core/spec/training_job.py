@@ -401,7 +401,11 @@ class TrainingJobSpec:
     def _check_roles(self) -> None:
         counts = {group.instance_group_name: group.instance_count for group in self.resources.instance_groups}
         groups_together = self.distribution.instance_groups if self.distribution else ()
-        self._check_tf_config(sum(counts[name] for name in dict.fromkeys(groups_together)) or self.resources.count)
+        together = sum(counts[name] for name in dict.fromkeys(groups_together)) or self.resources.count
+        self._check_tf_config(together)
+        if (servers := getattr(self.distribution, "ps", None) or 0) >= together:
+            what = f"distribution's ps is {servers} of {together} hosts, and none is left to train"
+            raise SpecError(what, "give more hosts", argument="distribution")
         for role, groups in self._roles.items():
             count = sum(counts[group] for group in groups)
             if role in _SINGLE_HOST_ROLES and count != 1:
