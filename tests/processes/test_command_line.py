@@ -158,6 +158,9 @@ def test_metrics_are_a_table_or_json(jobs):
     assert lines[1:] == [[n, host, loss] for n, loss in (("1", "1"), ("2", "0.5")) for host in ("algo-1", "algo-2")]
     (row, *_) = json.loads(program("metrics", "of-a-file", "loss", "--json").stdout)
     assert row == {"metric_name": "loss", "value": 1.0, "timestamp": None, "host": "algo-1"}
+    assert program("metrics", "of-a-file", "loss", "--plot", "loss.png").returncode == 0
+    assert Path("loss.png").read_bytes().startswith(b"\x89PNG")
+    assert "see scriptmode metrics" in program("metrics", "of-a-file", "--plot", "loss.xyz").stderr
     wrong = program("metrics", "of-a-file", "lsos")
     assert (wrong.returncode, "did you mean 'loss'?" in wrong.stderr) == (2, True)
 
