@@ -15,6 +15,8 @@ BASE_DIR_VARIABLE = "SAGEMAKER_BASE_DIR"
 INPUT_DIR = "input"
 CONFIG_DIR = "input/config"
 DATA_DIR = "input/data"
+#: Ours: where processes write their stacks, with the platform's request and the launcher's answer; absent elsewhere.
+STACKS_DIR, STACKS_REQUEST, STACKS_ANSWER = "stacks", "stacks/request", "stacks/answer"
 CODE_DIR = "code"
 MODEL_DIR = "model"
 CHECKPOINTS_DIR = "checkpoints"
@@ -87,6 +89,7 @@ DEFAULT_SOURCE_LIMIT_GB = 30.0
 #: What the job's hosts prove themselves with to each other. The launcher takes it out of the environment, so that it is
 #: not spread by accident; a script of the same user can read it all the same.
 SECRET_VARIABLE = "SCRIPTMODE_JOB_SECRET"  # noqa: S105 - its name
+
 
 # --- variables Open MPI 4 and 5 set for each rank ----------------------------------------------
 RANK_VARIABLE = "OMPI_COMM_WORLD_RANK"
