@@ -10,7 +10,7 @@ import sys
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from scriptmode._core.spec.hosts import LOCAL_PROCESS, HostKind, instance_kind, local_instance_types
+from scriptmode._core.spec.hosts import LOCAL_PROCESS, HostKind, instance_kind
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
@@ -100,9 +100,10 @@ def _kind(instance_type: str) -> HostKind:
     from scriptmode._core.request.service_model import shapes
     from scriptmode._core.spec import instance_types
 
+    forms = ", ".join(instance_types.local_forms())
     amazons = shapes()["TrainingInstanceType"]["enum"] if instance_type.startswith("ml.") else ()
     raise invalid(
         "instance_type",
-        f"{instance_type!r} is neither one of {', '.join(local_instance_types())} nor, as 'ml.p3.2xlarge', Amazon's",
+        f"{instance_type!r} is neither one of {forms} nor, as 'ml.p3.2xlarge', Amazon's",
         instance_types.suggest(instance_type, *amazons) or "use one of them, or install the package of its engine",
     )

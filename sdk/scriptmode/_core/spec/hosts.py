@@ -112,11 +112,6 @@ def instance_kind(instance_type: str) -> HostKind:
     return _load_kind(point) if point else HostKind.CLOUD
 
 
-def local_instance_types() -> tuple[str, ...]:
-    """Return the instance types of the local platform, with those of engines that are packages."""
-    return (*_KINDS, *entry_points())
-
-
 @cache
 def entry_points(group: str = GROUP) -> dict[str, EntryPoint]:
     """Return the entry points of a group by their names; those of engines by the names of their instance types."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from scriptmode._core.spec.hosts import HostKind, instance_kind, local_instance_types
+from scriptmode._core.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, HostKind, entry_points, instance_kind
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import SpecError
 
@@ -12,7 +12,7 @@ from scriptmode.errors import SpecError
 def local_forms() -> dict[str, HostKind]:
     """Return every form, such as ``slurm:PARTITION``, and its kind; without broken engines."""
     forms = {}
-    for name in local_instance_types():
+    for name in (LOCAL_PROCESS, *LOCAL_CONTAINER, *entry_points()):
         with suppress(SpecError):
             kind = instance_kind(name)
             suffix = "gpu=N" if kind.takes_gpus else kind.suffix
