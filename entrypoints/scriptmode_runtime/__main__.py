@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from scriptmode_runtime._processes.hang import HangDetector
     from scriptmode_runtime.plan import ProcessSpec
 
-#: The directory for the stacks that processes write, in `TrainingEnvironment.scratch`.
-STACKS_FOLDER = "stacks"
 #: Variables for the parent of Open MPI 4's and 5's session directories, which a killed mpirun leaves.
 _SESSIONS = ("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")
 _USAGE = "usage: train [--plan]\n"
@@ -213,17 +211,21 @@ def _create_daemons(
 def _create_hang_detector(
     here: environment.TrainingEnvironment, peers: Lead | Member | None, agreement: Agreement, processes: HostProcesses
 ) -> HangDetector | None:
-    """Create the detector of hangs, where the job asks for it; it logs stacks, and may fail the job."""
+    """Create what answers requests for stacks, and the detector of hangs, where the job asks for it."""
+    if not here.stacks:
+        return None
+    from scriptmode_runtime._processes.stacks import StackRequests
+
+    loop, output, redact = processes.loop, processes.output, report.create_redaction(here)
+    loop.tickers.append(StackRequests(here.base_dir, here.stacks, loop.clock, redact))
     if not here.settings.hang_seconds:
         return None
     from scriptmode_runtime._processes.hang import HangDetector, HangHooks
 
-    folder = os.path.join(here.scratch, STACKS_FOLDER)
-    loop, output, redact = processes.loop, processes.output, report.create_redaction(here)
     hooks = HangHooks(lambda: output.relay.chunks, lambda text: output.log_line(redact(text)))
     if here.settings.hang_fails:
         hooks = hooks._replace(on_hang=agreement.fail)
-    detector = HangDetector(here.cluster, peers, loop.clock, here.settings.hang_seconds, folder, hooks)
+    detector = HangDetector(here.cluster, peers, loop.clock, here.settings.hang_seconds, here.stacks, hooks)
     loop.tickers.append(detector)
     return detector
 
@@ -231,25 +233,24 @@ def _create_hang_detector(
 @contextlib.contextmanager
 def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.TrainingEnvironment]:
     """Create the launcher's scratch directory where the job needs one; remove it at the end. Raises `ClusterError`."""
-    if here.strategy != contract.MPI and not here.settings.hang_seconds:
+    folder = here.path(contract.STACKS_DIR)
+    if here.settings.hang_seconds:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    if os.path.isdir(folder):
+        from scriptmode_runtime._processes import stacks
+
+        # Every descendant that runs Python can write its stacks.
+        os.environ.update(stacks.stack_variables(folder, os.environ))
+        here = here._replace(stacks=folder, inherited={**here.inherited, "PYTHONPATH": os.environ["PYTHONPATH"]})
+    if here.strategy != contract.MPI:
         yield here
         return
     from scriptmode_runtime._files import scratch
 
     with scratch.directory(os.environ.get("TMPDIR", "")) as folder:
-        here = here._replace(scratch=folder)
-        if here.strategy == contract.MPI:
-            for name in _SESSIONS:
-                os.environ.setdefault(name, folder)
-        if here.settings.hang_seconds:
-            from scriptmode_runtime._processes import stacks
-
-            # Every descendant that runs Python can write its stacks.
-            stacks_folder = os.path.join(folder, STACKS_FOLDER)
-            os.mkdir(stacks_folder, mode=0o700)
-            os.environ.update(stacks.stack_variables(stacks_folder, os.environ))
-            here = here._replace(inherited={**here.inherited, "PYTHONPATH": os.environ["PYTHONPATH"]})
-        yield here
+        for name in _SESSIONS:
+            os.environ.setdefault(name, folder)
+        yield here._replace(scratch=folder)
 
 
 def _run(here: environment.TrainingEnvironment, supervisor: Supervisor, processes: HostProcesses) -> None:

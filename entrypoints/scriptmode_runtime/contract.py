@@ -15,6 +15,8 @@ BASE_DIR_VARIABLE = "SAGEMAKER_BASE_DIR"
 INPUT_DIR = "input"
 CONFIG_DIR = "input/config"
 DATA_DIR = "input/data"
+#: Ours: where processes write their stacks, with the platform's request and the launcher's answer; absent elsewhere.
+STACKS_DIR, STACKS_REQUEST, STACKS_ANSWER = "stacks", "stacks/request", "stacks/answer"
 CODE_DIR = "code"
 MODEL_DIR = "model"
 CHECKPOINTS_DIR = "checkpoints"
@@ -88,6 +90,7 @@ DEFAULT_SOURCE_LIMIT_GB = 30.0
 #: not spread by accident; a script of the same user can read it all the same.
 SECRET_VARIABLE = "SCRIPTMODE_JOB_SECRET"  # noqa: S105 - its name
 
+
 # --- variables Open MPI 4 and 5 set for each rank ----------------------------------------------
 RANK_VARIABLE = "OMPI_COMM_WORLD_RANK"
 LOCAL_RANK_VARIABLE = "OMPI_COMM_WORLD_LOCAL_RANK"
@@ -127,6 +130,8 @@ PARAMETER_SERVER_ENABLED = "sagemaker_parameter_server_enabled"
 PARAMETER_SERVER_COORDINATOR = "sagemaker_parameter_server_coordinator"
 #: Ours: between-graph, the first trainer is ``chief``, and not AWS's ``master``.
 PARAMETER_SERVER_CHIEF = "sagemaker_parameter_server_chief"
+#: Ours: the number of hosts, the last ones, that are parameter servers alone, and the others none.
+PARAMETER_SERVER_HOSTS = "sagemaker_parameter_server_hosts"
 #: Ours: an evaluator beside the last host's own part.
 PARAMETER_SERVER_EVALUATOR = "sagemaker_parameter_server_evaluator"
 #: Ours: an object of `ROLES` and the instance groups whose hosts have that role and no other.

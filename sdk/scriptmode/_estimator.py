@@ -53,7 +53,8 @@ class Estimator:
         instance_count: Number of hosts.
         instance_type: ``local_process`` (each host is a process of this machine), ``local`` or ``local_gpu`` (each host
             is a container of this machine), ``slurm`` or ``slurm:PARTITION`` (each host is a node of a Slurm cluster),
-            or an instance type of Amazon SageMaker, such as ``ml.p3.2xlarge``.
+            ``kubernetes`` or ``kubernetes:gpu=N`` (each host is a pod), or a type of Amazon SageMaker, such as
+            ``ml.p3.2xlarge``.
         entry_point: The script to run, relative to ``source_dir``.
         source_dir: The directory with the source code; a directory of this machine, or an ``s3://`` archive.
         dependencies: More directories or files that are put beside the source code.
@@ -239,8 +240,10 @@ class Estimator:
         """Return a copy of the hyperparameters."""
         return arguments.copied("hyperparameters", self._arguments["hyperparameters"])
 
-    def set_hyperparameters(self, **hyperparameters: Any) -> None:
+    def set_hyperparameters(self, *unnamed: object, **hyperparameters: Any) -> None:
         """Add or replace hyperparameters for the jobs that follow."""
+        if unnamed:
+            raise invalid("hyperparameters", "have names", "write set_hyperparameters(**values) for a dict of values")
         self._construct({**self._arguments, "hyperparameters": {**self.hyperparameters(), **hyperparameters}})
 
     def training_image_uri(self) -> str | None:

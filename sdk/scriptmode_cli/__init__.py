@@ -28,6 +28,7 @@ SECTIONS = {
         "list": "List training jobs, newest first.",
         "describe": "Print a summary of JOB.",
         "logs": "Print the log of JOB, each line with the name of its host.",
+        "stacks": "Print what the processes of JOB do at this moment, with the stacks of Python.",
     },
     "Results": {
         "metrics": "Print the values of the metrics that were found in the log of JOB.",

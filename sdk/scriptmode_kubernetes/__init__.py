@@ -28,6 +28,7 @@ KUBERNETES = HostKind(
     runs_images=True,
     runs_scripts=False,
     takes_gpus=True,
+    other_names=("k8s", "kubectl", "pods"),
     checks="scriptmode_kubernetes._engine.checks:CHECKS",
 )
 

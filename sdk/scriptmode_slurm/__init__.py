@@ -20,5 +20,7 @@ SLURM = HostKind(
     is_scheduled=True,
     pending_message="Waiting in Slurm's queue",
     runs_images=True,
+    suffix="PARTITION",
+    other_names=("sbatch", "srun"),
     checks="scriptmode_slurm._engine.checks:CHECKS",
 )

@@ -103,7 +103,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=10,
 )
-NAMES = st.text(min_size=1, max_size=20).filter(lambda name: not name.startswith("sagemaker_"))
+NAMES = st.text(min_size=1, max_size=20).filter(lambda name: not name.startswith(("sagemaker_", "-")))
 
 
 @pytest.mark.slow

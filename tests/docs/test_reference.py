@@ -11,13 +11,16 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from docs.documents import DOCS
 from references import SAGEMAKER_V2, environment
 
 import scriptmode
+import scriptmode_cli
 from scriptmode import SpecError, TensorFlow, TrainingJob
 from scriptmode._core.request import service_model, violation_texts as texts
 from scriptmode._core.request.fields import FIELDS, SOURCES
+from scriptmode._core.spec import instance_types
 from scriptmode._core.spec.estimator_arguments import EstimatorArguments
 from scriptmode._core.spec.older_names import GONE, MISSING_METHODS
 from scriptmode.v2 import _name_table as names_of_v2
@@ -61,6 +64,28 @@ def test_the_page_has_every_argument_once_with_a_default():
     assert not set(taken) ^ set(named), "give each argument a row in reference/arguments.md"
     assert [row[0] for row in ARGUMENTS if not row[2]] == []
     assert "`False`" in next(row[2] for row in ARGUMENTS if row[0] == "`use_spot_instances`")
+
+
+LISTS_OF_KINDS = ("../../README.md", "guides/getting_started.md", "guides/serve.md", "reference/estimators.rst")
+
+
+def test_every_kind_of_host_is_where_kinds_are_listed():
+    forms = instance_types.local_forms()
+    row = next(row for row in ARGUMENTS if row[0] == "`instance_type`")
+    assert [form for form in forms if f"`{form}`" not in row[1]] == []
+    assert [form for form in forms if f"``{form}``" not in scriptmode.Estimator.__doc__] == []
+    for page in LISTS_OF_KINDS:
+        text = (DOCS / page).read_text()
+        named = {kind.title for form, kind in forms.items() if re.search(rf'[`"]{form}[`"]', text)}
+        assert named == {kind.title for kind in forms.values()}, page
+    main, run = (CliRunner().invoke(scriptmode_cli.scriptmode, [*verb, "--help"]).output for verb in ([], ["run"]))
+    first_sentences = (DOCS / "../../README.md").read_text().split("\n\n")[1], main
+    elsewhere = {kind.place for kind in forms.values() if not kind.is_here}
+    assert [place for place in elsewhere for text in first_sentences if place not in text] == []
+    assert "slurm or slurm:PARTITION (nodes of a Slurm cluster)" in " ".join(run.split())
+    assert [form for form in forms if form not in run] == []
+    with pytest.raises(SpecError, match="instance_type is missing; give local_process .*kubernetes:gpu=N"):
+        scriptmode.Estimator(entry_point="train.py")
 
 
 def test_the_estimator_documents_every_argument():

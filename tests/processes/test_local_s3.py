@@ -13,7 +13,7 @@ from fakes.local_jobs import channel
 from fakes.processes import until
 from processes.launchers import host
 
-from scriptmode.errors import DataNotFoundError
+from scriptmode.errors import DataError, DataNotFoundError
 
 READ = """
     import json, os, pathlib
@@ -78,6 +78,13 @@ def test_what_is_missing_in_s3_is_an_error_before_the_job(jobs, s3, bucket, argu
         jobs.start("pass", **fields)
     assert caught.value.argument == argument
     assert not (jobs.data_dir / "jobs").exists()
+
+
+def test_an_endpoint_where_nothing_listens_is_an_error_before_the_job(jobs, s3, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    with pytest.raises(DataError, match="'train': s3://b/x: the S3 endpoint http://127.0.0.1:9 cannot be reached"):
+        jobs.start("pass", channels=[channel("train", "s3://b/x")])
+    assert jobs.platform.list() == []
 
 
 def test_an_input_that_may_not_be_listed_fails_the_job_with_channel_uri_and_cause(jobs, s3, bucket, monkeypatch):

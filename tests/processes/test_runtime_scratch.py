@@ -13,7 +13,6 @@ from scriptmode_runtime._files import directory_tree, scratch
 from scriptmode_runtime._processes import proc, process_tree
 
 MPI = {"sagemaker_program": "train.py", "sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
-HANGS = {"SCRIPTMODE_HANG_SECONDS": "600"}
 
 
 @pytest.fixture
@@ -34,12 +33,13 @@ def scratch_of(folder):
 
 
 def train(tmp_path, launch, folder, **variables):
-    base = write_host(tmp_path / "algo-1", code={"train.py": child("sleeps.py")}, sagemaker_program="train.py")
-    launcher = launch(base, TMPDIR=str(folder), **HANGS, **variables)
+    base = write_host(tmp_path / "algo-1", code={"train.py": child("sleeps.py")}, **MPI)
+    launcher = launch(base, TMPDIR=str(folder), **variables)
     launcher.says("asleep")
     return launcher
 
 
+@pytest.mark.mpi
 def test_the_directory_of_a_killed_launcher_is_removed_by_the_next_one(tmp_path, launch, tmpdir_of_job):
     first = train(tmp_path / "1", launch, tmpdir_of_job)
     orphan = scratch_of(tmpdir_of_job)
@@ -53,6 +53,7 @@ def test_the_directory_of_a_killed_launcher_is_removed_by_the_next_one(tmp_path,
     assert left(tmpdir_of_job) == []
 
 
+@pytest.mark.mpi
 def test_the_directory_of_a_launcher_that_runs_or_of_another_program_stays(tmp_path, launch, tmpdir_of_job):
     first = train(tmp_path / "1", launch, tmpdir_of_job)
     others = [tmpdir_of_job / "scriptmode-0123456789abcdef", tmpdir_of_job / "scriptmode-mine"]

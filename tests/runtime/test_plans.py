@@ -98,6 +98,19 @@ def test_a_coordinator_has_a_worker_and_a_ps_on_every_host(tmp_path, count, this
     assert events(one.after) == (["trainers_ended"] if count > 1 else [])
 
 
+@pytest.mark.parametrize(("layout", "first"), [(BETWEEN_GRAPH, "master"), (COORDINATOR, "chief")])
+def test_the_last_hosts_are_parameter_servers_alone_where_the_job_says_how_many(tmp_path, layout, first):
+    hosts = [plan(tmp_path / str(this), 3, this, **layout, sagemaker_parameter_server_hosts=1) for this in (1, 2, 3)]
+    tasks = [[config(spec)["task"]["type"] for spec in (*one.trainers, *one.services)] for one in hosts]
+    workers = ["algo-2:2222"] if first == "master" else ["algo-1:2222", "algo-2:2222"]
+    assert tasks == [["master"] if first == "master" else ["chief", "worker"], ["worker"], ["ps"]]
+    cluster = config(hosts[2].services[0])["cluster"]
+    assert (cluster["worker"], cluster["ps"], next(iter(cluster))) == (workers, ["algo-3:2223"], first)
+    for count in (0, 3, "two", True):
+        with pytest.raises(ConfigurationError, match="at least one host is a parameter server, and one trains"):
+            plan(tmp_path / f"of {count}", 3, **layout, sagemaker_parameter_server_hosts=count)
+
+
 ADDRESSES = {
     "algo-1": {"address": "127.0.0.1", "base_dir": "/a", "ports": {"mirrored": 5001}},
     "algo-2": {"address": "::1", "base_dir": "/b", "ports": {"mirrored": 5002}},

@@ -106,6 +106,7 @@ def test_the_package_runs_as_the_command():
 USAGE = {
     "a verb misspelled": (["lsit"], "there is no command 'scriptmode lsit'; did you mean 'list'?", "scriptmode"),
     "another word": (["frobnicate"], "use one of describe, doctor", "scriptmode"),
+    "a verb of another tool": (["resume", "job-1"], "there is no command 'scriptmode resume'; did you mean 'rerun'?", "scriptmode"),
     "a verb of a group": (["model", "dowload"], "no command 'scriptmode model dowload'; did you mean 'download'?", "scriptmode model"),
     "a status misspelled": (["list", "--status", "faild"], "'faild' is not one of 'inprogress', 'stopping', ", "scriptmode list"),
     "a time": (["list", "--since", "today"], "'today' is neither an age nor a time; write for example 30min, 1h, 7d, 2026-01-31 or", "scriptmode list"),

@@ -8,7 +8,7 @@ import click
 import pytest
 from fakes.command_line import invoke
 
-from scriptmode import FileSystemInput, InstanceGroup, TrainingInput, TrainingJob
+from scriptmode import FileSystemInput, InstanceGroup, SpecError, TrainingInput, TrainingJob
 from scriptmode_cli._commands.run import run
 from scriptmode_cli._options.program_arguments import arguments_after_dashes
 from scriptmode_cli._options.run_options import RunOptions
@@ -60,6 +60,16 @@ def test_options_are_the_estimators_arguments(here):
     }  # fmt: skip
     assert made.inputs == {"train": f"file://{here}/data", "eval": "s3://b/eval"}
     assert made.job_name == "first"
+
+
+def test_options_for_parameter_servers_and_for_a_part_of_the_files(here):
+    words = ["--distribution", "parameter-server", "--ps", "1", "--shard", "train", "--shard", "eval"]
+    made = read("--file", file(TOML.replace("multi-worker-mirrored", "mpi")), *words, "--input", "train=data")
+    assert made.arguments["distribution"] == {"parameter_server": {"enabled": True, "ps": 1}}
+    assert made.inputs["train"] == TrainingInput(f"file://{here}/data", distribution="ShardedByS3Key")
+    assert (made.inputs["eval"].s3_data, made.inputs["eval"].distribution) == ("s3://b/eval", "ShardedByS3Key")
+    with pytest.raises(SpecError, match="--shard 'trian' is no channel of objects; did you mean 'train'"):
+        read("train.py", "--input", "train=data", "--shard", "trian")
 
 
 TOML = """

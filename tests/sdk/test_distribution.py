@@ -144,6 +144,17 @@ def test_roles_without_groups_say_what_is_missing(code):
         estimator(code, distribution=ParameterServer(roles={"chief": "one", "ps": "two"}))
 
 
+def test_parameter_servers_leave_a_host_to_train(code):
+    for arguments, message in (
+        ({"ps": 0}, "ps is 0"),
+        ({"ps": 1, "evaluator": True}, "both say what the last host is"),
+    ):
+        with pytest.raises(SpecError, match=message):
+            ParameterServer(**arguments)
+    with pytest.raises(SpecError, match="ps is 2 of 2 hosts, and none is left to train; give more hosts"):
+        estimator(code, distribution=ParameterServer(ps=2))
+
+
 TASK = {"TF_CONFIG": "{}"}
 ROLES_TOO = r"environment\['TF_CONFIG'\] and the distribution's roles or evaluator"
 TASKS = {
@@ -173,6 +184,7 @@ def test_a_tf_config_of_the_callers_own_is_kept_where_the_runtime_writes_none(co
 ROLES_OF_A_REQUEST = [
     (ParameterServer(), {}, {}),
     (ParameterServer(chief=True), {}, {"sagemaker_parameter_server_chief": True}),
+    (ParameterServer(ps=1), {}, {"sagemaker_parameter_server_hosts": 1}),
     (
         ParameterServer(roles=DEDICATED),
         IN_GROUPS,
@@ -200,7 +212,7 @@ ROLES_OF_A_REQUEST = [
         },
     ),
 ]  # fmt: skip
-IDS = ["none", "chief", "roles", "coordinator's roles", "GPUs", "mirrored roles"]
+IDS = ["none", "chief", "servers alone", "roles", "coordinator's roles", "GPUs", "mirrored roles"]
 
 
 @pytest.mark.parametrize(("distribution", "resources", "spelled"), ROLES_OF_A_REQUEST, ids=IDS)
@@ -208,7 +220,7 @@ def test_the_request_says_who_does_what_and_attach_reads_it_again(code, distribu
     platform = RecordingPlatform(["Completed"])
     job = estimator(code, platform=platform, distribution=distribution, **resources).fit(wait=False, job_name="job-1")
     sent = {key: json.loads(text) for key, text in platform.created[0]["HyperParameters"].items()}
-    ours = ("_evaluator", "_roles", "_coordinator", "_chief", "_instance_groups", "_bind_gpus")
+    ours = ("_evaluator", "_roles", "_coordinator", "_chief", "_instance_groups", "_bind_gpus", "_hosts")
     assert {key: value for key, value in sent.items() if key.endswith(ours)} == spelled
     attached = Estimator.attach(job.name, platform=platform)
     assert attached.distribution == distribution

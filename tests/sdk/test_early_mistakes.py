@@ -3,10 +3,11 @@
 import pytest
 
 from scriptmode import DataError, Estimator, RequestError, SpecError, TrainingJob
-from scriptmode._core.handle.early_checks import LAUNCHER_VARIABLES
+from scriptmode._core.handle.early_checks import LAUNCHER_VARIABLES, SETTINGS
 from scriptmode._results.metrics import Metrics
 from scriptmode.testing import EngineSuite
 from scriptmode_local import LocalPlatform
+from scriptmode_runtime import contract
 
 
 @pytest.fixture
@@ -73,6 +74,10 @@ UNUSED = {
     "plain field": ({"enable_infra_check": True}, "enable_infra_check is not used: it is for Amazon SageMaker's own"),
     "volume_size": ({"volume_size": 50}, "volume_size 50 is not used: the hosts have this machine's own disks"),
     "variable": ({"environment": {"SM_HOSTS": "1"}}, "variable SM_HOSTS is not used: the launcher sets its own on"),
+    "a typo": (
+        {"environment": {"SCRIPTMODE_HANG_SECOND": "9"}},
+        "no setting of the launcher; did you mean 'HANG_SECONDS'?",
+    ),
     "hyperparameter": (
         {"environment": {"SM_HP_EPOCHS": "1"}, "hyperparameters": {"epochs": 2}},
         "environment variable SM_HP_EPOCHS is not used",
@@ -84,13 +89,19 @@ UNUSED = {
 def test_a_setting_without_an_effect_on_this_machine_is_named_by_the_plan(made, capsys, arguments, message):
     made(**arguments).plan()
     assert message in capsys.readouterr().err
-    made(environment={"SM_HP_EPOCHS": "1", "SM_CHANNEL_X": "/x"}).plan()
+    made(
+        environment={"SM_HP_EPOCHS": "1", "SM_CHANNEL_X": "/x", "SCRIPTMODE_LOG_PREFIX": "1", "SCRIPTMODE_X": ""}
+    ).plan()
     assert capsys.readouterr().err == ""
 
 
 def test_every_variable_of_the_launcher_is_known_as_one(made):
     variables = made().plan().hosts["algo-1"].launch.main.env
     others = {"SAGEMAKER_JOB_NAME", "SAGEMAKER_REGION", "CURRENT_HOST"}
+    ours = {
+        name for key, name in vars(contract).items() if key.endswith("_VARIABLE") and name.startswith("SCRIPTMODE_")
+    }
+    assert ours - {contract.CPUS_VARIABLE, contract.LAUNCHER_VARIABLE} == {f"SCRIPTMODE_{name}" for name in SETTINGS}
     assert {name for name in variables if name.startswith("SM_")} == LAUNCHER_VARIABLES - others
 
 

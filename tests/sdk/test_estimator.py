@@ -109,6 +109,7 @@ def test_a_fifth_positional_argument_is_refused_with_the_names_of_the_four():
         ({"dependencies": "library"}, "one string"),
         ({"tags": ["a"]}, "tags is ['a']"),
         ({"environment": {"A": 1}}, "environment['A'] is of type int"),
+        ({"environment": {"TF_CONFIG": "notjson"}}, "environment['TF_CONFIG'] is not a JSON object"),
         ({"metric_definitions": [{"Name": "loss", "Regex": 5}]}, "give a list of {'Name': ..., 'Regex': ...}"),
         ({"source_dir": "s3://b/sourcedir.tar.gz", "dependencies": ["x"]}, "packed already"),
         ({"distribution": ParameterServer}, "distribution is <class"),
@@ -139,8 +140,9 @@ def test_containers_of_this_machine_have_this_projects_image(code):
 
 
 def test_a_script_in_the_place_of_the_image_is_named():
-    with pytest.raises(SpecError, match=r"image_uri is 'train.py', a script; write entry_point='train.py'"):
-        Estimator("train.py", instance_count=1, instance_type="local_process")
+    for arguments in (("train.py", "role", 1, "local_process"), ("train.py", "local_process", 2)):
+        with pytest.raises(SpecError, match=r"image_uri is 'train.py', a script; write entry_point='train.py'"):
+            Estimator(*arguments)
 
 
 def test_under_network_isolation_the_script_travels_as_a_channel(code):
@@ -168,6 +170,8 @@ def test_an_argument_that_is_set_counts_for_the_jobs_that_follow(code):
     made.instance_count = 8
     made.environment = {"A": "b"}
     made.set_hyperparameters(epochs=3)
+    with pytest.raises(SpecError, match=r"hyperparameters have names; write set_hyperparameters\(\*\*values\)"):
+        made.set_hyperparameters({"epochs": 4})
     made.max_run = 60
     assert made.latest_training_job is job
     made.fit(wait=False)

@@ -38,6 +38,20 @@ def packed(host, root):
     return found, tree.notes
 
 
+def test_stacks_are_asked_for_in_the_hosts_own_directory_alone(container, tmp_path):
+    assert not container.request_stacks()
+    (container.base / "stacks").symlink_to(tmp_path)
+    (tmp_path / "answer").write_text("of this machine")
+    assert not container.request_stacks()
+    assert container.read_stacks() is None
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["answer", "hosts"]
+    (container.base / "stacks").unlink()
+    (container.base / "stacks").mkdir()
+    (container.base / "stacks" / "answer").write_text("an earlier one")
+    assert container.request_stacks()
+    assert container.read_stacks() is None
+
+
 def test_links_of_a_container_that_lead_to_this_machine_are_left_out(container, secret):
     model = container.model
     (model / "weights").write_text("w")

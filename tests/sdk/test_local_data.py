@@ -4,13 +4,14 @@ import os
 import tarfile
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from fakes.host_folders import write_files
 from fakes.local_jobs import channel, request_for
 
 from scriptmode._core.request.parse import parse_request
-from scriptmode._core.spec.training_job import Output
+from scriptmode._core.spec.training_job import InstanceGroup, Output, Resources
 from scriptmode._results.artifacts import download
 from scriptmode.errors import DataError
 from scriptmode_local import LocalPlatform
@@ -23,6 +24,10 @@ from scriptmode_local._inputs import file_mode
 from scriptmode_local._opt_ml.opt_ml import Sandbox
 from scriptmode_local._outputs import checkpoints, packed_artifacts
 from scriptmode_local._outputs.checkpoints import CheckpointSync
+from scriptmode_runtime import contract
+
+MIRRORED = {contract.MULTI_WORKER_MIRRORED_ENABLED: "true"}
+GROUPS, ROLES = contract.DISTRIBUTION_INSTANCE_GROUPS, contract.MULTI_WORKER_MIRRORED_ROLES
 
 
 def sandboxes(folder, count=1):
@@ -109,6 +114,31 @@ def test_what_cannot_be_an_artifact_is_left_out_with_a_note(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("parameters", "content", "told"),
+    [
+        ({}, ("1", "1", "1"), ""),
+        ({}, ("1", "2", "1"), "algo-2"),
+        (MIRRORED, ("1", "22", "3"), ""),
+        ({**MIRRORED, GROUPS: '["a", "c"]'}, ("1", "2", "3"), "algo-2"),
+        ({**MIRRORED, ROLES: '{"worker": ["a", "c"], "chief": "b"}'}, ("2", "1", "3"), ""),
+        ({**MIRRORED, ROLES: '{"worker": ["b", "c"], "evaluator": "a"}'}, ("2", "1", "3"), "algo-1"),
+    ],
+)
+def test_hosts_that_train_together_save_copies_of_which_the_chiefs_counts(tmp_path, parameters, content, told):
+    groups = tuple(InstanceGroup(name, "local_process", 1) for name in "abc")
+    asked = parse_request(request_for("job-1", output=f"file://{tmp_path}/out"))
+    job = replace(asked, resources=Resources(None, None, groups), hyperparameters=parameters)
+    hosts = sandboxes(tmp_path, 3)
+    for host, text in zip(hosts, content):
+        tree(host.model, weights=text)
+    notes = []
+    packed_artifacts.publish_artifacts(job, hosts, tmp_path / "packed", with_model=True, say=notes.append)
+    with tarfile.open(tmp_path / "out" / "job-1" / "output" / "model.tar.gz") as archive:
+        assert archive.extractfile("weights").read() == b"1"
+    assert [note.split("'")[0] for note in notes] == ([f"model: {told}"] if told else [])
+
+
 def test_more_files_than_can_be_unpacked_are_not_packed(tmp_path, monkeypatch):
     folder = tree(tmp_path / "host" / "model", a="1", b__c="2")
     request = parse_request(request_for("job-1", output=f"file://{tmp_path}/out"))
@@ -156,9 +186,10 @@ def hosts(tmp_path):
     return sandboxes
 
 
-def sync(tmp_path, hosts):
+def sync(tmp_path, hosts, copies=frozenset()):
     (tmp_path / "kept").mkdir(exist_ok=True)
-    return CheckpointSync(Output(checkpoint_uri=f"file://{tmp_path}/kept"), hosts, tmp_path / "record.json")
+    output = Output(checkpoint_uri=f"file://{tmp_path}/kept")
+    return CheckpointSync(output, hosts, tmp_path / "record.json", copies=copies)
 
 
 def write(host, name, text, *, moment):
@@ -184,6 +215,7 @@ def test_the_first_host_that_wrote_a_name_keeps_it(tmp_path, hosts):
     made = sync(tmp_path, hosts)
     assert finished(made) == ["checkpoints: algo-2's 'both' is left out: algo-1 has 'both' too"]
     assert kept(tmp_path) == {"both": "1", "own": "2"}
+    assert finished(sync(tmp_path, hosts, frozenset(("algo-1", "algo-2")))) == []
 
 
 def test_what_only_another_host_changed_since_it_was_restored_is_kept(tmp_path, hosts):

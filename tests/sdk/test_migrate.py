@@ -41,6 +41,7 @@ CHANGES = {
     "from sagemaker.local import LocalSession": "from scriptmode.v2.adapters import LocalSession",
     "from sagemaker.instance_group import *": "from scriptmode import InstanceGroup",
     "import boto3, sagemaker": "import boto3, scriptmode as sagemaker",
+    "import sagemaker\nprint(sagemaker.__version__)": "import scriptmode as sagemaker\nprint(sagemaker.__version__)",
     "import sagemaker as sm\nsm.Session()": "import scriptmode as sm\nsm.Session()",
     "import sagemaker.inputs as i\nx = i.TrainingInput": "import scriptmode as i\nx = i.TrainingInput",
     "import sagemaker\nsagemaker.s3.S3Uploader.upload": (
@@ -107,8 +108,8 @@ def test_what_is_not_included_is_listed_with_its_line_and_what_to_do_instead(mig
     listed = re.findall(r"\n  (\w+) .*\n    program.py:(\d+): (\S+)", output)
     assert listed == [
         ("build", "3", "sagemaker.workflow.steps.TrainingStep"),
-        ("this", "7", "sagemaker.__version__"),
         ("serve", "6", "estimator.deploy"),
+        ("this", "7", "sagemaker.__version__"),
     ]
     assert output.endswith("\n1 file to change; --write changes them\n")
 
@@ -119,6 +120,7 @@ UNCHANGED = {
         "import sagemaker\nfrom sagemaker.pytorch import PyTorchModel\nPyTorchModel(role=sagemaker.get_execution_role())\n"
     ),
     "another sagemaker": "from .sagemaker import Session\nimport sagemaker_tensorflow\n",
+    "a version of what stays": "import sagemaker\nsagemaker.__version__, sagemaker.processing.Processor\n",
     "a word in text": "'import sagemaker'  # import sagemaker\n",
 }
 
@@ -126,6 +128,7 @@ UNCHANGED = {
 @pytest.mark.parametrize("text", UNCHANGED.values(), ids=UNCHANGED)
 def test_a_program_that_cannot_gain_is_left_alone(migrate, tmp_path, text):
     assert changed(migrate, tmp_path, text) == text
+    assert "own version" not in migrate("program.py")[1]
 
 
 @pytest.mark.parametrize(

@@ -352,7 +352,7 @@ def test_a_configuration_names_hosts_and_images():
     ("content", "text"),
     [
         ({"host": "local"}, "x.toml has no key 'host'; did you mean 'hosts'"),
-        ({"hosts": "cloud"}, "hosts is 'cloud'; give one of local_process, local, local_gpu, kubernetes, slurm"),
+        ({"hosts": "cloud"}, "give one of local_process, local, local_gpu, kubernetes, kubernetes:gpu=N, slurm"),
         ({"instance_types": {"ml.p3.*": "gpu"}}, "ml.p3.* is 'gpu'"),
         ({"images": ["a"]}, "images is ['a']"),
     ],

@@ -188,13 +188,3 @@ def test_a_job_without_hosts_has_its_reason_instead_of_a_log_and_the_advice_is_a
     table = ended["FailureReason"].partition("below a line [images]: ")[2]
     found = parse_configuration(parse_toml("x", f"[images]\n{table}"), "x")
     assert found.image_for("ubuntu:22.04") == "scriptmode/tensorflow"
-
-
-def test_a_warning_about_several_jobs_is_printed_once(api):
-    script = "import os\nopen(os.environ['SM_MODEL_DIR'] + '/of', 'w').write(os.environ['SM_CURRENT_HOST'])"
-    hosts = {"InstanceType": "ml.m5.xlarge", "InstanceCount": 2, "VolumeSizeInGB": 1}
-    names = [api.start(script, name=f"loses-{number}", ResourceConfig=hosts) for number in (1, 2)]
-    for name in names:
-        api.wait(name)
-    *_, warning = shell(api, "list", "--name", "loses-").splitlines()
-    assert warning == f"{names[1]} and 1 more job: warning: model: algo-2's 'of' is left out: algo-1 has 'of' too"

@@ -70,6 +70,8 @@ class TrainingEnvironment(NamedTuple):
     import_path: tuple[str, ...] = ()
     #: A directory of this launcher alone, created when it runs.
     scratch: str = "/tmp/scriptmode"  # noqa: S108 - a name to show in plans
+    #: Where the processes write their stacks; "" where they do not.
+    stacks: str = ""
     #: For the preview of a host: the texts of its source's files. None: they are in the code directory.
     source: Mapping[str, str] | None = None
 

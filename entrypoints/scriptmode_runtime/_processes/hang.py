@@ -2,7 +2,7 @@
 
 States of a host's `HangDetector`: off (before `start` and after `stop`), active, silent, and reporting. Output makes it
 active, `seconds` without output make it silent, and each change is reported to the first host. Once all hosts are
-silent the first one makes every host report: it requests stacks, waits `_ANSWER_SECONDS` for the answers, logs them and
+silent the first one makes every host report: it requests stacks, waits `ANSWER_SECONDS` for the answers, logs them and
 is active again. The first host waits `_MARGIN_SECONDS` longer, so that the other hosts log theirs before it fails the
 job.
 """
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from scriptmode_runtime._peers.member import Member
     from scriptmode_runtime._values.cluster import Cluster
 
-#: Seconds for processes to write their stacks, and for the other hosts to log theirs before the first one decides.
-_ANSWER_SECONDS, _MARGIN_SECONDS = 1.0, 0.5
+#: Seconds for the other hosts to log their stacks before the first one decides.
+_MARGIN_SECONDS = 0.5
 
 
 class HangHooks(NamedTuple):
@@ -119,14 +119,15 @@ class HangDetector:
         if self._since is not None:
             self._requests = stacks.request_stacks(self._folder)
             self._answer_at = (
-                self._clock() + _ANSWER_SECONDS + (_MARGIN_SECONDS if self._decides and self._peers else 0.0)
+                self._clock() + stacks.ANSWER_SECONDS + (_MARGIN_SECONDS if self._decides and self._peers else 0.0)
             )
 
     def _report(self) -> None:
-        name = self._cluster.this.name
+        name, line = self._cluster.this.name, ""
         self._hooks.on_report(f"no output for {self._seconds:g} s; the processes of {name}:")
         for answer in stacks.read_stacks(self._folder, self._requests):
             self._hooks.on_report(f"{name} {answer.text}")
+            line = line or (f"{answer.title} is at {answer.line}; " if answer.line else "")
             if answer.stopped:
                 self._record_stopped(f"{name}, {answer.title}")
         self._since = self._clock()
@@ -134,7 +135,7 @@ class HangDetector:
         if self._decides:
             where = " of any host" if self._peers else ""
             message = (
-                f"no output{where} for {self._seconds:g} s; the log shows what every process does "
+                f"no output{where} for {self._seconds:g} s; {line}the log shows what every process does "
                 f"({contract.HANG_ACTION_VARIABLE}=continue goes on)"
             )
             message = f"{self._stopped}; {message}" if self._stopped else f"{name}: {message}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,7 +16,7 @@ from scriptmode_runtime import contract
 from scriptmode_runtime._processes import proc, process_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 VARIABLE = "SCRIPTMODE_STACKS"
 #: A real-time signal that neither Open MPI nor TensorFlow uses.
@@ -27,6 +28,8 @@ _STATES = {
     "t": "stopped by a debugger",
     "D": "waits for a disk or a network file system",
 }
+#: Seconds for processes to write their stacks.
+ANSWER_SECONDS = 1.0
 #: Processes of the runtime, which are left out.
 _OWN = frozenset({"scriptmode_runtime.rank", "rsh.py"})
 _SHOWN_WORDS = 4
@@ -48,6 +51,8 @@ class ProcessReport(NamedTuple):
     #: The title with its command and its stacks.
     text: str
     stopped: bool
+    #: The innermost line of the script's own files that its main thread is at; "" where unknown.
+    line: str = ""
 
 
 def stack_variables(folder: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -88,7 +93,49 @@ def read_stacks(folder: str, requests: list[StackRequest]) -> Iterator[ProcessRe
         note = _STATES.get(state) or ("" if stacks else "shows no Python stack")
         title = ", ".join(filter(None, (_task(pid), f"process {pid}", note)))
         text = f"{title}: {' '.join(_program(words))}" + (f"\n{stacks}" if stacks else "")
-        yield ProcessReport(title, text, state == _STOPPED)
+        yield ProcessReport(title, text, state == _STOPPED, _script_line(pid, stacks))
+
+
+def _script_line(pid: int, stacks: str) -> str:
+    """Return where the main thread is, the one that the signal interrupted, in a file below the working directory."""
+    with suppress(OSError):
+        folder = re.escape(os.readlink(f"/proc/{pid}/cwd"))
+        main = stacks[max(0, stacks.find("Current thread")) :]
+        if match := re.search(rf'File "(?:{folder}/)?([^/<"][^"]*)", line (\d+) in (\S+)', main):
+            return "{}, line {}, in {}".format(*match.groups())
+    return ""
+
+
+class StackRequests:
+    """Ticker that answers the platform's requests, files in the host's directory, with the stacks of all processes."""
+
+    def __init__(self, base_dir: str, folder: str, clock: Callable[[], float], redact: Callable[[str], str]) -> None:
+        self._request = os.path.join(base_dir, contract.STACKS_REQUEST)
+        self._answer = os.path.join(base_dir, contract.STACKS_ANSWER)
+        self._folder = folder
+        self._clock = clock
+        self._redact = redact
+        self._due = clock()
+        self._requests: list[StackRequest] | None = None
+
+    def deadline(self) -> float | None:
+        """Return when to look for a request, or to answer one."""
+        return self._due
+
+    def tick(self) -> None:
+        """Signal the processes if there is a request; a moment later, write their answers and remove the request."""
+        if self._clock() < self._due:
+            return
+        self._due = self._clock() + ANSWER_SECONDS
+        if self._requests is None:
+            self._requests = request_stacks(self._folder) if os.path.exists(self._request) else None
+            return
+        text = "\n".join(report.text for report in read_stacks(self._folder, self._requests))
+        self._requests = None
+        with suppress(OSError), open(self._answer, "w", encoding="utf-8") as file:
+            file.write(self._redact(text))
+        with suppress(OSError):
+            os.unlink(self._request)
 
 
 def _program(words: list[str]) -> list[str]:

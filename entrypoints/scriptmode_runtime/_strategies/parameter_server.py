@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
 from scriptmode_runtime._strategies.tf_config import EVALUATOR, NO_GPU, final_waits, tasks, with_evaluator
+from scriptmode_runtime._values.errors import ConfigurationError
 from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
 
 if TYPE_CHECKING:
@@ -50,21 +51,32 @@ def _between_graph(environment: TrainingEnvironment) -> Mapping[str, Sequence[Ho
 
     The name is ``master`` with every TensorFlow, as in AWS's TensorFlow adapter: scripts check for that name.
     """
-    hosts, parameters = environment.cluster.hosts, environment.framework_parameters
+    (hosts, servers), parameters = _trainers_and_servers(environment), environment.framework_parameters
     evaluated = contract.enabled(parameters.get(contract.PARAMETER_SERVER_EVALUATOR))
     # tf.estimator: a master evaluates itself and excludes an evaluator; a chief leaves evaluation to an evaluator.
     is_chief = evaluated or contract.enabled(parameters.get(contract.PARAMETER_SERVER_CHIEF))
-    layout = {"chief" if is_chief else "master": hosts[:1], "worker": hosts[1:], "ps": hosts}
-    if len(hosts) == 1:
+    layout = {"chief" if is_chief else "master": hosts[:1], "worker": hosts[1:], "ps": servers}
+    if len(environment.cluster.hosts) == 1:
         layout = {"chief": hosts} if evaluated else {}
     return with_evaluator(environment, layout, contract.PARAMETER_SERVER_EVALUATOR)
 
 
 def _coordinator(environment: TrainingEnvironment) -> Mapping[str, Sequence[Host]]:
     """Return the layout with a chief on the first host, and a worker and a ps on every host, also on a single one."""
-    hosts = environment.cluster.hosts
-    layout = {"chief": hosts[:1], "worker": hosts, "ps": hosts}
+    hosts, servers = _trainers_and_servers(environment)
+    layout = {"chief": hosts[:1], "worker": hosts, "ps": servers}
     return with_evaluator(environment, layout, contract.PARAMETER_SERVER_EVALUATOR)
+
+
+def _trainers_and_servers(environment: TrainingEnvironment) -> tuple[Sequence[Host], Sequence[Host]]:
+    """Return the hosts that train and those with a ps: all of them both, or the last ones servers alone."""
+    hosts, count = environment.cluster.hosts, environment.framework_parameters.get(contract.PARAMETER_SERVER_HOSTS)
+    if count is None:
+        return hosts, hosts
+    if type(count) is not int or not 0 < count < len(hosts):
+        what = f"{contract.PARAMETER_SERVER_HOSTS} is {count!r} of {len(hosts)} hosts"
+        raise ConfigurationError(f"{what}; at least one host is a parameter server, and one trains")
+    return hosts[:-count], hosts[-count:]
 
 
 def _variables(

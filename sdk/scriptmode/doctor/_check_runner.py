@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pkgutil import resolve_name
 from typing import Callable, NamedTuple
 
 from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE
 from scriptmode._core.machine.installation import install_again, install_command
-from scriptmode._core.spec.hosts import instance_kind, local_instance_types
+from scriptmode._core.spec import instance_types
 from scriptmode.doctor import _aws_checks, _machine_checks, _program_checks
-from scriptmode.errors import ScriptmodeError, SpecError, invalid
+from scriptmode.errors import ScriptmodeError, invalid
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 LOCAL, SAGEMAKER, CLUSTER = "local", "sagemaker", "cluster"
@@ -101,12 +100,8 @@ _SERVICE = _Row("Amazon SageMaker", _aws_checks.service, "see credentials", (SAG
 
 def engine_checks() -> dict[str, str]:
     """Return ``module:mapping`` of each engine's checks, by instance type; a broken engine is reported by its jobs."""
-    tables = {}
-    for name in local_instance_types():
-        with suppress(SpecError):
-            if checks := instance_kind(name).checks:
-                tables[name] = checks
-    return tables
+    forms = instance_types.local_forms()
+    return {name: kind.checks for name, kind in forms.items() if kind.checks and ":" not in name}
 
 
 def examine(*, platform: str = LOCAL, waiting: Callable[[str], None] | None = None) -> Iterator[Check]:

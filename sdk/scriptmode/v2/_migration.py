@@ -125,6 +125,7 @@ class _Migrator:
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self.not_included: list[NotIncluded] = []
+        self.versions: list[NotIncluded] = []
         self.nodes: list[tuple[Block, Any]] = [(block, node) for block in blocks for node in ast.walk(block.tree)]
         self.imports = [(block, node, bindings) for block, node in self.nodes if (bindings := _bindings(node))]
         self.bound = {bound.name: bound.dotted for _, _, bindings in self.imports for bound in bindings if bound.dotted}
@@ -139,7 +140,9 @@ class _Migrator:
         self._list_attributes()
         self._list_methods()
         dotted = [*self.bound.values(), *(self._dotted(node) for _, node in self.attributes)]
+        # What reads the version has another one if the import is changed, and no reason to keep it.
         if not self.not_included or any(name_table.find_counterpart(name)[0] in _TRAINS for name in dotted):
+            self.not_included += self.versions
             for block, node in self.attributes:
                 self._change_attribute(block, node)
             for block, node, bindings in self.imports:
@@ -171,7 +174,7 @@ class _Migrator:
             if node in inner or not dotted or not is_of_module or name_table.find_counterpart(dotted)[0]:
                 continue
             if dotted == "sagemaker.__version__":
-                self._list(block, node, dotted, _VERSION)
+                self.versions.append(NotIncluded(f"{block.where}{node.lineno}", dotted, _VERSION))
                 continue
             self.unchanged.add(root)
             self._list(block, node, dotted, name_table.advise(dotted))

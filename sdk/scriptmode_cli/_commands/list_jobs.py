@@ -11,7 +11,6 @@ import click
 
 from scriptmode import TrainingJob
 from scriptmode._core.spec.service_values import STATUSES
-from scriptmode._core.text.messages import pluralize
 from scriptmode._core.text.terminal_text import escape_unprintable
 from scriptmode_cli._options.options import account_options, json_option, no_jobs_text, platform_option
 from scriptmode_cli._options.values import convert_time
@@ -41,8 +40,7 @@ def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wante
     Region where there are jobs of several, and the name. A terminal that is narrow shows fewer of them.
 
     A job of this machine whose files cannot be read has the status Unreadable. The reason, and a warning about a job
-    that lost a part of its output or whose agent does not answer, are printed to stderr; with --json they are the job's
-    StatusMessage.
+    whose agent does not answer, are printed to stderr; with --json they are the job's StatusMessage.
 
     \b
     Example:
@@ -66,10 +64,6 @@ def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wante
         jobs.table(shutil.get_terminal_size().columns) if sys.stdout.isatty() else [jobs.COLUMNS, *jobs.rows()]
     )
     output.print_columns([heads, *rows], status_column=heads.index("STATUS"))
-    names: dict[str, list[str]] = {}
     for job in jobs:
         if note := job.get("StatusMessage"):
-            names.setdefault(note, []).append(job["TrainingJobName"])
-    for note, of in names.items():
-        more = f" and {pluralize(len(of) - 1, 'more job')}" if of[1:] else ""
-        output.echo(f"{of[0]}{more}: {escape_unprintable(note)}", err=True)
+            output.echo(f"{job['TrainingJobName']}: {escape_unprintable(note)}", err=True)

@@ -12,8 +12,11 @@ from scriptmode_cli._program import output
 @click.command()
 @job_options_before("names")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option(
+    "--plot", metavar="FILE", type=click.Path(dir_okay=False), help="Draw the metrics into FILE, such as loss.png."
+)
 @json_option
-def metrics(job: TrainingJob, names: tuple[str, ...], *, as_json: bool) -> None:
+def metrics(job: TrainingJob, names: tuple[str, ...], *, plot: str | None, as_json: bool) -> None:
     """Print the values of the metrics that were found in the log of JOB.
 
     The output is a table with one column for each metric. If several hosts report values, each host has its own rows.
@@ -27,11 +30,18 @@ def metrics(job: TrainingJob, names: tuple[str, ...], *, as_json: bool) -> None:
     Example:
       scriptmode metrics mnist-1 loss accuracy
       scriptmode metrics --last --json
+      scriptmode metrics --last loss --plot loss.png
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     rows = job.metrics()
     if names:
         rows = rows.of(*names)
-    if as_json:
+    if plot:
+        try:
+            rows.plot().savefig(plot)
+        except ValueError as error:
+            # Matplotlib names the endings that it knows.
+            raise click.UsageError(f"--plot {plot!r}: {error}", click.get_current_context()) from error
+    elif as_json:
         output.print_json(rows)
     else:
         output.echo(rows.table())

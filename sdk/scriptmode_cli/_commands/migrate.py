@@ -31,9 +31,10 @@ def migrate(paths: tuple[Path, ...], *, write: bool) -> None:
     failed = False
     for file in dict.fromkeys(file for path in paths for file in find_files(path)):
         try:
-            files.append(migrate_file(file))
-            if write and files[-1].new != files[-1].old:
-                files[-1].write()
+            migrated = migrate_file(file)
+            if write and migrated.new != migrated.old:
+                migrated.write()
+            files.append(migrated)
         except DataError as error:  # noqa: PERF203 - the other files must be changed too
             failed = True
             output.echo(f"scriptmode: {error}", err=True)

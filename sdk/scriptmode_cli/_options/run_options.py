@@ -6,12 +6,13 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
-from scriptmode import Estimator, SpecError
+from scriptmode import Estimator, SpecError, TrainingInput
 from scriptmode._core.spec.distribution import NAMES
 from scriptmode._core.spec.metric_definitions import PRESETS
 from scriptmode._core.text.messages import did_you_mean
@@ -66,6 +67,7 @@ class RunOptions(NamedTuple):
             channels = job_file.parse_channels(path, inputs, is_local=is_local, replaced=replaced)
         for channel, location in replaced.items():
             channels[channel] = locations.existing_location_uri(f"--input {channel}", location, is_local=is_local)
+        channels.update(_sharded(channels, given["shards"]))
         overridden = {argument for argument in in_file if argument in options or given.get(argument)}
         return cls(
             arguments,
@@ -87,6 +89,15 @@ class RunOptions(NamedTuple):
     def estimator(self) -> Estimator:
         """Return the estimator; raises its `SpecError`."""
         return Estimator(**self.arguments)
+
+
+def _sharded(channels: Mapping[str, Any], names: Sequence[str]) -> dict[str, TrainingInput]:
+    """Return the channels of which each host gets a part; raise `SpecError` for one that the job does not have."""
+    if unknown := next((name for name in names if not isinstance(channels.get(name), (str, TrainingInput))), ""):
+        raise SpecError(f"--shard {unknown!r} is no channel of objects", advice=did_you_mean(unknown, channels))
+    sources = {name: channels[name] for name in names}
+    given = {name: TrainingInput(source) if isinstance(source, str) else source for name, source in sources.items()}
+    return {name: replace(source, distribution="ShardedByS3Key") for name, source in given.items()}
 
 
 def platform_arguments(given: Mapping[str, Any], *, is_local: bool) -> Mapping[str, Any]:
@@ -158,7 +169,7 @@ def _parse_options(given: Mapping[str, Any]) -> dict[str, object]:
 
 def _distribution_update(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, object]:
     """Return the distribution with the options that configure it, whether it is from the file or from an option."""
-    options = {name: given[name] for name in ("processes_per_host", "coordinator", "evaluator") if given[name]}
+    options = {name: given[name] for name in ("processes_per_host", "coordinator", "evaluator", "ps") if given[name]}
     distributions = arguments.get("distribution") or {}
     if not options or not isinstance(distributions, dict):
         # The estimator rejects a value that is not a distribution.

@@ -172,11 +172,10 @@ def rescue_checkpoints(folder: JobFolder, job: Job, log: Callable[[str], None]) 
 
     ``job`` has the hosts of that run.
     """
-    output = job.request.output
     # Without the variables of this run, which may have fewer hosts.
     fleet = find_engine(job.request.resources.host_kind).create_fleet(folder, job, Tasks(), {})
     sandboxes = list(fleet.sandboxes.values())
-    sync = checkpoints.create_sync(folder, output, sandboxes)
+    sync = checkpoints.create_sync(folder, job.request, sandboxes)
     # Until `restore` ended, the checkpoints of the hosts are copies, of which a part may be missing.
     if sync is None or not sync.has_restored:
         return []

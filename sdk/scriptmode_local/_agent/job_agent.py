@@ -117,7 +117,7 @@ class Agent:
         self._processes: Mapping[str, ProcessIdentity] = {}
         self._next_progress = time.monotonic() + PROGRESS_SECONDS
         self._heartbeat = heartbeat.Heartbeat(lock)
-        self._checkpoints = checkpoints.create_sync(folder, self._request.output, sandboxes)
+        self._checkpoints = checkpoints.create_sync(folder, self._request, sandboxes)
         self._delivery = Delivery(folder, self._request, sandboxes, self._checkpoints, self._disk, self._log.tell_user)
         self._progress = progress.ProgressRecorder(self._links.progress, folder.write_progress)
         #: Whether the job is Interrupted and nothing but this process starts it again.

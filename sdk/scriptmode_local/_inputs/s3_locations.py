@@ -71,7 +71,8 @@ def _to_file_uri(uri: str) -> str:
 def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
     """Raise `DataNotFoundError` for data, a source archive or an output bucket that is not in S3.
 
-    ``outputs`` are URIs by argument. Raises `CredentialsError` where there are none. Other errors, such as access
+    ``outputs`` are URIs by argument. Raises `CredentialsError` where there are none, and `DataError` for an endpoint
+    where nothing listens. Other errors, such as access
     denied, are left to the job, which may read although it may not list.
     """
     from scriptmode_local._data.channel_source import source_of
@@ -174,5 +175,8 @@ def _refuse_missing(argument: str, what: str) -> Iterator[None]:
     except CredentialsError as error:
         # Without the argument, which would call it wrong: an option's error has another exit code.
         raise CredentialsError(f"{what}: {error.message}", advice=error.advice) from error
-    except PlatformError:
-        return
+    except PlatformError as error:
+        from scriptmode._core.aws.s3_errors import is_unreachable
+
+        if is_unreachable(error):
+            raise DataError(f"{what}: {error.message}", advice=error.advice) from error

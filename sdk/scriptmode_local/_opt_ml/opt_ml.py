@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import stat
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 #: Where a source archive of this machine is copied for hosts that do not see it.
 SOURCE_DIR = "input/source"
 LOOPBACK = "127.0.0.1"
+#: Bytes of a host's stacks that are shown.
+_MOST_STACKS = 4 << 20
 LOOPBACK_INTERFACE = "lo"
 
 
@@ -98,6 +101,21 @@ class Sandbox:
             raise OSError(errno.EINVAL, "it is not a regular file", path)
         return file
 
+    def request_stacks(self) -> bool:
+        """Ask the host's launcher for the stacks of its processes; return whether it can be asked."""
+        with suppress(OSError), self.directory() as directory, directory.at(contract.STACKS_REQUEST, links=False) as at:
+            os.close(os.open(at.name, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o666, dir_fd=at.dir_fd))
+            return True
+        return False
+
+    def read_stacks(self) -> str | None:
+        """Return what the launcher answered to `request_stacks`; None before that."""
+        with suppress(OSError):
+            if not os.path.lexists(self.base / contract.STACKS_REQUEST):
+                with self.open_file(contract.STACKS_ANSWER) as file:
+                    return file.read(_MOST_STACKS).decode("utf-8", "replace")
+        return None
+
     def read_failure(self) -> str:
         """Return the beginning of the host's failure file that FailureReason has room for; "" without such a file."""
         try:
@@ -136,6 +154,7 @@ class Sandbox:
             contract.CHECKPOINTS_DIR,
             contract.OUTPUT_DATA_DIR,
             contract.OUTPUT_INTERMEDIATE_DIR,
+            contract.STACKS_DIR,
         ):
             (self.base / folder).mkdir(parents=True, exist_ok=True)
         self.checkpoints(job.output).mkdir(parents=True, exist_ok=True)

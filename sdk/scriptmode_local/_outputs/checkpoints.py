@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import Output
     from scriptmode_local._opt_ml.opt_ml import Sandbox
     from scriptmode_local._store.job_store import JobFolder
@@ -53,10 +54,12 @@ class CheckpointSync:
     """Copier of the hosts' changed checkpoints to the job's checkpoint URI; ``record`` is the file of the `SyncRecord`.
 
     A name is owned by the first host that changed it. A file of that name on another host is left out, with a line in
-    the log.
+    the log unless both hosts are of ``copies``, those that save the same.
     """
 
-    def __init__(self, output: Output, sandboxes: Sequence[Sandbox], record: Path) -> None:
+    def __init__(
+        self, output: Output, sandboxes: Sequence[Sandbox], record: Path, *, copies: frozenset[str] = frozenset()
+    ) -> None:
         self._uri = (output.checkpoint_uri or "").rstrip("/")
         self._sandboxes = {sandbox.host: sandbox for sandbox in sandboxes}
         self._path = checkpoints_path(output)
@@ -64,6 +67,7 @@ class CheckpointSync:
         self._replaced = {host: ReplacedFiles() for host in self._sandboxes}
         #: By host and name, open files to copy whose names other files have by now.
         self._earlier: dict[tuple[str, str], BinaryIO] = {}
+        self._copies = copies
 
     @property
     def has_restored(self) -> bool:
@@ -139,7 +143,8 @@ class CheckpointSync:
         for host, files in now.items():
             for name, signature in files.items():
                 owner = kept.owners.get(name, host)
-                if owner != host and kept.signatures.get(host, {}).get(name) != signature:
+                is_other = owner != host and not {owner, host} <= self._copies
+                if is_other and kept.signatures.get(host, {}).get(name) != signature:
                     say(f"checkpoints: {host}'s {name!r} is left out: {owner} has {name!r} too")
 
     def _copy(self, files: Signatures) -> Problem | None:
@@ -207,9 +212,12 @@ class CheckpointSync:
             return SyncRecord()
 
 
-def create_sync(folder: JobFolder, output: Output, sandboxes: Sequence[Sandbox]) -> CheckpointSync | None:
+def create_sync(folder: JobFolder, job: JobRequest, sandboxes: Sequence[Sandbox]) -> CheckpointSync | None:
     """Return the copier of a job's checkpoints; ``None`` for a job without a checkpoint URI."""
-    return CheckpointSync(output, sandboxes, record_path(folder)) if output.checkpoint_uri else None
+    if not job.output.checkpoint_uri:
+        return None
+    hosts = packed_artifacts.chief_first(job, sandboxes)
+    return CheckpointSync(job.output, hosts, record_path(folder), copies=frozenset(packed_artifacts.trainers(job)))
 
 
 def record_path(folder: JobFolder) -> Path:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import stat
 import tarfile
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
@@ -36,6 +37,8 @@ MODEL_ARCHIVE = "model.tar.gz"
 #: A file that is not complete is named ``.<name>.part``.
 DRAFT_SUFFIX = ".part"
 OUTPUT_ARCHIVE = "output.tar.gz"
+#: Bytes of two files that are compared at once.
+_PART = 1024 * 1024
 
 
 class HostFile(NamedTuple):
@@ -81,11 +84,12 @@ def publish_artifacts(
     entries = ChangedDirectories()
     entries.make_directory(folder)
     copied = []
+    hosts, copies = chief_first(job, sandboxes), frozenset(trainers(job))
     trees = [(contract.OUTPUT_DATA_DIR, OUTPUT_ARCHIVE, "data")]
     if with_model:
         trees.append((contract.MODEL_DIR, MODEL_ARCHIVE, "model"))
     for what, archive, plain in trees:
-        tree = collect_files(what, sandboxes, what)
+        tree = collect_files(what, hosts, what, copies=copies if plain == "model" else frozenset())
         for note in tree.notes:
             say(note)
         if what != "model" and not tree.files:
@@ -130,8 +134,34 @@ def is_model_empty(sandboxes: Sequence[Sandbox]) -> bool:
     )
 
 
-def collect_files(what: str, sandboxes: Sequence[Sandbox], root: str) -> ArtifactTree:
-    """Merge the hosts' trees below the directory ``root``; the first host that has a path wins. Links become files."""
+def trainers(job: JobRequest) -> list[str]:
+    """Return the hosts that train one model together, a chief first; none without a distribution.
+
+    Each of them may save the model, in archives with times of its own: their files of one name are copies.
+    """
+    if not any(contract.enabled(job.hyperparameters.get(switch, "")) for switch in contract.DISTRIBUTION_SWITCHES):
+        return []
+    hosts = {group.name: group.hosts for group in job.resources.host_groups}
+    roles = job.parameter(contract.PARAMETER_SERVER_ROLES) or job.parameter(contract.MULTI_WORKER_MIRRORED_ROLES)
+    together = job.parameter(contract.DISTRIBUTION_INSTANCE_GROUPS) or list(hosts)
+    named = [roles.get(role, []) for role in contract.ROLES[:3]] if isinstance(roles, dict) else [together]
+    groups = [group for names in named for group in (names if isinstance(names, list) else [names])]
+    return [host for group in groups for host in hosts.get(str(group), ())]
+
+
+def chief_first(job: JobRequest, sandboxes: Sequence[Sandbox]) -> list[Sandbox]:
+    """Return the sandboxes of a job's hosts in the order in which their files count."""
+    order = {host: number for number, host in enumerate(trainers(job))}
+    return sorted(sandboxes, key=lambda sandbox: order.get(sandbox.host, len(order)))
+
+
+def collect_files(
+    what: str, sandboxes: Sequence[Sandbox], root: str, *, copies: frozenset[str] = frozenset()
+) -> ArtifactTree:
+    """Merge the hosts' trees below the directory ``root``; the first host that has a path wins. Links become files.
+
+    A note says which file is left out, unless it equals the one that wins, or both hosts are of ``copies``.
+    """
     tree = ArtifactTree()
     owner: dict[str, str] = {}
     for sandbox in sandboxes:
@@ -150,9 +180,20 @@ def collect_files(what: str, sandboxes: Sequence[Sandbox], root: str) -> Artifac
             elif taken not in tree.files:
                 owner[name] = host
                 tree.files[name] = file
-            elif not (file.is_directory and tree.files[taken].is_directory):
+            elif not _is_copy(file, tree.files[taken], is_expected=taken == name and {host, owner[name]} <= copies):
                 left_out(name, f"{owner[taken]} has {taken!r} too")
     return tree
+
+
+def _is_copy(file: HostFile, other: HostFile, *, is_expected: bool) -> bool:
+    """Return whether nothing is lost without ``file``: both are directories, or files that are the same."""
+    if file.is_directory or other.is_directory:
+        return file.is_directory and other.is_directory
+    if is_expected or file.status.st_size != other.status.st_size:
+        return is_expected
+    with file.open() as one, other.open() as two:
+        parts = (iter(partial(opened.read, _PART), b"") for opened in (one, two))
+        return all(map(operator.eq, *parts))
 
 
 def pack_archive(tree: ArtifactTree, archive: Path) -> None:

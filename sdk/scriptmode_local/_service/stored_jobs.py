@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.machine.clock import SYSTEM
 from scriptmode._core.spec.service_values import ANY_JOB
-from scriptmode.errors import RequestError, ScriptmodeError
+from scriptmode.errors import PlatformError, RequestError, ScriptmodeError
+from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -140,6 +141,27 @@ class StoredJobs:
         from scriptmode_local._store.host_activity import read_activity
 
         return read_activity(self._store.find(name))
+
+    def stacks(self, name: str) -> dict[str, str]:
+        """Return what the processes of each host that answers do now, with the stacks of Python, by host.
+
+        Raises `PlatformError` for a job that does not train.
+        """
+        from scriptmode_local._agent import recovery
+        from scriptmode_local._opt_ml.opt_ml import Sandbox
+
+        folder = self._store.find(name)
+        if (status := recovery.reconcile(folder).secondary) != "Training":
+            raise PlatformError(f"training job {name} is {status}", f"look at its log: scriptmode logs {name}")
+        hosts = [Sandbox(host, path, contract.DEFAULT_BASE_DIR) for host, path in self.host_folders(name).items()]
+        asked = [sandbox for sandbox in hosts if sandbox.request_stacks()]
+        answers: dict[str, str] = {}
+        # They take about two seconds, more on a loaded machine.
+        deadline = SYSTEM.now() + 15
+        while len(answers) < len(asked) and SYSTEM.now() < deadline:
+            SYSTEM.sleep(self.poll_seconds)
+            answers = {sandbox.host: text for sandbox in asked if (text := sandbox.read_stacks()) is not None}
+        return answers
 
     def log_locations(self, name: str) -> dict[str, str]:
         """Return the paths of the hosts' logs by host."""

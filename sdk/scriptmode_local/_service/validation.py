@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scriptmode._core.request import service_model
 from scriptmode._core.request.fields import PLAIN_ARGUMENTS
 from scriptmode._core.request.render import as_fields
-from scriptmode._core.spec.hosts import instance_kind, local_instance_types
+from scriptmode._core.spec.hosts import instance_kind
 from scriptmode._core.spec.inputs import FileSystemInput, OtherInput, TrainingInput
 from scriptmode._core.spec.job_request import ABSENT, JobRequest
 from scriptmode._core.spec.names import SERVER_TAGS
@@ -196,10 +196,11 @@ def _instances(resources: Resources) -> Iterator[Problem]:
         if (part.instance_count or 0) < 1:
             yield Problem(f"{path}.InstanceCount is {part.instance_count!r}", "give at least 1", "instance_count")
         if part.instance_type is None or not instance_kind(part.instance_type).is_local:
-            runs = " and ".join(map(repr, local_instance_types()))
-            what = f"{path}.InstanceType is {part.instance_type!r}"
+            from scriptmode._core.spec import instance_types
+
+            runs = " and ".join(map(repr, instance_types.local_forms()))
             advice = f"the local platform runs {runs}; another type needs the package of its engine"
-            yield Problem(what, advice, "instance_type")
+            yield Problem(f"{path}.InstanceType is {part.instance_type!r}", advice, "instance_type")
     kinds = {instance_kind(group.instance_type): group.instance_type.partition(":")[0] for group in groups}
     for kind, instance_type in kinds.items():
         if len(kinds) > 1 and kind.runs_scripts:

@@ -99,7 +99,7 @@ class JobSummary(NamedTuple):
     #: The metric whose value was printed last, and that value; "" and None without one.
     metric_name: str = ""
     metric_value: float | None = None
-    #: A problem of the job that its status does not tell, such as what it lost; "" without one.
+    #: A problem of the job that its status does not tell, such as an agent that does not answer; "" without one.
     note: str = ""
     #: When a job that waited for others was done with that.
     queue_ended: float | None = None
@@ -183,17 +183,10 @@ class JobState:
             self.modified,
             self.secondary,
             self.training_ended,
-            note=self.note or self._describe_losses(),
+            note=self.note,
             queue_ended=next((period.ended for period in self.transitions if period.status == "Pending"), None),
             position=self.position,
         )
-
-    def _describe_losses(self) -> str:
-        losses = [event for event in self.events if event.is_loss]
-        if not losses:
-            return ""
-        rest = f" (and {len(losses) - 1} more: scriptmode describe {self.name})" if len(losses) > 1 else ""
-        return f"warning: {losses[0]}{rest}"
 
     def with_status(
         self, secondary: str, now: float, *, message: str = "", reason: str = "", failure: Failure | None = None

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode._core.request import tuning
 from scriptmode._core.request.service_model import shapes
-from scriptmode._core.spec.hosts import LOCAL_PROCESS, HostKind, instance_kind, local_instance_types
+from scriptmode._core.spec import instance_types
+from scriptmode._core.spec.hosts import LOCAL_PROCESS, HostKind, instance_kind
 from scriptmode._core.spec.names import RESERVED_TAGS, SERVER_TAGS
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import invalid
@@ -24,8 +25,8 @@ from scriptmode_serve._operations.aws_json import validation_error
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-#: Instance types of the local platform, the default first; ``slurm:gpu`` names a partition, too.
-HOSTS = local_instance_types()
+#: Instance types of the local platform, the default first.
+HOSTS = tuple(instance_types.local_forms())
 _TYPES, _IMAGE = f"{SERVER_TAGS}instance-types", f"{SERVER_TAGS}training-image"
 #: The fields of a description that have what was asked for.
 _MAPPED = ("ResourceConfig", tuning.RESOURCES, "AlgorithmSpecification")
@@ -88,7 +89,7 @@ class HostTable:
 def require_hosts(hosts: object, name: str) -> None:
     """Raise `SpecError` for a value of a setting that is not the name of hosts."""
     if not isinstance(hosts, str) or not instance_kind(hosts).is_local:
-        raise invalid(name, f"is {hosts!r}", f"give one of {', '.join(HOSTS)}, slurm:PARTITION")
+        raise invalid(name, f"is {hosts!r}", instance_types.suggest(str(hosts)) or f"give one of {', '.join(HOSTS)}")
 
 
 def is_extension(table: HostTable, field: str, value: object) -> bool:

@@ -73,7 +73,7 @@ def _unknown(spec: TrainingJobSpec) -> Iterator[str]:
     if spec.script is not None and spec.script.arguments:
         yield f"arguments={list(spec.script.arguments)!r}, which are not options with one value each (hyperparameters),"
     if isinstance(distribution, (ParameterServer, MultiWorkerMirrored)):
-        for option in ("coordinator", "chief", "evaluator", "roles"):
+        for option in ("coordinator", "chief", "evaluator", "roles", "ps"):
             value = getattr(distribution, option, None)
             if value:
                 yield f"distribution's {option}={value!r}"

@@ -84,6 +84,13 @@ def _broken_errors() -> tuple[type[Exception], ...]:
     return (exceptions.HTTPClientError, exceptions.IncompleteReadError, exceptions.FlexibleChecksumError, HTTPError)
 
 
+def is_unreachable(error: BaseException) -> bool:
+    """Return whether an error is that nothing accepts connections at the endpoint, or that its name is unknown."""
+    from botocore.exceptions import EndpointConnectionError
+
+    return isinstance(error.__cause__, EndpointConnectionError)
+
+
 @contextmanager
 def translate_s3_errors(uri: str, endpoint: Callable[[], str] = str) -> Iterator[None]:
     """Raise what boto3 raises as `scriptmode.errors` that name ``uri``; ``endpoint`` returns the client's URL."""

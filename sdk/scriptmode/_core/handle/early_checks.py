@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.hosts import LOCAL_PROCESS, LOCAL_ROLE
 from scriptmode._core.spec.training_job import Resources
+from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import SourceError
 from scriptmode_runtime import contract
 
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
     from scriptmode._core.source.source_archive import Source
     from scriptmode._core.spec.job_request import JobRequest
 
-_THREADS = "TF_NUM_INTEROP_THREADS"
+_OURS, _THREADS = "SCRIPTMODE_", "TF_NUM_INTEROP_THREADS"
+#: The settings of the launcher, without that beginning, which makes all of them similar.
+SETTINGS = (
+    "STOP_GRACE_SECONDS", "HOST_TIMEOUT_SECONDS", "HANG_SECONDS", "HANG_ACTION", "LOG_PREFIX", "SOURCE_LIMIT_GB",
+    "JOB_SECRET",
+)  # fmt: skip
 #: The script's variables that the launcher sets for each job, in place of those of the same names.
 LAUNCHER_VARIABLES = frozenset(
     {
@@ -100,6 +106,9 @@ def _unused_settings(job: JobRequest) -> Iterator[str]:
     own += [f"SM_HP_{name}".upper() for name in job.hyperparameters]
     for name in sorted({*LAUNCHER_VARIABLES, *own} & job.environment.keys()) if job.program else ():
         yield f"environment variable {name} is not used: the launcher sets its own on each host"
+    for name in sorted(name[len(_OURS) :] for name in job.environment if name.startswith(_OURS)):
+        if name not in SETTINGS and (meant := did_you_mean(name, SETTINGS, most=0)):
+            yield f"environment variable {_OURS}{name} is no setting of the launcher; {meant}"
 
 
 def _syntax_error(path: Path) -> str:

@@ -109,7 +109,8 @@ def stopped_error(description: JobDescription) -> TrainingJobStopped:
     name, secondary, limits = description.name, description.secondary, description.job.limits
     run, wait = limits.max_run, limits.max_wait
     texts = {
-        "MaxRuntimeExceeded": f"ran longer than max_run ({run} s) and was stopped; give it more time",
+        "MaxRuntimeExceeded": f"ran longer than max_run ({run} s) and was stopped; give it more time if its log shows "
+        f"progress: scriptmode logs {name} --tail 20",
         "MaxWaitTimeExceeded": f"waited and ran longer than max_wait ({wait} s) and was stopped; give it more time, or "
         "use no spot instances",
         "Interrupted": "lost its spot instances and was stopped; give it checkpoint_s3_uri to resume from and "

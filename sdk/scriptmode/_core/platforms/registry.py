@@ -11,8 +11,7 @@ from importlib.util import find_spec
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from scriptmode._core.spec.hosts import LOCAL_PROCESS, HostKind, instance_kind, local_instance_types
-from scriptmode._core.text.messages import did_you_mean
+from scriptmode._core.spec.hosts import LOCAL_PROCESS, HostKind, instance_kind
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
@@ -108,9 +107,13 @@ def _kind(instance_type: str) -> HostKind:
     kind = instance_kind(instance_type)
     if kind.is_local or _SAGEMAKER_TYPE.fullmatch(instance_type):
         return kind
+    from scriptmode._core.request.service_model import shapes
+    from scriptmode._core.spec import instance_types
+
+    forms = ", ".join(instance_types.local_forms())
+    amazons = shapes()["TrainingInstanceType"]["enum"] if instance_type.startswith("ml.") else ()
     raise invalid(
         "instance_type",
-        f"{instance_type!r} is neither one of {', '.join(local_instance_types())} nor, as 'ml.p3.2xlarge', Amazon's",
-        did_you_mean(instance_type, local_instance_types(), most=0)
-        or "use one of them, or install the package of its engine",
+        f"{instance_type!r} is neither one of {forms} nor, as 'ml.p3.2xlarge', Amazon's",
+        instance_types.suggest(instance_type, *amazons) or "use one of them, or install the package of its engine",
     )

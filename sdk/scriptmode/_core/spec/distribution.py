@@ -38,6 +38,7 @@ class ParameterServer:
             coordinator, at least one worker.
         chief: Whether the first host of the between-graph layout is ``chief`` instead of ``master``, for scripts that
             expect it, such as those of ``tf.distribute``. AWS's images use ``master`` with every TensorFlow.
+        ps: The number of hosts, the last ones, that are parameter servers alone; the others have none then.
 
     Raises:
         SpecError: For arguments that contradict each other.
@@ -49,6 +50,7 @@ class ParameterServer:
     #: Names of groups by role, in the order of TensorFlow's task types.
     roles: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
     chief: bool = False
+    ps: int | None = None
 
     def __post_init__(self) -> None:
         set_truth(self, "coordinator", "ParameterServer coordinator", _ARGUMENT)
@@ -57,6 +59,9 @@ class ParameterServer:
             raise _error("ParameterServer has chief=True, but a coordinator is always the chief", "leave chief out")
         if self.chief and self.roles:
             raise _error("ParameterServer chief=True and roles both say what the first trainer is", "say it in roles")
+        set_whole(self, "ps", "ParameterServer ps", 1, optional=True)
+        if self.ps and (self.roles or self.evaluator):
+            raise _error("ParameterServer ps and roles or evaluator both say what the last host is", "say it in roles")
         known = [role for role in ROLES if role != "master" or not self.coordinator]
         _validate_roles(self, known, needed=("worker", "ps") if self.coordinator else ("ps",))
         leads = [role for role in ("master", "chief") if role in self.roles]
@@ -149,6 +154,7 @@ KINDS: dict[str, Kind] = {
             "coordinator": contract.PARAMETER_SERVER_COORDINATOR,
             "chief": contract.PARAMETER_SERVER_CHIEF,
             "evaluator": contract.PARAMETER_SERVER_EVALUATOR,
+            "ps": contract.PARAMETER_SERVER_HOSTS,
             "roles": contract.PARAMETER_SERVER_ROLES,
         },
     ),

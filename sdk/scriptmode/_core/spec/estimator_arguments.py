@@ -112,8 +112,9 @@ class EstimatorArguments:
         return training_job.TrainingJobSpec(
             base_job_name=arguments.base_name(self.base_job_name, self.image_uri) or base_job_name,
             role=self.role,
-            resources=self._resources(),
+            # Before the hosts: a script in the image's place shifts what follows it.
             algorithm=self._algorithm(),
+            resources=self._resources(),
             script=self._script(),
             model=self._model(),
             distribution=self._distribution(),

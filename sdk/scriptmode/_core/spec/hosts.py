@@ -51,6 +51,8 @@ class HostKind:
         takes_gpus: Whether ``NAME:gpu=N`` is the instance type of hosts with N GPUs each.
         checks: What ``scriptmode doctor --platform NAME`` runs, as ``module:mapping``: functions by names of checks.
             They return what was found, or raise an error of scriptmode with the next step.
+        suffix: What else may follow the name and a colon, as help shows it: ``PARTITION``.
+        other_names: What users call them instead, for the suggestion in an error: ``docker``.
     """
 
     title: str
@@ -66,6 +68,8 @@ class HostKind:
     runs_scripts: bool = True
     takes_gpus: bool = False
     checks: str = ""
+    suffix: str = ""
+    other_names: tuple[str, ...] = ()
 
     PROCESS: ClassVar[HostKind]
     CONTAINER: ClassVar[HostKind]
@@ -77,13 +81,14 @@ class HostKind:
         return self.place == _THIS_MACHINE
 
 
-HostKind.PROCESS = HostKind("processes of this machine")
+HostKind.PROCESS = HostKind("processes of this machine", other_names=("process", "localhost"))
 HostKind.CONTAINER = HostKind(
     "containers of this machine",
     engine=f"{_HOSTS}.container_engine:ContainerEngine",
     runs_images=True,
     uses_docker=True,
     runs_scripts=False,
+    other_names=("docker", "container"),
 )
 HostKind.CLOUD = HostKind(
     "Amazon SageMaker",
@@ -108,13 +113,6 @@ def instance_kind(instance_type: str) -> HostKind:
 
     point = find_entry_point(GROUP, name)
     return _load_kind(point) if point else HostKind.CLOUD
-
-
-def local_instance_types() -> tuple[str, ...]:
-    """Return the instance types of the local platform, with those of engines that are packages."""
-    from scriptmode._core.machine.entry_points import entry_points
-
-    return (*_KINDS, *entry_points(GROUP))
 
 
 @cache

@@ -29,6 +29,8 @@ def encode_hyperparameters(values: Mapping[str, Any], *, script_mode: bool) -> d
     for key, value in values.items():
         if not isinstance(key, str) or not key:
             raise _error(f"hyperparameter name {key!r} is not a string of at least one character", "name it")
+        if script_mode and key.startswith("-"):
+            raise _error(f"hyperparameter {key!r} begins with a dash", "leave its dashes out: the script gets them")
         encoded[key] = _encode_json(key, value) if script_mode else _encode_text(key, value)
     return encoded
 

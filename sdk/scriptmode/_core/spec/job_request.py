@@ -95,7 +95,8 @@ class JobRequest:
             # The runtime takes digits in text, too.
             return int(ranks) if str(ranks).isdecimal() else 1
         is_server = contract.enabled(self.hyperparameters.get(contract.PARAMETER_SERVER_ENABLED, ""))
-        return 2 if is_server and contract.PARAMETER_SERVER_ROLES not in self.hyperparameters else 1
+        has_roles = {contract.PARAMETER_SERVER_ROLES, contract.PARAMETER_SERVER_HOSTS} & self.hyperparameters.keys()
+        return 2 if is_server and not has_roles else 1
 
     @property
     def source_channel(self) -> Channel | None:

@@ -78,9 +78,9 @@ class Resources:
                 raise invalid("instance_groups", "say types and counts", "leave out instance_count and instance_type")
         else:
             if self.instance_type is None:
-                raise invalid(
-                    "instance_type", "is missing", "give 'local_process', 'slurm', a SageMaker type, or instance_groups"
-                )
+                from scriptmode._core.spec import instance_types
+
+                raise invalid("instance_type", "is missing", f"give {instance_types.describe()}; or instance_groups")
             _text("instance_type", self.instance_type)
             set_whole(self, "instance_count", "instance_count", 1, optional=True)
         set_whole(self, "volume_size", "volume_size", 0)
@@ -415,7 +415,11 @@ class TrainingJobSpec:
     def _check_roles(self) -> None:
         counts = {group.instance_group_name: group.instance_count for group in self.resources.instance_groups}
         groups_together = self.distribution.instance_groups if self.distribution else ()
-        self._check_tf_config(sum(counts[name] for name in dict.fromkeys(groups_together)) or self.resources.count)
+        together = sum(counts[name] for name in dict.fromkeys(groups_together)) or self.resources.count
+        self._check_tf_config(together)
+        if (servers := getattr(self.distribution, "ps", None) or 0) >= together:
+            what = f"distribution's ps is {servers} of {together} hosts, and none is left to train"
+            raise SpecError(what, "give more hosts", argument="distribution")
         for role, groups in self._roles.items():
             count = sum(counts[group] for group in groups)
             if role in _SINGLE_HOST_ROLES and count != 1:
@@ -427,11 +431,10 @@ class TrainingJobSpec:
 
     def _check_tf_config(self, together: int) -> None:
         given = (self.environment or {}).get("TF_CONFIG", "").strip()
-        if not given or self.distribution is None:
-            return
-        from scriptmode._core.spec.distribution import MPI
-
-        if isinstance(self.distribution, MPI):
+        if given and not isinstance(contract.decode(given), dict):
+            what = "environment['TF_CONFIG'] is not a JSON object"
+            raise SpecError(what, "correct it, or leave it out", argument="environment")
+        if not given or not hasattr(self.distribution, "roles"):
             return
         if self._roles or getattr(self.distribution, "evaluator", False):
             what = "environment['TF_CONFIG'] and the distribution's roles or evaluator both name tasks"
