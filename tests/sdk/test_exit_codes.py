@@ -9,10 +9,7 @@ from scriptmode import Estimator, TrainingJob
 
 ARN = "arn:aws:iam::123456789012:role/r"
 CLOUD = ("--instance-type", "ml.m5.large", "--role", ARN, "--image-uri", "i")
-FILES = {
-    "train.py": "print('loss=0.5')", "notebook.ipynb": "{}", "full/a": "1", "list.yaml": "- a", "bad.yaml": "a: [",
-    "bad.toml": "a = = 1",
-}  # fmt: skip
+FILES = {"train.py": "print('loss=0.5')", "notebook.ipynb": "{}", "full/a": "1"}
 
 
 @pytest.fixture(scope="module")
@@ -70,11 +67,6 @@ OTHERS = {
     "a program that is missing": (["run", "wrds.py"], 2, "correct it (PROGRAM)"),
     "a directory as the program": (["run", "full"], 2, "name the file itself"),
     "a notebook as the program": (["run", "notebook.ipynb"], 2, "jupyter nbconvert --to script notebook.ipynb"),
-    "a file of another kind": (["run", "--file", "train.py"], 2, "rename it to end in .toml"),
-    "a directory as the file": (["run", "--file", "full"], 2, "Is a directory"),
-    "YAML that is broken": (["run", "--file", "bad.yaml"], 2, "is not valid YAML"),
-    "TOML that is broken": (["run", "--file", "bad.toml"], 2, "is not valid TOML"),
-    "a list as the file": (["run", "--file", "list.yaml"], 2, "has no names and values"),
     "a plan's input": (["plan", "train.py", "--input", "train=empty"], 2, "there is nothing in it"),
     "a plan against no job": (["plan", "train.py", "--against", "nowhere"], 1, "no training job named 'nowhere'"),
     "a list of nothing": (["list", "--limit", "0"], 2, "0 is not in the range x>=1"),

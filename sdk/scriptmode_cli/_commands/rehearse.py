@@ -42,7 +42,7 @@ def rehearse(*, faults: tuple[str, ...], step_metric: str, as_json: bool, **give
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     options = RunOptions.parse(given, arguments_after_dashes())
     options.require_no_name("rehearse")
-    names = {**options.options_by_argument, "faults": "--fault", "step_metric": "--step-metric"}
+    names = {**estimator_options.OPTION_NAMES, "faults": "--fault", "step_metric": "--step-metric"}
     with translate_errors_to_options(names):
         rehearsal = options.estimator().rehearse(options.inputs, faults or None, step_metric=step_metric)
     output.print_result(rehearsal.to_dict() if as_json else None, str(rehearsal), as_json=as_json)

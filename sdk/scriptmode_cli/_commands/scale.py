@@ -56,7 +56,7 @@ def scale(sizes: str, layouts: str, *, as_json: bool, **given: Any) -> None:
     options = RunOptions.parse(given, arguments_after_dashes())
     options.require_no_name("scale")
     hosts: list[Any] = [int(size) if size.isdecimal() else size for size in _split(sizes)]
-    with translate_errors_to_options({**options.options_by_argument, **_OPTIONS}):
+    with translate_errors_to_options({**estimator_options.OPTION_NAMES, **_OPTIONS}):
         scaling = options.estimator().scale(options.inputs, hosts=hosts, layouts=_split(layouts), **own)
     output.print_result(scaling.to_dict() if as_json else None, str(scaling), as_json=as_json)
     if any(row.problem for row in scaling.rows):

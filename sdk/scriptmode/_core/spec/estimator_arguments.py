@@ -1,7 +1,7 @@
 """The arguments of `scriptmode.Estimator`: their names, order, types and defaults, and the job that they make. Pure.
 
-The constructor's signature, the estimator's attributes, the keys of a job file and the option ``--set`` of the command
-line come from the fields of `EstimatorArguments`.
+The constructor's signature, the estimator's attributes and the option ``--set`` of the command line come from the
+fields of `EstimatorArguments`.
 """
 
 import os
