@@ -9,7 +9,7 @@ from scriptmode import Estimator, TrainingJob
 
 ARN = "arn:aws:iam::123456789012:role/r"
 CLOUD = ("--instance-type", "ml.m5.large", "--role", ARN, "--image-uri", "i")
-FILES = {"train.py": "print('loss=0.5')", "notebook.ipynb": "{}", "full/a": "1"}
+FILES = {"train.py": "print('loss=0.5')", "notebook.ipynb": "{}", "full/a": "1", "bad.toml": "a = = 1"}
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +67,7 @@ OTHERS = {
     "a program that is missing": (["run", "wrds.py"], 2, "correct it (PROGRAM)"),
     "a directory as the program": (["run", "full"], 2, "name the file itself"),
     "a notebook as the program": (["run", "notebook.ipynb"], 2, "jupyter nbconvert --to script notebook.ipynb"),
+    "TOML that is broken": (["serve", "--config", "bad.toml"], 2, "bad.toml is not valid TOML"),
     "a plan's input": (["plan", "train.py", "--input", "train=empty"], 2, "there is nothing in it"),
     "a plan against no job": (["plan", "train.py", "--against", "nowhere"], 1, "no training job named 'nowhere'"),
     "a list of nothing": (["list", "--limit", "0"], 2, "0 is not in the range x>=1"),

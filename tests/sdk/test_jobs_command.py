@@ -134,7 +134,7 @@ OPTIONS = [
     (["--staging-bucket", "gs://bucket"], SpecError, "give an 's3://...' URI"),
     (["--platform", "sagemaker"], SpecError, "masterType is '', which is no instance type.*in --config"),
     (["--input", "train"], click.UsageError, "'train' does not have the form NAME=VALUE; write --input train=s3"),
-    (["--config", "nowhere.yaml"], SpecError, "'nowhere.yaml' cannot be read"),
+    (["--config", "nowhere.yaml"], click.BadParameter, "'nowhere.yaml': No such file or directory"),
     (["--module-name", "trainer.tusk"], SourceError, "'trainer.tusk' is not a module of the package 'trainer'"),
     (["--module-name", "task"], SourceError, "'task' is not a module of the package 'trainer'; write .*trainer.task"),
     (["--package-path", "."], SourceError, "not a Python package: it has no __init__.py"),

@@ -10,7 +10,7 @@ import copy
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
@@ -51,7 +51,7 @@ _training_options = add_options(
         ),
         *(click.option(name, key, metavar=metavar, help=text) for name, key, metavar, text in _TEXT_OPTIONS),
         click.option(
-            "--config", type=click.Path(path_type=Path),
+            "--config", type=click.File("rb"), metavar="PATH",
             help="YAML file with the job's trainingInput: its scaleTier and machines. Options override it.",
         ),
         *(
@@ -115,7 +115,7 @@ def submit() -> None:
 @submit.command(cls=ProgramCommand, epilog=EXIT_CODES_HELP.replace("Exit code", "Exit code with --stream-logs", 1))
 @click.argument("name")
 @_training_options
-def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any) -> None:
+def training(name: str, config: BinaryIO | None, *, stream_logs: bool, **given: Any) -> None:
     """Submit the training job NAME, which runs a module of a Python package on the machines of a scale tier.
 
     ARGUMENTS are passed to the module. On this machine, every machine of the tier is a process.

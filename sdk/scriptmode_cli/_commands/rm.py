@@ -47,10 +47,8 @@ def rm(jobs: tuple[str, ...], *, force: bool, older_than: float | None, dry_run:
       scriptmode rm --older-than 7d --dry-run
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     if bool(jobs) == (older_than is not None) or (force and not jobs) or (dry_run and jobs):
-        raise click.UsageError(
-            "name each JOB, with --force if it still runs, or write --older-than AGE, with or without --dry-run",
-            click.get_current_context(),
-        )
+        what = "name each JOB, with --force if it still runs, or write --older-than AGE, with or without --dry-run"
+        raise click.UsageError(what)
     if older_than is None:
         _delete_jobs(dict.fromkeys(jobs), force=force, as_json=as_json)
     else:

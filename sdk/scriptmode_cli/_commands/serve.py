@@ -6,18 +6,16 @@ import signal
 import sys
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
 
 from scriptmode._core.spec.hosts import entry_points
 from scriptmode_cli._options.options import force_option, json_option
-from scriptmode_cli._options.structured_files import parse_toml, read_text
 from scriptmode_cli._program import output
 from scriptmode_cli._program.group import Group
 from scriptmode_serve._http.access_keys import AccessKeys
-from scriptmode_serve._http.configuration import parse_configuration
+from scriptmode_serve._http.configuration import parse_configuration, parse_toml
 from scriptmode_serve._http.server import DEFAULT_HOST, DEFAULT_PORT, Server, Settings, parse_address
 from scriptmode_serve._operations.request_mapping import HOSTS, HostTable, require_hosts
 
@@ -56,7 +54,7 @@ class _ServeGroup(Group):
 )
 @click.option(
     "--config",
-    type=click.Path(path_type=Path),
+    type=click.File("rb"),
     metavar="FILE",
     help="TOML file with 'hosts', and the tables 'instance_types' and 'images'.",
 )
@@ -104,9 +102,9 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
     if ctx.invoked_subcommand is not None:
         return
     host, port = parse_address(listen)
-    table, path = HostTable(), options["config"]
-    if path is not None:
-        table = parse_configuration(parse_toml(path, read_text("--config", path, "TOML")), str(path))
+    table, file = HostTable(), options["config"]
+    if file is not None:
+        table = parse_configuration(parse_toml(file.name, file.read()), file.name)
     if options["hosts"]:
         require_hosts(options["hosts"], "--hosts")
         table = replace(table, hosts=options["hosts"])

@@ -83,9 +83,9 @@ def job_name_option(help_text: str) -> Callable[[_Function], _Function]:
     return click.option("--job-name", metavar="NAME", callback=_require_name, help=help_text)
 
 
-def _require_name(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001 - click's
+def _require_name(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     if value == "":
-        raise click.UsageError("--job-name is empty; add a name, or leave --job-name out", ctx)
+        raise click.UsageError("--job-name is empty; add a name, or leave --job-name out")
     return value
 
 
@@ -130,13 +130,9 @@ def attach_job(name: str | None, *, last: bool, platform: str | None) -> Trainin
 def selected_name(name: str | None, *, last: bool, platform: str | None) -> str:
     """Return the job's name as `attach_job`; an empty JOB, as of an unset variable, does not select the newest one."""
     if name is not None and last:
-        raise click.UsageError(
-            f"JOB is {name!r}, but --last selects a job too; remove one of them", click.get_current_context(silent=True)
-        )
+        raise click.UsageError(f"JOB is {name!r}, but --last selects a job too; remove one of them")
     if name is None and not last:
-        raise click.UsageError(
-            "JOB is missing; name a job, or add --last for the newest one", click.get_current_context(silent=True)
-        )
+        raise click.UsageError("JOB is missing; name a job, or add --last for the newest one")
     return _newest_job_name(platform) if name is None else name
 
 

@@ -36,7 +36,7 @@ class RunOptions(NamedTuple):
         """Parse the values of the options and the words after ``--``; raise `SpecError` for what cannot make a job."""
         arguments = _parse_options(given)
         if not {"entry_point", "image_uri"} & arguments.keys():
-            raise click.UsageError("there is no PROGRAM; name one", click.get_current_context())
+            raise click.UsageError("there is no PROGRAM; name one")
         arguments.update(_distribution_update(arguments.get("distribution") or {}, given))
         arguments.update(_mapping_updates(arguments, given, words))
         if "instance_groups" not in arguments:
