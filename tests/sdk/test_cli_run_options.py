@@ -2,13 +2,11 @@
 
 import json
 
-import click
 import pytest
 from fakes.command_line import invoke
 
 from scriptmode import InstanceGroup, TrainingJob
 from scriptmode_cli._commands.run import run
-from scriptmode_cli._options.program_arguments import arguments_after_dashes
 from scriptmode_cli._options.run_options import RunOptions
 
 
@@ -26,9 +24,8 @@ def read(*words):
     """Parse the words of ``run`` without starting a job."""
     found = []
 
-    @click.pass_context
-    def callback(_context, *, wait, is_plain, as_json, **given):
-        found.append(RunOptions.parse(given, arguments_after_dashes()))
+    def callback(*, wait, is_plain, as_json, **given):
+        found.append(RunOptions.parse(given))
 
     type(run)("run", params=run.params, callback=callback).main(list(words), standalone_mode=False)
     return found[0]

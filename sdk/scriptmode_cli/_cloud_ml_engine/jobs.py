@@ -77,16 +77,11 @@ _training_options = add_options(
 )  # fmt: skip
 #: The option that stands for each argument of the estimator and of ``fit``.
 _OPTION_NAMES = {
-    "output_path": "--staging-bucket",
-    "code_location": "--staging-bucket",
-    "role": "--role",
-    "image_uri": "--image-uri",
-    "framework_version": "--runtime-version",
-    "inputs": "--input",
-    "hyperparameters": "the arguments after --",
-    "arguments": "the arguments after --",
+    **dict.fromkeys(("output_path", "code_location"), "--staging-bucket"),
+    **dict.fromkeys(("hyperparameters", "arguments"), "the arguments after --"),
+    "role": "--role", "image_uri": "--image-uri", "framework_version": "--runtime-version", "inputs": "--input",
     "job_name": "NAME",
-}
+}  # fmt: skip
 
 
 @click.group(cls=Group)

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from scriptmode import InstanceGroup, ParameterServer, SpecError
 from scriptmode._core.machine.yaml_files import parse_yaml
-from scriptmode._core.text.messages import did_you_mean, validate_keys
+from scriptmode._core.text.messages import did_you_mean, pluralize, validate_keys
 
 _TRAINING_INPUT = "trainingInput"
 _CUSTOM = "CUSTOM"
@@ -19,7 +19,6 @@ _CUSTOM = "CUSTOM"
 _TIERS = {"BASIC": (0, 0), "BASIC_GPU": (0, 0), "STANDARD_1": (4, 3), "PREMIUM_1": (19, 11)}
 _TYPE_KEYS = ("masterType", "workerType", "parameterServerType")
 _COUNT_KEYS = ("workerCount", "parameterServerCount")
-_NAMES = {"master": "master", "chief": "chief", "worker": "worker", "ps": "parameter server"}
 #: What the value of each key is.
 _KEYS: dict[str, tuple[type, str]] = {
     **dict.fromkeys((*_TYPE_KEYS, "scaleTier", "pythonModule", "jobDir", "runtimeVersion"), (str, "a text in quotes")),
@@ -84,7 +83,7 @@ def count_machines(settings: Mapping[str, Any]) -> dict[str, int]:
 
 def format_machines(machines: Mapping[str, int]) -> str:
     """Return the number of machines of each role as text, such as ``1 master, 4 workers, 3 parameter servers``."""
-    return ", ".join(f"{count} {_NAMES[role]}{'s' if count > 1 else ''}" for role, count in machines.items())
+    return ", ".join(pluralize(count, "parameter server" if role == "ps" else role) for role, count in machines.items())
 
 
 def instance_arguments(machines: Mapping[str, int], settings: Mapping[str, Any], *, is_local: bool) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from scriptmode_cli._options import estimator_options, following
-from scriptmode_cli._options.program_arguments import ProgramCommand, arguments_after_dashes
+from scriptmode_cli._options.program_arguments import ProgramCommand
 from scriptmode_cli._options.run_options import RunOptions
 from scriptmode_cli._program.error_reporting import EXIT_CODES_HELP, translate_errors_to_options
 
@@ -28,7 +28,7 @@ def run(*, wait: bool, is_plain: bool, as_json: bool, **given: Any) -> None:
         --input train=data/train --metric 'loss=loss=([0-9.]+)' -- --epochs 5
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     following.require_view_to_follow(wait=wait, is_plain=is_plain, as_json=as_json)
-    options = RunOptions.parse(given, arguments_after_dashes())
+    options = RunOptions.parse(given)
     with translate_errors_to_options(estimator_options.OPTION_NAMES):
         job = options.estimator().fit(options.inputs, wait=False, job_name=options.job_name)
     following.follow_or_print(job, wait=wait, is_plain=is_plain, as_json=as_json)

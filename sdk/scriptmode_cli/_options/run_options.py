@@ -12,9 +12,9 @@ from scriptmode._core.spec import arguments as parsers
 from scriptmode._core.spec.distribution import NAMES
 from scriptmode._core.spec.metric_definitions import PRESETS
 from scriptmode._core.text.messages import did_you_mean
-from scriptmode_cli._options import locations
 from scriptmode_cli._options.estimator_options import OPTION_NAMES
-from scriptmode_cli._options.program_arguments import parse_hyperparameters
+from scriptmode_cli._options.locations import existing_location_uri, location_uri
+from scriptmode_cli._options.program_arguments import arguments_after_dashes, parse_hyperparameters
 from scriptmode_cli._options.set_option import estimator_arguments, parse_setting
 from scriptmode_cli._options.values import parse_number_or_text, parse_pair, parse_pairs
 
@@ -32,13 +32,13 @@ class RunOptions(NamedTuple):
     job_name: str | None
 
     @classmethod
-    def parse(cls, given: Mapping[str, Any], words: tuple[str, ...]) -> RunOptions:
+    def parse(cls, given: Mapping[str, Any]) -> RunOptions:
         """Parse the values of the options and the words after ``--``; raise `SpecError` for what cannot make a job."""
         arguments = _parse_options(given)
         if not {"entry_point", "image_uri"} & arguments.keys():
             raise click.UsageError("there is no PROGRAM; name one")
         arguments.update(_distribution_update(arguments.get("distribution") or {}, given))
-        arguments.update(_mapping_updates(arguments, given, words))
+        arguments.update(_mapping_updates(arguments, given, arguments_after_dashes()))
         if "instance_groups" not in arguments:
             arguments.setdefault("instance_type", "local_process")
         groups = arguments.get("instance_groups") or ()
@@ -47,10 +47,9 @@ class RunOptions(NamedTuple):
         arguments.update(platform_arguments(given, is_local=is_local))
         for argument in _LOCATIONS:
             if argument in arguments:
-                uri = locations.location_uri(OPTION_NAMES[argument], arguments[argument], is_local=is_local)
-                arguments[argument] = uri
+                arguments[argument] = location_uri(OPTION_NAMES[argument], arguments[argument], is_local=is_local)
         inputs = {
-            channel: locations.existing_location_uri(f"--input {channel}", location, is_local=is_local)
+            channel: existing_location_uri(f"--input {channel}", location, is_local=is_local)
             for channel, location in parse_pairs("--input", given["inputs"], "train=s3://bucket/train").items()
         }
         return cls(arguments, inputs or None, given["job_name"])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from scriptmode import InstanceGroup, SpecError
-from scriptmode._core.spec.estimator_arguments import INSTEAD_IN_TEXT, EstimatorArguments
+from scriptmode._core.spec.estimator_arguments import EstimatorArguments
 from scriptmode._core.text.messages import did_you_mean
 
 #: For a type of an argument: the types of values of JSON, and how they are called.
@@ -24,24 +24,18 @@ _TYPES: dict[type, tuple[type, str]] = {
 #: Arguments of ``Estimator.fit``, and the options that stand for them.
 _OF_FIT = {"inputs": "--input", "job_name": "--job-name"}
 #: Arguments of the estimator that are Python objects, and what to use instead of them.
-_INSTEAD = {
-    field.name: field.metadata[INSTEAD_IN_TEXT]
-    for field in fields(EstimatorArguments)
-    if INSTEAD_IN_TEXT in field.metadata
-}
+_INSTEAD = {"platform": "instance_type selects the platform", "sagemaker_session": "use --region and --profile"}
 
 
 def estimator_arguments() -> dict[str, tuple[type, ...]]:
     """Return the estimator's arguments that text can represent, with the types that each accepts."""
     hints = get_type_hints(EstimatorArguments)
-    return {name: tuple(_accepted_types(hint)) for name, hint in hints.items() if name not in _INSTEAD}
+    return {name: _accepted_types(hint) for name, hint in hints.items() if name not in _INSTEAD}
 
 
-def _accepted_types(hint: Any) -> Iterator[type]:
-    for part in get_args(hint) if get_origin(hint) is Union else (hint,):
-        kind = get_origin(part) or part
-        if kind not in (type(None), os.PathLike):
-            yield kind
+def _accepted_types(hint: Any) -> tuple[type, ...]:
+    kinds = (get_origin(part) or part for part in (get_args(hint) if get_origin(hint) is Union else (hint,)))
+    return tuple(kind for kind in kinds if kind not in (type(None), os.PathLike))
 
 
 def parse_setting(name: str, word: str) -> Any:

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 #: Number of arguments that may be positional, as in the SageMaker SDK.
 _POSITIONAL = 4
-#: In the metadata of an argument that is a Python object: what text uses instead.
-INSTEAD_IN_TEXT = "instead"
 _PLAIN = "plain"
 
 
@@ -88,8 +86,8 @@ class EstimatorArguments:
     training_repository_credentials_provider_arn: Optional[str] = _plain()
     framework_version: Optional[str] = None
     py_version: Optional[str] = None
-    platform: Any = field(default=None, metadata={INSTEAD_IN_TEXT: "instance_type selects the platform"})
-    sagemaker_session: object = field(default=None, metadata={INSTEAD_IN_TEXT: "use --region and --profile"})
+    platform: Any = None
+    sagemaker_session: object = None
     model_uri: Optional[str] = None
     model_channel_name: Optional[str] = None
     git_config: Optional[Mapping[str, str]] = None
