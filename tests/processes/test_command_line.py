@@ -48,10 +48,8 @@ def test_a_job_is_run_and_its_log_is_shown_completely(first):
     assert "algo-2 | given --epochs 3 --rate 1e-3\n" in first.stdout
     assert "training job of-two: Completed" in first.stdout.splitlines()[-2]
     # Both hosts wrote one.
-    assert (
-        first.stdout.splitlines()[-1]
-        == "warning: model: algo-2's 'weights.txt' is left out: algo-1 has 'weights.txt' too"
-    )
+    warning = "warning: model: algo-2's 'weights.txt' is left out: algo-1 has 'weights.txt' too"
+    assert first.stdout.splitlines()[-1] == warning
 
 
 def test_the_command_exits_with_the_exit_code_of_a_failed_script(broken):
@@ -165,7 +163,5 @@ def test_a_model_is_downloaded_extracted_or_as_an_archive(jobs, tmp_path):
     packed = program("model", "download", "of-two", str(tmp_path / "packed"), "--no-extract", "--json")
     assert json.loads(packed.stdout)["files"] == ["model.tar.gz"]
     none = program("model", "download", "--last", str(tmp_path / "none"))
-    assert (none.returncode, none.stderr) == (
-        1,
-        "scriptmode: training job broken is Failed and has no model; look at its log\n",
-    )
+    why = "training job broken is Failed and has no model; look at its log"
+    assert (none.returncode, none.stderr) == (1, f"scriptmode: {why}\n")

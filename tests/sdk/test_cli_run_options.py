@@ -3,9 +3,8 @@
 import json
 
 import pytest
-from fakes.command_line import invoke
 
-from scriptmode import InstanceGroup, TrainingJob
+from scriptmode import InstanceGroup
 from scriptmode_cli._commands.run import run
 from scriptmode_cli._options.run_options import RunOptions
 
@@ -78,24 +77,3 @@ def test_the_groups_of_a_setting_are_json():
     made = read("x.py", "--set", f"instance_groups={text}")
     assert made.arguments["instance_groups"] == [InstanceGroup("leader", "local_process", 1)]
     assert "instance_type" not in made.arguments
-
-
-SETTINGS = {
-    "a name of v1": ("train_instance_count=2", "there is no argument 'train_instance_count'; did you mean 'instance_count'?"),
-    "a text for a list": ("subnets=subnet-1", "subnets is 'subnet-1'; write a list"),
-    "a list for a table": ("hyperparameters=[1]", "hyperparameters is [1]; write names and values"),
-    "nothing": ("max_wait=null", "max_wait is None; write a whole number"),
-    "an object": ("platform=local", "platform cannot be written as text; instance_type selects the platform"),
-    "a session": ("sagemaker_session=x", "sagemaker_session cannot be written as text; use --region and --profile"),
-    "half a group": ('instance_groups=[{"instance_count": 1}]', "write an object of instance_group_name, instance_type, instance_count"),
-    "tags of neither form": ('tags=["x"]', "tags is ['x']; give a dict or a list of {'Key': ..., 'Value': ...}"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("setting", "message"), SETTINGS.values(), ids=list(SETTINGS))
-def test_a_wrong_setting_names_the_argument_the_value_and_the_next_step(setting, message):
-    done = invoke("run", "train.py", "--set", setting, "--tag", "a=b")
-    assert (done.exit_code, done.stdout) == (2, "")
-    (said,) = done.stderr.splitlines()
-    assert message in said
-    assert TrainingJob.list("local") == []
