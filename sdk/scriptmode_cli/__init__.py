@@ -17,7 +17,6 @@ from scriptmode_cli._program.group import MainGroup
 #: The verbs by the sections of the help, each with the first sentence of its own help. `MainGroup` finds their modules.
 SECTIONS = {
     "Start a job": {
-        "init": "Write a training script, its test, a job file and a little data to start from.",
         "plan": "Show what a training job would run, without starting it.",
         "run": "Start a training job, and follow its log until it ends.",
         "rehearse": "Find out what faults do to a training job, by letting them happen to it on this machine.",

@@ -19,25 +19,17 @@ with open(os.path.join(os.environ["SM_MODEL_DIR"], "weights.txt"), "w") as file:
     file.write(os.listdir(os.environ["SM_CHANNEL_TRAIN"])[0] if "SM_CHANNEL_TRAIN" in os.environ else "none")
 sys.exit(int(os.environ.get("ENDS_WITH", "0")))
 """
-FILE = """
-entry_point = "train.py"
-instance_count = 2
-job_name = "of-a-file"
-hyperparameters = { epochs = 3 }
-metric_definitions = [{ Name = "loss", Regex = "loss=([0-9.]+)" }]
-tags = { team = "vision" }
-[inputs]
-train = "data"
-"""
 
 
 @pytest.fixture(scope="module")
 def first(user_folder):
     (user_folder / "train.py").write_text(TRAIN)
-    (user_folder / "job.toml").write_text(FILE)
     (user_folder / "data").mkdir()
     (user_folder / "data" / "part").touch()
-    return program("run", "--file", "job.toml", "--", "--rate", "1e-3")
+    return program(
+        "run", "train.py", "--instance-count", "2", "--job-name", "of-two", "-p", "epochs=3",
+        "--metric", "loss=loss=([0-9.]+)", "--tag", "team=vision", "--input", "train=data", "--", "--rate", "1e-3",
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -47,15 +39,15 @@ def broken(first):
 
 @pytest.fixture
 def jobs(first, broken):
-    """Two jobs that have ended: ``of-a-file`` on two hosts, then ``broken``."""
+    """Two jobs that have ended: ``of-two`` on two hosts, then ``broken``."""
 
 
-def test_a_job_file_is_run_and_its_log_is_shown_completely(first):
+def test_a_job_is_run_and_its_log_is_shown_completely(first):
     assert first.returncode == 0, first.stderr
-    assert first.stdout.startswith("training job of-a-file started\n")
+    assert first.stdout.startswith("training job of-two started\n")
     assert "algo-2 | given --epochs 3 --rate 1e-3\n" in first.stdout
     # Both hosts wrote equal files, which is no warning.
-    assert "training job of-a-file: Completed" in first.stdout.splitlines()[-1]
+    assert "training job of-two: Completed" in first.stdout.splitlines()[-1]
 
 
 def test_the_command_exits_with_the_exit_code_of_a_failed_script(broken):
@@ -69,7 +61,7 @@ def test_jobs_are_listed_newest_first_in_local_time(jobs, monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     head, *rows = [line.split() for line in program("list").stdout.splitlines()]
     assert head == ["CREATED", "AGE", "STATUS", "TIME", "KIND", "HOSTS", "METRIC", "REGION", "NAME"]
-    assert [(row[3], row[-1]) for row in rows] == [("Failed", "broken"), ("Completed", "of-a-file")]
+    assert [(row[3], row[-1]) for row in rows] == [("Failed", "broken"), ("Completed", "of-two")]
     now = datetime.now(timezone.utc)
     shown = datetime.strptime(" ".join(rows[0][:2]) + "+0900", "%Y-%m-%d %H:%M:%S%z")
     assert abs((shown - now).total_seconds()) < 120
@@ -80,7 +72,7 @@ def test_jobs_are_listed_newest_first_in_local_time(jobs, monkeypatch):
     assert summary["TrainingJobName"] == "broken"
     assert datetime.fromisoformat(summary["CreationTime"]).utcoffset() == timedelta(0)
     assert (summary["InstanceCount"], "LastMetric" in summary) == (1, False)
-    (summary,) = json.loads(program("list", "--name", "of-a-file", "--json").stdout)
+    (summary,) = json.loads(program("list", "--name", "of-two", "--json").stdout)
     assert summary["LastMetric"] == {"MetricName": "loss", "Value": 0.5}
     assert program("list", "--since", "1d").stdout.count("\n") == 3
     assert program("list", "--since", "0s").stdout == ""
@@ -94,7 +86,7 @@ def test_the_list_fits_the_terminal(jobs, columns):
     # Below the rows is a warning about what one of them lost.
     lines = [plain(line) for line in in_terminal([PROGRAM, "list"], columns=columns).splitlines()][:3]
     assert lines[0].split()[-1] == "NAME"
-    assert [line.split()[-1] for line in lines[1:]] == ["broken", "of-a-file"]
+    assert [line.split()[-1] for line in lines[1:]] == ["broken", "of-two"]
     assert max(map(len, lines)) <= columns
     shown = set(lines[0].split())
     assert {"STATUS", "NAME"} <= shown
@@ -120,32 +112,32 @@ def plain(line):
 
 
 def test_a_description_is_a_summary_or_json(jobs):
-    text = program("describe", "of-a-file").stdout
+    text = program("describe", "of-two").stdout
     rows = dict(line.split(None, 1) for line in text.splitlines() if not line.startswith(" "))
     assert rows["status"].startswith("Completed, ")
     assert rows["hosts"] == "2 x local_process"
     assert rows["inputs"] == f"train = file://{Path.cwd()}/data"
     assert "epochs = 3" in text
-    described = json.loads(program("describe", "of-a-file", "--json").stdout)
-    assert (described["TrainingJobName"], described["ResourceConfig"]["InstanceCount"]) == ("of-a-file", 2)
+    described = json.loads(program("describe", "of-two", "--json").stdout)
+    assert (described["TrainingJobName"], described["ResourceConfig"]["InstanceCount"]) == ("of-two", 2)
     assert "failed           AlgorithmError" not in text
     rows = dict(line.split(None, 1) for line in program("describe", "--last").stdout.splitlines() if line[0] != " ")
     assert (rows["failed"], rows["log"]) == ("algo-1, script: exit code 7", "scriptmode logs broken --host algo-1")
 
 
 def test_a_log_is_printed_completely_or_filtered_by_host_and_tail(jobs):
-    assert "algo-1 | given --epochs 3 --rate 1e-3\n" in program("logs", "of-a-file").stdout
-    assert {line[:6] for line in program("logs", "of-a-file", "--host", "algo-2").stdout.splitlines()} == {"algo-2"}
-    said = documents(program("logs", "of-a-file", "--tail", "1", "--json", "--host", "algo-2").stdout)
+    assert "algo-1 | given --epochs 3 --rate 1e-3\n" in program("logs", "of-two").stdout
+    assert {line[:6] for line in program("logs", "of-two", "--host", "algo-2").stdout.splitlines()} == {"algo-2"}
+    said = documents(program("logs", "of-two", "--tail", "1", "--json", "--host", "algo-2").stdout)
     assert said == [{"host": "algo-2", "message": "scriptmode: script ended with exit code 0"}]
-    wrong = program("logs", "of-a-file", "--host", "algo-9")
+    wrong = program("logs", "of-two", "--host", "algo-9")
     assert wrong.returncode == 2
-    assert wrong.stderr == "scriptmode: training job of-a-file has no host 'algo-9'; it has algo-1 to algo-2\n"
+    assert wrong.stderr == "scriptmode: training job of-two has no host 'algo-9'; it has algo-1 to algo-2\n"
 
 
 @pytest.mark.parametrize("verb", [["logs", "-f"], ["logs", "-f", "--json"], ["jobs", "stream-logs"]], ids=" ".join)
 def test_following_ends_with_the_jobs_exit_code(jobs, verb):
-    good, bad = program(*verb, "of-a-file"), program(*verb, "--last")
+    good, bad = program(*verb, "of-two"), program(*verb, "--last")
     assert (good.returncode, bad.returncode) == (0, 7)
     assert "given --epochs 3" in good.stdout
     if "--json" in verb:
@@ -153,26 +145,24 @@ def test_following_ends_with_the_jobs_exit_code(jobs, verb):
 
 
 def test_metrics_are_a_table_or_json(jobs):
-    lines = [line.split() for line in program("metrics", "of-a-file").stdout.splitlines()]
+    lines = [line.split() for line in program("metrics", "of-two").stdout.splitlines()]
     assert lines[0] == ["#", "host", "loss"]
     assert lines[1:] == [[n, host, loss] for n, loss in (("1", "1"), ("2", "0.5")) for host in ("algo-1", "algo-2")]
-    (row, *_) = json.loads(program("metrics", "of-a-file", "loss", "--json").stdout)
+    (row, *_) = json.loads(program("metrics", "of-two", "loss", "--json").stdout)
     assert row == {"metric_name": "loss", "value": 1.0, "timestamp": None, "host": "algo-1"}
-    assert program("metrics", "of-a-file", "loss", "--plot", "loss.png").returncode == 0
+    assert program("metrics", "of-two", "loss", "--plot", "loss.png").returncode == 0
     assert Path("loss.png").read_bytes().startswith(b"\x89PNG")
-    assert "see scriptmode metrics" in program("metrics", "of-a-file", "--plot", "loss.xyz").stderr
-    wrong = program("metrics", "of-a-file", "lsos")
+    assert "see scriptmode metrics" in program("metrics", "of-two", "--plot", "loss.xyz").stderr
+    wrong = program("metrics", "of-two", "lsos")
     assert (wrong.returncode, "did you mean 'loss'?" in wrong.stderr) == (2, True)
 
 
 def test_a_model_is_downloaded_extracted_or_as_an_archive(jobs, tmp_path):
-    done = program("model", "download", "of-a-file", str(tmp_path / "model"))
+    done = program("model", "download", "of-two", str(tmp_path / "model"))
     assert done.stdout == f"{tmp_path / 'model'}\n"
     assert (tmp_path / "model" / "weights.txt").read_text() == "part"
-    packed = program("model", "download", "of-a-file", str(tmp_path / "packed"), "--no-extract", "--json")
+    packed = program("model", "download", "of-two", str(tmp_path / "packed"), "--no-extract", "--json")
     assert json.loads(packed.stdout)["files"] == ["model.tar.gz"]
     none = program("model", "download", "--last", str(tmp_path / "none"))
-    assert (none.returncode, none.stderr) == (
-        1,
-        "scriptmode: training job broken is Failed and has no model; look at its log\n",
-    )
+    why = "training job broken is Failed and has no model; look at its log"
+    assert (none.returncode, none.stderr) == (1, f"scriptmode: {why}\n")

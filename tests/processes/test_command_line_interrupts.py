@@ -27,26 +27,21 @@ AT_IMPORT, AT_EXIT = f"{WAIT}\nwait()", f"{WAIT}\nimport atexit\natexit.register
 @pytest.mark.parametrize(
     ("module", "content", "words", "variables", "said"),
     [
-        ("click", AT_IMPORT, ["list"], {}, "scriptmode: interrupted"),
-        (
-            "boto3",
-            AT_IMPORT,
-            ["list", "--platform", "sagemaker", "--region", "us-east-1", "--json"],
-            {},
-            '{"error": "Interrupted", "message": "interrupted", "exit_code": 130}',
-        ),
-        ("sitecustomize", AT_EXIT, ["--version"], {}, "scriptmode: interrupted"),
-        ("click", AT_IMPORT, [], COMPLETION, ""),
+        ("click", AT_IMPORT, "list", {}, "scriptmode: interrupted"),
+        ("boto3", AT_IMPORT, "list --platform sagemaker --region us-east-1 --json", {},
+         '{"error": "Interrupted", "message": "interrupted", "exit_code": 130}'),
+        ("sitecustomize", AT_EXIT, "--version", {}, "scriptmode: interrupted"),
+        ("click", AT_IMPORT, "", COMPLETION, ""),
     ],
     ids=["imports", "as JSON", "end", "completion"],
-)
+)  # fmt: skip
 def test_an_interrupt_ends_the_command_in_one_sentence(tmp_path, module, content, words, variables, said):
     (tmp_path / f"{module}.py").write_text(content)
     reached = tmp_path / "reached"
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SCRIPTMODE_")}
     environment = {**kept, **variables, "PYTHONPATH": str(tmp_path), "REACHED": str(reached)}
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *words],
+        [sys.executable, "-c", PROGRAM, *words.split()],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
@@ -88,11 +83,7 @@ def press(name, arguments):
 if sys.argv[0] == "-c":
     sys.addaudithook(press)
 """
-MOMENTS = {
-    "draft": "tempfile.mkdtemp .new-",
-    "folder": "os.rename jobs/pressed",
-    "agent": "subprocess.Popen scriptmode_local._system.detached",
-}
+MOMENTS = ("tempfile.mkdtemp .new-", "os.rename jobs/pressed", "subprocess.Popen scriptmode_local._system.detached")
 
 
 def run_and_press(folder, moment):
@@ -107,7 +98,7 @@ def run_and_press(folder, moment):
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize("moment", MOMENTS.values(), ids=list(MOMENTS))
+@pytest.mark.parametrize("moment", MOMENTS, ids=["draft", "folder", "agent"])
 def test_a_job_whose_start_meets_ctrl_c_runs_and_is_named(tmp_path, monkeypatch, moment):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
     code, errors = run_and_press(tmp_path, moment)

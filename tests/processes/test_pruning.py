@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from fakes.command_line import PROGRAM, invoke, program
+from fakes.command_line import PROGRAM, documents, invoke, program
 from fakes.local_jobs import SLEEPS
 from fakes.processes import until
 
@@ -212,6 +212,7 @@ def test_a_damaged_job_is_deleted_once_it_is_old_and_has_no_agent(jobs):
     assert (done.returncode, done.stdout) == (1, "nothing to delete\n")
     assert f"delete it: scriptmode rm {name}" in done.stderr
     assert f"the job still runs, stop it: scriptmode stop {running}" in done.stderr
+    assert [error["exit_code"] for error in documents(program("rm", "--older-than", "1h", "--json").stderr)] == [1, 1]
     done = program("rm", "--older-than", "0s")
     assert (done.returncode, done.stdout.partition("(")[0]) == (1, f"deleted job {name} ")
     assert jobs.platform._store.names() == {running}

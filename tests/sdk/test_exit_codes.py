@@ -9,10 +9,7 @@ from scriptmode import Estimator, TrainingJob
 
 ARN = "arn:aws:iam::123456789012:role/r"
 CLOUD = ("--instance-type", "ml.m5.large", "--role", ARN, "--image-uri", "i")
-FILES = {
-    "train.py": "print('loss=0.5')", "notebook.ipynb": "{}", "full/a": "1", "list.yaml": "- a", "bad.yaml": "a: [",
-    "bad.toml": "a = = 1",
-}  # fmt: skip
+FILES = {"train.py": "print('loss=0.5')", "notebook.ipynb": "{}", "full/a": "1", "bad.toml": "a = = 1"}
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +51,11 @@ RUN = {
     "output in a file": (["--output-path", "train.py"], "File exists; name another folder (--output-path)"),
     "a setting of another type": (["--set", "max_wait=abc"], "--set max_wait is 'abc'; write a whole number"),
     "a setting with a typo": (["--set", "max_wiat=3"], "--set there is no argument 'max_wiat'; did you mean 'max_wait'?"),
+    "a list for names": (["--set", "hyperparameters=[1]"], "hyperparameters is [1]; write names and values"),
+    "a setting of nothing": (["--set", "max_wait=null"], "max_wait is None; write a whole number"),
+    "an object": (["--set", "platform=local"], "platform cannot be written as text; instance_type selects the platform"),
+    "half a group": (["--set", 'instance_groups=[{"instance_count": 1}]'], "write an object of instance_group_name, instance_type, instance_count"),
+    "tags of neither form": (["--set", 'tags=["x"]', "--tag", "a=b"], "tags is ['x']; give a dict or a list of {'Key': ..., 'Value': ...}"),
     "an option": (["--foo", "5"], "; write arguments of the script after --"),
     "hosts": (["-n", "2"], "; write --instance-count N, and arguments of the script after --"),
     "GPUs": (["--gpus", "2"], "write --instance-type of hosts with GPUs, such as local_gpu"),
@@ -78,11 +80,7 @@ OTHERS = {
     "a program that is missing": (["run", "wrds.py"], 2, "correct it (PROGRAM)"),
     "a directory as the program": (["run", "full"], 2, "name the file itself"),
     "a notebook as the program": (["run", "notebook.ipynb"], 2, "jupyter nbconvert --to script notebook.ipynb"),
-    "a file of another kind": (["run", "--file", "train.py"], 2, "rename it to end in .toml"),
-    "a directory as the file": (["run", "--file", "full"], 2, "Is a directory"),
-    "YAML that is broken": (["run", "--file", "bad.yaml"], 2, "is not valid YAML"),
-    "TOML that is broken": (["run", "--file", "bad.toml"], 2, "is not valid TOML"),
-    "a list as the file": (["run", "--file", "list.yaml"], 2, "has no names and values"),
+    "TOML that is broken": (["serve", "--config", "bad.toml"], 2, "bad.toml is not valid TOML"),
     "a plan's input": (["plan", "train.py", "--input", "train=empty"], 2, "there is nothing in it"),
     "a plan against no job": (["plan", "train.py", "--against", "nowhere"], 1, "no training job named 'nowhere'"),
     "a list of nothing": (["list", "--limit", "0"], 2, "0 is not in the range x>=1"),

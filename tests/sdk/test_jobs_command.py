@@ -35,10 +35,7 @@ def package(tmp_path, monkeypatch, no_settings):
 
 def jobs(*words):
     """Run the command in this process; raise what it raises."""
-    done = CliRunner().invoke(scriptmode, ["jobs", *words], standalone_mode=False)
-    if done.exception is not None:
-        raise done.exception
-    return done
+    return CliRunner().invoke(scriptmode, ["jobs", *words], standalone_mode=False, catch_exceptions=False)
 
 
 def submit(package, *words, name="mnist-1", module="trainer.task"):
@@ -91,10 +88,8 @@ def test_a_package_beside_a_setup_py_is_installed_as_gcloud_does(package, monkey
 
 
 def test_more_machines_than_this_one_bears_are_refused_without_force(package):
-    machines = config(
-        package,
-        CUSTOM.replace("workerCount: 2", "workerCount: 2000, parameterServerCount: 1, parameterServerType: standard"),
-    )
+    many = "workerCount: 2000, parameterServerCount: 1, parameterServerType: standard"
+    machines = config(package, CUSTOM.replace("workerCount: 2", many))
     with pytest.raises(QuotaError, match="2,002 processes at once .*--force"):
         submit(package, *machines)
 
@@ -134,7 +129,7 @@ OPTIONS = [
     (["--staging-bucket", "gs://bucket"], SpecError, "give an 's3://...' URI"),
     (["--platform", "sagemaker"], SpecError, "masterType is '', which is no instance type.*in --config"),
     (["--input", "train"], click.UsageError, "'train' does not have the form NAME=VALUE; write --input train=s3"),
-    (["--config", "nowhere.yaml"], SpecError, "'nowhere.yaml' cannot be read"),
+    (["--config", "nowhere.yaml"], click.BadParameter, "'nowhere.yaml': No such file or directory"),
     (["--module-name", "trainer.tusk"], SourceError, "'trainer.tusk' is not a module of the package 'trainer'"),
     (["--module-name", "task"], SourceError, "'task' is not a module of the package 'trainer'; write .*trainer.task"),
     (["--package-path", "."], SourceError, "not a Python package: it has no __init__.py"),
@@ -166,10 +161,7 @@ def test_machines_of_amazon_sagemaker_are_a_cluster_of_hosts_with_one_role_each(
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     request = next(call for call in fake.calls if call.operation == "create_training_job").arguments
-    groups = [
-        (each["InstanceGroupName"], each["InstanceType"], each["InstanceCount"])
-        for each in request["ResourceConfig"]["InstanceGroups"]
-    ]
+    groups = [tuple(group.values()) for group in request["ResourceConfig"]["InstanceGroups"]]
     assert groups == [("master", "ml.c5.2xlarge", 1), ("worker", "ml.c5.2xlarge", 4), ("ps", "ml.m5.xlarge", 3)]
     assert request["HyperParameters"]["max_steps"] == '"9"'
     assert request["HyperParameters"]["job-dir"] == '"s3://bucket/out"'

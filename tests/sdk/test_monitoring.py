@@ -9,6 +9,7 @@ from fakes.host_folders import write_files
 
 from scriptmode import Estimator, SourceError, SpecError
 from scriptmode.testing import FakeSageMaker
+from scriptmode.v2.debugger import ProfilerRule, Rule, rule_configs
 
 RULE = {"RuleConfigurationName": "r", "RuleEvaluatorImage": "img"}
 
@@ -23,26 +24,17 @@ class FromTheSageMakerSdk:
         return self.fields
 
 
-class DebuggerRule:
-    def __init__(self, *collections):
-        self.collection_configs = [FromTheSageMakerSdk({"CollectionName": name}) for name in collections]
-
-    def to_debugger_rule_config_dict(self):
-        return dict(RULE)
+def rule(*collections, **given):
+    """Return a debugging rule of the alias that reads these collections."""
+    saved = [FromTheSageMakerSdk({"CollectionName": name}) for name in collections]
+    return Rule("r", "img", **{"collections_to_save": saved, **given})
 
 
-class RuleOfNoCollection(DebuggerRule):
-    def __init__(self):
-        self.collection_configs = [None]
-
-
-class ProfilerRule:
-    def to_profiler_rule_config_dict(self):
-        return dict(RULE)
+PROFILER_RULE = ProfilerRule("r", "img")
 
 
 def test_rules_bring_the_hook_with_each_collection_once_and_the_profiler(code):
-    rules = [DebuggerRule("losses", "weights"), DebuggerRule("losses"), ProfilerRule()]
+    rules = [rule("losses", "weights"), rule("losses"), PROFILER_RULE]
     request = estimator(code, rules=rules).request()
     assert {field: value for field, value in request.items() if field.startswith(("Debug", "Profiler"))} == {
         "DebugHookConfig": {
@@ -59,10 +51,10 @@ def test_rules_bring_the_hook_with_each_collection_once_and_the_profiler(code):
     ("arguments", "message"),
     [
         ({"rules": ["loss"]}, "rules has 'loss'; give the SageMaker SDK's rules"),
-        ({"rules": [RuleOfNoCollection()]}, "collection_configs is None; give a dict"),
+        ({"rules": [rule(collections_to_save=[None])]}, "collection_configs is None; give a dict"),
         ({"debugger_hook_config": "s3://x"}, "debugger_hook_config is 's3://x'; give a dict"),
-        ({"disable_profiler": True, "rules": [ProfilerRule()]}, "disable_profiler=True contradicts"),
-        ({"debugger_hook_config": False, "rules": [DebuggerRule()]}, "leave out debugger_hook_config=False"),
+        ({"disable_profiler": True, "rules": [PROFILER_RULE]}, "disable_profiler=True contradicts"),
+        ({"debugger_hook_config": False, "rules": [rule()]}, "leave out debugger_hook_config=False"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(code, arguments, message):
@@ -70,31 +62,8 @@ def test_what_cannot_be_meant_is_refused(code, arguments, message):
         estimator(code, **arguments)
 
 
-class StopTraining:
-    """An action of the SageMaker SDK's rules: it names the job that it stops when it is asked to."""
-
-    prefix = ""
-
-    def update_training_job_prefix_if_not_specified(self, training_job_name):
-        self.prefix = training_job_name
-
-    def serialize(self):
-        return rf"{{\"name\": \"stoptraining\", \"training_job_prefix\": \"{self.prefix}\"}}"
-
-
-class CustomRule(DebuggerRule):
-    def __init__(self, actions=None, **parameters):
-        super().__init__()
-        self.actions = actions
-        self.parameters = parameters
-
-    def to_debugger_rule_config_dict(self):
-        return {**RULE, "RuleParameters": self.parameters}
-
-
 def parameters(request):
-    (rule,) = request["DebugRuleConfigurations"]
-    return rule.get("RuleParameters")
+    return request["DebugRuleConfigurations"][0].get("RuleParameters")
 
 
 def stops(job):
@@ -104,7 +73,9 @@ def stops(job):
 def test_the_next_job_of_an_attached_or_repeated_one_is_stopped_itself(code):
     fake = FakeSageMaker()
     arguments = {"platform": None, "sagemaker_session": fake, "instance_type": "ml.m5.large"}
-    job = estimator(code, rules=[CustomRule(StopTraining())], **arguments).fit(job_name="job-1", logs=False)
+    job = estimator(code, rules=[rule(actions=rule_configs.StopTraining())], **arguments).fit(
+        job_name="job-1", logs=False
+    )
     assert stops("job-1") in parameters(job.describe())["action_json"]
     assert stops("job-2") in parameters(Estimator.attach("job-1", fake).request(job_name="job-2"))["action_json"]
     assert stops("job-3") in parameters(job.rerun(job_name="job-3").describe())["action_json"]
@@ -115,8 +86,8 @@ def test_a_rules_program_of_this_machine_is_stored_and_named(code, tmp_path, kin
     program = tmp_path / "own rule.py"
     program.write_text("class OwnRule: ...\n")
     fields = {"source_s3_uri": str(program), "rule_to_invoke": "OwnRule"}
-    rule = CustomRule(**fields) if kind == "object" else {**RULE, "RuleParameters": fields}
-    made = estimator(code, rules=[rule])
+    own = rule(rule_parameters=fields) if kind == "object" else {**RULE, "RuleParameters": fields}
+    made = estimator(code, rules=[own])
     request = made.request()
     uri = parameters(request)["source_s3_uri"]
     assert uri.startswith("s3://out/source/")
@@ -132,7 +103,7 @@ def test_a_rules_program_of_this_machine_is_stored_and_named(code, tmp_path, kin
 def test_of_a_rules_folder_is_stored_what_of_a_source_folder_is_packed(code, tmp_path):
     folder = tmp_path / "rules"
     write_files(folder, {name: name for name in ("rule.py", "inner/part.py", "__pycache__/rule.cpython-311.pyc")})
-    made = estimator(code, rules=[CustomRule(source_s3_uri=str(folder))])
+    made = estimator(code, rules=[rule(rule_parameters={"source_s3_uri": str(folder)})])
     made.fit(logs=False)
     uri = parameters(made.platform.created[0])["source_s3_uri"]
     stored = {key.removeprefix(f"{uri}/"): data for key, data in made.platform.stored.items() if key.startswith(uri)}
@@ -144,7 +115,7 @@ def test_of_a_rules_folder_is_stored_what_of_a_source_folder_is_packed(code, tmp
 
 @pytest.mark.parametrize("source", ["nowhere/rule.py", ""], ids=["no such file", "empty"])
 def test_a_rules_program_that_is_not_there_is_refused_before_anything_is_stored(code, source):
-    made = estimator(code, rules=[CustomRule(source_s3_uri=source)])
+    made = estimator(code, rules=[rule(rule_parameters={"source_s3_uri": source})])
     with pytest.raises(SourceError, match=f"rule 'r': source '{source}' does not exist"):
         made.fit()
     assert made.platform.stored == {}

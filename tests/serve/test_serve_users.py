@@ -11,8 +11,7 @@ from fakes.archives import packed
 from fakes.processes import until
 from serve.conftest import serving
 
-from scriptmode_cli._options.structured_files import parse_toml
-from scriptmode_serve._http.configuration import parse_configuration
+from scriptmode_serve._http.configuration import parse_configuration, parse_toml
 
 pytestmark = pytest.mark.slow
 
@@ -186,5 +185,5 @@ def test_a_job_without_hosts_has_its_reason_instead_of_a_log_and_the_advice_is_a
         assert "The image 'ubuntu:22.04' cannot be used" in text
     assert shell(api, "logs", name, "--tail", "0") == ""
     table = ended["FailureReason"].partition("below a line [images]: ")[2]
-    found = parse_configuration(parse_toml("x", f"[images]\n{table}"), "x")
+    found = parse_configuration(parse_toml("x", f"[images]\n{table}".encode()), "x")
     assert found.image_for("ubuntu:22.04") == "scriptmode/tensorflow"

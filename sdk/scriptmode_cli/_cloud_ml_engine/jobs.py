@@ -10,7 +10,7 @@ import copy
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
@@ -51,7 +51,7 @@ _training_options = add_options(
         ),
         *(click.option(name, key, metavar=metavar, help=text) for name, key, metavar, text in _TEXT_OPTIONS),
         click.option(
-            "--config", type=click.Path(path_type=Path),
+            "--config", type=click.File("rb"), metavar="PATH",
             help="YAML file with the job's trainingInput: its scaleTier and machines. Options override it.",
         ),
         *(
@@ -77,16 +77,11 @@ _training_options = add_options(
 )  # fmt: skip
 #: The option that stands for each argument of the estimator and of ``fit``.
 _OPTION_NAMES = {
-    "output_path": "--staging-bucket",
-    "code_location": "--staging-bucket",
-    "role": "--role",
-    "image_uri": "--image-uri",
-    "framework_version": "--runtime-version",
-    "inputs": "--input",
-    "hyperparameters": "the arguments after --",
-    "arguments": "the arguments after --",
+    **dict.fromkeys(("output_path", "code_location"), "--staging-bucket"),
+    **dict.fromkeys(("hyperparameters", "arguments"), "the arguments after --"),
+    "role": "--role", "image_uri": "--image-uri", "framework_version": "--runtime-version", "inputs": "--input",
     "job_name": "NAME",
-}
+}  # fmt: skip
 
 
 @click.group(cls=Group)
@@ -115,7 +110,7 @@ def submit() -> None:
 @submit.command(cls=ProgramCommand, epilog=EXIT_CODES_HELP.replace("Exit code", "Exit code with --stream-logs", 1))
 @click.argument("name")
 @_training_options
-def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any) -> None:
+def training(name: str, config: BinaryIO | None, *, stream_logs: bool, **given: Any) -> None:
     """Submit the training job NAME, which runs a module of a Python package on the machines of a scale tier.
 
     ARGUMENTS are passed to the module. On this machine, every machine of the tier is a process.

@@ -7,13 +7,11 @@ a tier are those of "Specifying machine types or scale tiers" (cloud.google.com/
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from scriptmode import InstanceGroup, ParameterServer, SpecError
 from scriptmode._core.machine.yaml_files import parse_yaml
-from scriptmode._core.text.messages import did_you_mean, validate_keys
-from scriptmode_cli._options import structured_files
+from scriptmode._core.text.messages import did_you_mean, pluralize, validate_keys
 
 _TRAINING_INPUT = "trainingInput"
 _CUSTOM = "CUSTOM"
@@ -21,7 +19,6 @@ _CUSTOM = "CUSTOM"
 _TIERS = {"BASIC": (0, 0), "BASIC_GPU": (0, 0), "STANDARD_1": (4, 3), "PREMIUM_1": (19, 11)}
 _TYPE_KEYS = ("masterType", "workerType", "parameterServerType")
 _COUNT_KEYS = ("workerCount", "parameterServerCount")
-_NAMES = {"master": "master", "chief": "chief", "worker": "worker", "ps": "parameter server"}
 #: What the value of each key is.
 _KEYS: dict[str, tuple[type, str]] = {
     **dict.fromkeys((*_TYPE_KEYS, "scaleTier", "pythonModule", "jobDir", "runtimeVersion"), (str, "a text in quotes")),
@@ -31,22 +28,22 @@ _KEYS: dict[str, tuple[type, str]] = {
 }
 
 
-def parse_settings(path: Path | None, options: Mapping[str, Any]) -> dict[str, Any]:
+def parse_settings(file: BinaryIO | None, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of ``trainingInput`` in the file, if one is given, and of the options, which override it.
 
-    Options that are ``None`` or empty were not given. Raises `SpecError` for an unreadable file, for unknown keys and
-    for values of the wrong type.
+    Options that are ``None`` or empty were not given. Raises `SpecError` for a file that is not YAML, for unknown keys
+    and for values of the wrong type.
     """
     given = {key: value for key, value in options.items() if key in _KEYS and value not in (None, ())}
-    return {**({} if path is None else _read_training_input(path)), **given}
+    return {**({} if file is None else _parse_training_input(file.name, file.read())), **given}
 
 
-def _read_training_input(path: Path) -> dict[str, Any]:
-    document = parse_yaml(str(path), structured_files.read_text("--config", path, "YAML")) or {}
+def _parse_training_input(path: str, content: bytes) -> dict[str, Any]:
+    document = parse_yaml(path, content) or {}
     example = f"write {_TRAINING_INPUT}: {{scaleTier: BASIC}}"
     if not isinstance(document, Mapping):
         raise SpecError(f"{path} is {document!r}", advice=example)
-    validate_keys(str(path), document, (_TRAINING_INPUT,))
+    validate_keys(path, document, (_TRAINING_INPUT,))
     training_input = document.get(_TRAINING_INPUT) or {}
     if not isinstance(training_input, Mapping):
         raise SpecError(f"{path}: {_TRAINING_INPUT} is {training_input!r}", advice=example)
@@ -86,7 +83,7 @@ def count_machines(settings: Mapping[str, Any]) -> dict[str, int]:
 
 def format_machines(machines: Mapping[str, int]) -> str:
     """Return the number of machines of each role as text, such as ``1 master, 4 workers, 3 parameter servers``."""
-    return ", ".join(f"{count} {_NAMES[role]}{'s' if count > 1 else ''}" for role, count in machines.items())
+    return ", ".join(pluralize(count, "parameter server" if role == "ps" else role) for role, count in machines.items())
 
 
 def instance_arguments(machines: Mapping[str, int], settings: Mapping[str, Any], *, is_local: bool) -> dict[str, Any]:

@@ -15,11 +15,9 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 @click.command()
 @click.option(
-    "--platform",
-    type=click.Choice(("local", "sagemaker", *engine_checks())),
-    default="local",
+    "--platform", type=click.Choice(("local", "sagemaker", *engine_checks())), default="local",
     help="Platform on which jobs are to run. [default: local]",
-)
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as a JSON list.")
 def doctor(platform: str, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
     """Check whether training jobs can run, and print how to fix problems.

@@ -28,18 +28,14 @@ def image() -> None:
 
 @image.command()
 @click.option(
-    "--tensorflow",
-    metavar="VERSION",
-    default=TENSORFLOW_VERSIONS[-1],
-    show_default=True,
+    "--tensorflow", metavar="VERSION", default=TENSORFLOW_VERSIONS[-1], show_default=True,
     help=f"TensorFlow version in the image: {' or '.join(TENSORFLOW_VERSIONS)}.",
-)
+)  # fmt: skip
 @click.option("--gpu", is_flag=True, help="Install TensorFlow for GPUs. Needs --base with an image that contains CUDA.")
 @click.option(
-    "--base",
-    metavar="IMAGE",
+    "--base", metavar="IMAGE",
     help="Base image: Debian or a derivative such as Ubuntu; for GPUs one with CUDA. [default: Debian 12]",
-)
+)  # fmt: skip
 @click.option(
     "--refresh", is_flag=True, help="Build the image even if it exists, with the newest base image and system packages."
 )

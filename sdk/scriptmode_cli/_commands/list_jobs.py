@@ -23,13 +23,10 @@ from scriptmode_cli._program import output
 @click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="List jobs with this status only.")
 @click.option("--name", "name_contains", metavar="TEXT", help="List jobs whose name contains TEXT only.")
 @click.option(
-    "--since",
-    "created_after",
-    callback=convert_time,
-    metavar="AGE|TIME",
+    "--since", "created_after", callback=convert_time, metavar="AGE|TIME",
     help="List jobs created after this time only: an age such as 30min, 1h or 7d, or a local time such as 2026-01-31 "
     "or 2026-01-31T12:00:00 (2026-01-31T12:00:00Z is UTC).",
-)
+)  # fmt: skip
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="List the newest N jobs only.")
 @json_option
 def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wanted: Any) -> None:

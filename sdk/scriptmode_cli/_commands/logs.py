@@ -20,18 +20,13 @@ from scriptmode_cli._program.error_reporting import EXIT_CODES_HELP
     "-f", "--follow", is_flag=True, help="Follow the log until the job ends, and exit with the exit code of the job."
 )
 @click.option(
-    "--host",
-    "hosts",
-    multiple=True,
-    metavar="NAME",
+    "--host", "hosts", multiple=True, metavar="NAME",
     help="Print the lines of this host only, such as algo-2. May be repeated.",
-)
+)  # fmt: skip
 @click.option(
-    "--tail",
-    type=click.IntRange(min=0),
-    metavar="N",
+    "--tail", type=click.IntRange(min=0), metavar="N",
     help="Print only the last N lines of each host; --follow continues after them.",
-)
+)  # fmt: skip
 @following.plain_option
 @json_option
 def logs(job: TrainingJob, *, follow: bool, is_plain: bool, as_json: bool, **chosen: Any) -> None:

@@ -40,7 +40,7 @@ def metrics(job: TrainingJob, names: tuple[str, ...], *, plot: str | None, as_js
             rows.plot().savefig(plot)
         except ValueError as error:
             # Matplotlib names the endings that it knows.
-            raise click.UsageError(f"--plot {plot!r}: {error}", click.get_current_context()) from error
+            raise click.UsageError(f"--plot {plot!r}: {error}") from error
     elif as_json:
         output.print_json(rows)
     else:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from scriptmode_cli._options import completers, estimator_options
-from scriptmode_cli._options.program_arguments import ProgramCommand, arguments_after_dashes
+from scriptmode_cli._options.program_arguments import ProgramCommand
 from scriptmode_cli._options.run_options import RunOptions
 from scriptmode_cli._program import output
 from scriptmode_cli._program.error_reporting import translate_errors_to_options
@@ -27,10 +27,10 @@ def plan(*, against: str | None, as_json: bool, **given: Any) -> None:
     \b
     Example:
       scriptmode plan train.py --instance-count 2 --distribution mpi -- --epochs 5
-      scriptmode plan --file job.toml --against mnist-1 --json
+      scriptmode plan train.py --against mnist-1 --json
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
-    options = RunOptions.parse(given, arguments_after_dashes())
-    with translate_errors_to_options(options.options_by_argument):
+    options = RunOptions.parse(given)
+    with translate_errors_to_options(estimator_options.OPTION_NAMES):
         job_plan = options.estimator().plan(options.inputs, job_name=options.job_name, against=against)
     if as_json:
         output.print_json(job_plan.to_dict())

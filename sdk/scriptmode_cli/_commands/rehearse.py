@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from scriptmode_cli._options import estimator_options
-from scriptmode_cli._options.program_arguments import ProgramCommand, arguments_after_dashes
+from scriptmode_cli._options.program_arguments import ProgramCommand
 from scriptmode_cli._options.run_options import RunOptions
 from scriptmode_cli._program import output
 from scriptmode_cli._program.error_reporting import FAILED, translate_errors_to_options
@@ -40,9 +40,9 @@ def rehearse(*, faults: tuple[str, ...], step_metric: str, as_json: bool, **give
     Example:
       scriptmode rehearse train.py --metric 'step=step ([0-9]+)' --step-metric step --checkpoint-s3-uri checkpoints
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
-    options = RunOptions.parse(given, arguments_after_dashes())
+    options = RunOptions.parse(given)
     options.require_no_name("rehearse")
-    names = {**options.options_by_argument, "faults": "--fault", "step_metric": "--step-metric"}
+    names = {**estimator_options.OPTION_NAMES, "faults": "--fault", "step_metric": "--step-metric"}
     with translate_errors_to_options(names):
         rehearsal = options.estimator().rehearse(options.inputs, faults or None, step_metric=step_metric)
     output.print_result(rehearsal.to_dict() if as_json else None, str(rehearsal), as_json=as_json)

@@ -13,7 +13,7 @@ from scriptmode_cli._options import completers
 from scriptmode_cli._options.options import json_option
 from scriptmode_cli._options.values import convert_age
 from scriptmode_cli._program import output
-from scriptmode_cli._program.error_reporting import report_error
+from scriptmode_cli._program.error_reporting import raise_errors
 
 #: What --older-than deletes: the key of each kind in the output of --json.
 _KEYS = {"job": "jobs", "tuning job": "tuning_jobs", "source": "sources", "cached download": "cached_downloads"}
@@ -23,12 +23,10 @@ _KEYS = {"job": "jobs", "tuning job": "tuning_jobs", "source": "sources", "cache
 @click.argument("jobs", metavar="[JOB...]", nargs=-1, shell_complete=completers.complete_job)
 @click.option("-f", "--force", is_flag=True, help="Kill JOB if it still runs, without time to save anything.")
 @click.option(
-    "--older-than",
-    callback=convert_age,
-    metavar="AGE",
+    "--older-than", callback=convert_age, metavar="AGE",
     help="Instead of JOB: delete the jobs that ended, and the sources and downloads that were used last, "
     "before this time: a number and s, min, h, d or w, such as 12h or 7d.",
-)
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Print what --older-than would delete, and delete nothing.")
 @json_option
 def rm(jobs: tuple[str, ...], *, force: bool, older_than: float | None, dry_run: bool, as_json: bool) -> None:
@@ -48,7 +46,7 @@ def rm(jobs: tuple[str, ...], *, force: bool, older_than: float | None, dry_run:
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     if bool(jobs) == (older_than is not None) or (force and not jobs) or (dry_run and jobs):
         what = "name each JOB, with --force if it still runs, or write --older-than AGE, with or without --dry-run"
-        raise click.UsageError(what, click.get_current_context())
+        raise click.UsageError(what)
     if older_than is None:
         _delete_jobs(dict.fromkeys(jobs), force=force, as_json=as_json)
     else:
@@ -68,10 +66,7 @@ def _delete_jobs(names: dict[str, None], *, force: bool, as_json: bool) -> None:
             failures.append(error)
     lines = (f"training job {name} is deleted" for name in deleted)
     output.print_result([{"job": name} for name in deleted], "\n".join(lines), as_json=as_json)
-    for failure in failures[:-1]:
-        report_error(failure, as_json=as_json)
-    if failures:
-        raise failures[-1]
+    raise_errors(failures, as_json=as_json)
 
 
 def _delete_old(older_than: float, *, dry_run: bool, as_json: bool) -> None:
@@ -87,10 +82,7 @@ def _delete_old(older_than: float, *, dry_run: bool, as_json: bool) -> None:
     lines.append(f"{sum_verb} {format_bytes(report.bytes)}: {parts}" if report.removed else "nothing to delete")
     document = {**removed, "bytes": report.bytes, "dry_run": dry_run}
     output.print_result(document, "\n".join(lines), as_json=as_json)
-    for problem in report.problems[:-1]:
-        output.echo(f"scriptmode: {problem}", err=True)
-    if report.problems:
-        raise DataError(report.problems[-1].text, advice=report.problems[-1].advice)
+    raise_errors([DataError(problem.text, advice=problem.advice) for problem in report.problems], as_json=as_json)
 
 
 def _require_ended(name: str) -> None:
@@ -102,8 +94,5 @@ def _require_ended(name: str) -> None:
             raise
         return
     if status in ("InProgress", "Stopping"):
-        raise DataError(
-            f"training job {name} is {status}",
-            advice=f"stop it first with scriptmode stop {name} --wait, or kill it without "
-            f"saving anything: scriptmode rm --force {name}",
-        )
+        advice = f"stop it first with scriptmode stop {name} --wait, or kill it without saving anything: "
+        raise DataError(f"training job {name} is {status}", advice=f"{advice}scriptmode rm --force {name}")

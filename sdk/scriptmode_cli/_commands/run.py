@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from scriptmode_cli._options import estimator_options, following
-from scriptmode_cli._options.program_arguments import ProgramCommand, arguments_after_dashes
+from scriptmode_cli._options.program_arguments import ProgramCommand
 from scriptmode_cli._options.run_options import RunOptions
 from scriptmode_cli._program.error_reporting import EXIT_CODES_HELP, translate_errors_to_options
 
@@ -26,22 +26,9 @@ def run(*, wait: bool, is_plain: bool, as_json: bool, **given: Any) -> None:
     Example:
       scriptmode run train.py --instance-count 2 --distribution mpi --processes-per-host 2 \\
         --input train=data/train --metric 'loss=loss=([0-9.]+)' -- --epochs 5
-
-    \b
-    With a job file, whose relative paths begin at its own directory:
-      scriptmode run --file job.toml --instance-type ml.m5.xlarge
-
-    \b
-      entry_point = "train.py"
-      instance_count = 2
-      distribution = "mpi"
-      hyperparameters = { epochs = 5 }
-      [inputs]
-      train = "data/train"
-      eval = { s3_data = "s3://bucket/eval", input_mode = "FastFile" }
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     following.require_view_to_follow(wait=wait, is_plain=is_plain, as_json=as_json)
-    options = RunOptions.parse(given, arguments_after_dashes())
-    with translate_errors_to_options(options.options_by_argument):
+    options = RunOptions.parse(given)
+    with translate_errors_to_options(estimator_options.OPTION_NAMES):
         job = options.estimator().fit(options.inputs, wait=False, job_name=options.job_name)
     following.follow_or_print(job, wait=wait, is_plain=is_plain, as_json=as_json)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from scriptmode_cli._options import estimator_options
-from scriptmode_cli._options.program_arguments import ProgramCommand, arguments_after_dashes
+from scriptmode_cli._options.program_arguments import ProgramCommand
 from scriptmode_cli._options.run_options import RunOptions
 from scriptmode_cli._program import output
 from scriptmode_cli._program.error_reporting import FAILED, translate_errors_to_options
@@ -19,13 +19,9 @@ _OPTIONS = {"hosts": "--hosts", "instance_count": "--hosts", "layouts": "--layou
 @click.command(cls=ProgramCommand)
 @estimator_options.estimator_options
 @click.option(
-    "--hosts",
-    "sizes",
-    metavar="N,N,...",
-    default="1,2,4",
-    show_default=True,
+    "--hosts", "sizes", metavar="N,N,...", default="1,2,4", show_default=True,
     help="Numbers of hosts, instead of --instance-count.",
-)
+)  # fmt: skip
 @click.option(
     "--layouts", metavar="KIND,KIND,...", default="",
     help="Distributed training strategies: single (none), parameter-server, multi-worker-mirrored, mpi. "
@@ -54,12 +50,12 @@ def scale(sizes: str, layouts: str, *, as_json: bool, **given: Any) -> None:
     The exit code is 1 if one of the jobs failed or could not be measured.
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     own = {name: given.pop(name) for name in ("steps", "batch_size")}
-    options = RunOptions.parse(given, arguments_after_dashes())
+    options = RunOptions.parse(given)
     options.require_no_name("scale")
     hosts: list[Any] = [int(size) if size.isdecimal() else size for size in _split(sizes)]
-    with translate_errors_to_options(options.options_by_argument):
+    with translate_errors_to_options(estimator_options.OPTION_NAMES):
         estimator = options.estimator()
-    with translate_errors_to_options({**options.options_by_argument, **_OPTIONS}):
+    with translate_errors_to_options({**estimator_options.OPTION_NAMES, **_OPTIONS}):
         scaling = estimator.scale(options.inputs, hosts=hosts, layouts=_split(layouts), **own)
     output.print_result(scaling.to_dict() if as_json else None, str(scaling), as_json=as_json)
     if any(row.problem for row in scaling.rows):

@@ -6,18 +6,16 @@ import signal
 import sys
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
 
 from scriptmode._core.machine.entry_points import entry_points
 from scriptmode_cli._options.options import force_option, json_option
-from scriptmode_cli._options.structured_files import parse_toml, read_text
 from scriptmode_cli._program import output
 from scriptmode_cli._program.group import Group
 from scriptmode_serve._http.access_keys import AccessKeys
-from scriptmode_serve._http.configuration import parse_configuration
+from scriptmode_serve._http.configuration import parse_configuration, parse_toml
 from scriptmode_serve._http.server import DEFAULT_HOST, DEFAULT_PORT, Server, Settings, parse_address
 from scriptmode_serve._operations.request_mapping import HOSTS, HostTable, require_hosts
 
@@ -45,44 +43,30 @@ class _ServeGroup(Group):
 
 @click.group(cls=_ServeGroup, invoke_without_command=True)
 @click.option(
-    "--listen",
-    metavar="ADDRESS:PORT",
-    default=f"{DEFAULT_HOST}:{DEFAULT_PORT}",
-    show_default=True,
+    "--listen", metavar="ADDRESS:PORT", default=f"{DEFAULT_HOST}:{DEFAULT_PORT}", show_default=True,
     help="Address at which the server listens; port 0 is one that is free. Other machines need an access key.",
-)
+)  # fmt: skip
 @click.option(
     "--hosts", metavar="|".join(HOSTS), help=f"Hosts that stand for SageMaker's instance types. [default: {HOSTS[0]}]"
 )
 @click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
+    "--config", type=click.File("rb"), metavar="FILE",
     help="TOML file with 'hosts', and the tables 'instance_types' and 'images'.",
-)
+)  # fmt: skip
 @click.option(
-    "--s3",
-    metavar="URL|disk|memory",
-    default="disk",
-    show_default=True,
+    "--s3", metavar="URL|disk|memory", default="disk", show_default=True,
     help="Where S3's objects are: the URL of an S3 server, 'disk' (SeaweedFS, below the data directory), or 'memory' "
     "(gone when the server ends).",
-)
+)  # fmt: skip
 @click.option(
-    "--allow",
-    "allowed",
-    multiple=True,
-    type=click.Path(),
-    metavar="DIRECTORY",
+    "--allow", "allowed", multiple=True, type=click.Path(), metavar="DIRECTORY",
     help="Directory of this machine that requests may name, by file:// URIs or as the path of a source; may be "
     "repeated. [default: none]",
-)
+)  # fmt: skip
 @click.option(
-    "--queue",
-    type=click.IntRange(min=1),
-    metavar="N",
+    "--queue", type=click.IntRange(min=1), metavar="N",
     help="Let jobs wait while N run. [default: while the machine has no room for their processes]",
-)
+)  # fmt: skip
 @force_option
 @json_option
 @click.pass_context
@@ -104,14 +88,13 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
     if ctx.invoked_subcommand is not None:
         return
     host, port = parse_address(listen)
-    table, path = HostTable(), options["config"]
-    if path is not None:
-        table = parse_configuration(parse_toml(path, read_text("--config", path, "TOML")), str(path))
-    if options["hosts"]:
-        require_hosts(options["hosts"], "--hosts")
-        table = replace(table, hosts=options["hosts"])
-    s3, allowed, force = (options[name] for name in ("s3", "allowed", "force"))
-    settings = Settings(host, port, table, queue=options["queue"] or 0, s3=s3, allowed=allowed, force=force)
+    table, file, hosts = HostTable(), options.pop("config"), options.pop("hosts")
+    if file is not None:
+        table = parse_configuration(parse_toml(file.name, file.read()), file.name)
+    if hosts:
+        require_hosts(hosts, "--hosts")
+        table = replace(table, hosts=hosts)
+    settings = Settings(host, port, table, queue=options.pop("queue") or 0, **options)
     server = Server(settings, partial(output.echo, err=True))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     if as_json:

@@ -11,7 +11,7 @@ from scriptmode._core.spec.job_description import JobStatus
 from scriptmode_cli._options import completers
 from scriptmode_cli._options.options import account_options, attach_job, json_option, last_option, platform_option
 from scriptmode_cli._program import output
-from scriptmode_cli._program.error_reporting import report_error
+from scriptmode_cli._program.error_reporting import raise_errors
 
 #: Between two looks at a job whose files cannot be read.
 _POLL_SECONDS = 0.2
@@ -52,10 +52,7 @@ def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool,
     lines = (_result_text(job, status, was_running=ran, has_waited=wait) for job, ran, status in statuses)
     document = [{"job": job.name, "status": status} for job, _, status in statuses]
     output.print_result(document, "\n".join(lines), as_json=as_json)
-    for failure in failures[:-1]:
-        report_error(failure, as_json=as_json)
-    if failures:
-        raise failures[-1]
+    raise_errors(failures, as_json=as_json)
 
 
 def _stop_unless_ended(name: str | None, *, last: bool, platform: str | None) -> tuple[TrainingJob, bool]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scriptmode import ScriptmodeError, TrainingJob
-from scriptmode._core.spec.service_values import UNREADABLE
 
 if TYPE_CHECKING:
     import click
@@ -26,8 +24,3 @@ def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     finally:
         logging.disable(before)
     return [name for name in names if name.startswith(incomplete)]
-
-
-def is_readable(job: Mapping[str, Any]) -> bool:
-    """Return whether the files of a listed job can be read."""
-    return bool(job["TrainingJobStatus"] != UNREADABLE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
@@ -19,16 +19,11 @@ from scriptmode_cli._program.group import INTERRUPTED
 plain_option = click.option(
     "--plain", "is_plain", is_flag=True, help="Print the log as plain lines, without the live view."
 )
-wait_options = add_options(
-    (
-        click.option(
-            "--wait/--no-wait",
-            default=True,
-            help="Follow the job until it ends, or return as soon as it has started. [default: --wait]",
-        ),
-        plain_option,
-    )
-)
+_wait_option = click.option(
+    "--wait/--no-wait", default=True,
+    help="Follow the job until it ends, or return as soon as it has started. [default: --wait]",
+)  # fmt: skip
+wait_options = add_options((_wait_option, plain_option))
 
 
 def require_view_to_follow(*, wait: bool, is_plain: bool, as_json: bool) -> None:
@@ -52,7 +47,7 @@ def follow_job(job: TrainingJob, *, is_plain: bool, **lines: Any) -> None:
 def follow_or_print(job: TrainingJob, *, wait: bool, is_plain: bool, as_json: bool) -> None:
     """Follow a new job, or print its name; with ``as_json`` print its description, after it ended with ``wait``."""
     if as_json:
-        print_description_json(job, wait=wait)
+        _print_description(job, wait=wait)
         return
     with hint_on_write_error(job):
         if wait:
@@ -63,7 +58,7 @@ def follow_or_print(job: TrainingJob, *, wait: bool, is_plain: bool, as_json: bo
             output.echo(f"follow it: scriptmode logs -f {job.name}; stop it: scriptmode stop {job.name}", err=True)
 
 
-def print_description_json(job: TrainingJob, *, wait: bool) -> None:
+def _print_description(job: TrainingJob, *, wait: bool) -> None:
     """Print a job's description; with ``wait`` after it has ended, raising the job's error unless it completed."""
     with hint_on_interrupt(job, follow=wait, as_json=True), hint_on_write_error(job, as_json=True):
         try:
@@ -92,17 +87,13 @@ def hint_on_write_error(job: TrainingJob, *, as_json: bool = False) -> Iterator[
     try:
         yield
     except OSError as error:
-        if _may_continue(job):
+        # A job whose status is not known may continue.
+        has_ended = False
+        with suppress(ScriptmodeError):
+            has_ended = job.ended
+        if not has_ended:
             _print_hint(job, type(error).__name__, 1, as_json=as_json)
         raise
-
-
-def _may_continue(job: TrainingJob) -> bool:
-    try:
-        return not job.ended
-    except ScriptmodeError:
-        # The status is not known: the user has to check.
-        return True
 
 
 def _print_hint(job: TrainingJob, error: str, code: int, *, as_json: bool) -> None:

@@ -11,11 +11,10 @@ from scriptmode._core.text.messages import did_you_mean_path
 _FILE = "file://"
 
 
-def resolve_location(what: str, text: str, *, is_local: bool, base: Path | None = None) -> str:
+def resolve_location(what: str, text: str, *, is_local: bool) -> str:
     """Return a remote URI unchanged, and a path of this machine as an absolute path.
 
-    Relative paths begin at ``base``, by default the current directory. ``what`` names the option or key in errors.
-    Raises `SpecError` for a location that the platform cannot use.
+    ``what`` names the option in errors. Raises `SpecError` for a location that the platform cannot use.
     """
     path = text.removeprefix(_FILE)
     if "://" in path:
@@ -23,18 +22,18 @@ def resolve_location(what: str, text: str, *, is_local: bool, base: Path | None 
     if not is_local or not path:
         needed = "an s3:// URI" + (", or a directory of this machine" if is_local else ", which Amazon SageMaker needs")
         raise SpecError(f"{what} {text!r} is not {needed}", advice="write s3://bucket/prefix")
-    return str(((base or Path()) / os.path.expanduser(path)).absolute())  # noqa: PTH111 - it raises no error
+    return str(Path(os.path.expanduser(path)).absolute())  # noqa: PTH111 - it raises no error
 
 
-def location_uri(what: str, text: str, *, is_local: bool, base: Path | None = None) -> str:
+def location_uri(what: str, text: str, *, is_local: bool) -> str:
     """Return the result of `resolve_location` as a URI."""
-    location = resolve_location(what, text, is_local=is_local, base=base)
+    location = resolve_location(what, text, is_local=is_local)
     return location if "://" in location else f"{_FILE}{location}"
 
 
-def existing_location_uri(what: str, text: str, *, is_local: bool, base: Path | None = None) -> str:
+def existing_location_uri(what: str, text: str, *, is_local: bool) -> str:
     """Return the result of `location_uri`; raise `SpecError` also for a path of this machine that does not exist."""
-    uri = location_uri(what, text, is_local=is_local, base=base)
+    uri = location_uri(what, text, is_local=is_local)
     path = uri.removeprefix(_FILE)
     if path != uri and not os.path.lexists(path):
         step = did_you_mean_path(Path(path)) or "correct the path, or create it"

@@ -10,6 +10,7 @@ from typing import Any, Callable, TypeVar
 import click
 
 from scriptmode import TrainingJob
+from scriptmode._core.spec.service_values import UNREADABLE
 from scriptmode_cli._options import completers
 from scriptmode_cli._program import output
 
@@ -83,9 +84,9 @@ def job_name_option(help_text: str) -> Callable[[_Function], _Function]:
     return click.option("--job-name", metavar="NAME", callback=_require_name, help=help_text)
 
 
-def _require_name(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001 - click's
+def _require_name(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     if value == "":
-        raise click.UsageError("--job-name is empty; add a name, or leave --job-name out", ctx)
+        raise click.UsageError("--job-name is empty; add a name, or leave --job-name out")
     return value
 
 
@@ -123,32 +124,26 @@ job_options = job_options_before(None)
 
 
 def attach_job(name: str | None, *, last: bool, platform: str | None) -> TrainingJob:
-    """Return the job that JOB or --last selects; raise `click.UsageError` unless exactly one of them is given."""
-    return TrainingJob.attach(selected_name(name, last=last, platform=platform), platform=platform)
+    """Return the job that JOB or --last selects; raise `click.UsageError` unless exactly one of them is given.
 
-
-def selected_name(name: str | None, *, last: bool, platform: str | None) -> str:
-    """Return the job's name as `attach_job`; an empty JOB, as of an unset variable, does not select the newest one."""
+    An empty JOB, as of an unset variable, does not select the newest one.
+    """
     if name is not None and last:
-        raise click.UsageError(
-            f"JOB is {name!r}, but --last selects a job too; remove one of them", click.get_current_context(silent=True)
-        )
+        raise click.UsageError(f"JOB is {name!r}, but --last selects a job too; remove one of them")
     if name is None and not last:
-        raise click.UsageError(
-            "JOB is missing; name a job, or add --last for the newest one", click.get_current_context(silent=True)
-        )
-    return _newest_job_name(platform) if name is None else name
+        raise click.UsageError("JOB is missing; name a job, or add --last for the newest one")
+    return TrainingJob.attach(_newest_job_name(platform) if name is None else name, platform=platform)
 
 
 def _newest_job_name(platform: str | None) -> str:
     """Return the name of the newest readable job of a platform, by default of this machine."""
     jobs = list(TrainingJob.list(platform, limit=1))
-    if jobs and not completers.is_readable(jobs[0]):
+    if jobs and jobs[0]["TrainingJobStatus"] == UNREADABLE:
         skipped = jobs[0]["TrainingJobName"]
         output.echo(
             f"--last: skipping {skipped}, whose files cannot be read; for the reason run scriptmode list", err=True
         )
-        jobs = list(filter(completers.is_readable, TrainingJob.list(platform)))
+        jobs = [job for job in TrainingJob.list(platform) if job["TrainingJobStatus"] != UNREADABLE]
     if not jobs:
         raise click.ClickException(f"--last: there are {no_jobs_text(platform)}; start one with scriptmode run")
     return str(jobs[0]["TrainingJobName"])

@@ -64,7 +64,7 @@ def parse_pair(option: str, text: str, example: str) -> tuple[str, str]:
     """Parse ``NAME=VALUE``; raise `click.UsageError` for another form."""
     name, separator, value = text.partition("=")
     if not (name and separator):
-        raise _usage_error(f"{option} {text!r} does not have the form NAME=VALUE; write {option} {example}")
+        raise click.UsageError(f"{option} {text!r} does not have the form NAME=VALUE; write {option} {example}")
     return name, value
 
 
@@ -76,10 +76,6 @@ def parse_pairs(option: str, texts: Iterable[str], example: str) -> dict[str, st
         if name in pairs:
             # The value of an environment variable may be a secret.
             both = "" if option == "--env" else f": {pairs[name]!r} and {value!r}"
-            raise _usage_error(f"{option} {name} is given twice{both}; remove one of them")
+            raise click.UsageError(f"{option} {name} is given twice{both}; remove one of them")
         pairs[name] = value
     return pairs
-
-
-def _usage_error(message: str) -> click.UsageError:
-    return click.UsageError(message, click.get_current_context(silent=True))

@@ -43,13 +43,13 @@ def render_description(
     masked, and control characters are escaped. ``colour_status`` gets the status. ``progress``: what the channels'
     objects were compared with. ``events``: what the job lost and did again.
     """
-    rows: list[tuple[str, str]] = []
     warnings = "\n".join(map(str, events))
     values = {**_labelled(description, activity or {}, failure, progress), "warning": warnings}
-    for label, value in values.items():
-        if value:
-            first, *others = value.splitlines() or [""]
-            rows += [(label, first), *(("", line) for line in others)]
+    rows = [
+        ("" if number else label, line)
+        for label, value in values.items()
+        for number, line in enumerate((value or "").splitlines())
+    ]
     width = max(len(label) for label, _ in rows)
     lines = [
         escape_unprintable(secret_names.without_userinfo(f"{label:<{width}}  {value}".rstrip()))
@@ -138,17 +138,13 @@ def _failure(description: JobDescription, failure: Failure) -> dict[str, str]:
 
 def _hosts(job: JobRequest) -> str:
     resources = job.resources
-    if resources.instance_groups:
-        hosts = ", ".join(
-            f"{group.instance_group_name}: {group.instance_count} x {group.instance_type}"
-            for group in resources.instance_groups
-        )
-    else:
-        hosts = f"{resources.count} x {resources.instance_type or 'instances of a plan'}"
-    for switch, name in _DISTRIBUTIONS.items():
-        if contract.enabled(job.parameter(switch)):
-            hosts += f", {name}"
-    return hosts
+    groups = [
+        f"{group.instance_group_name}: {group.instance_count} x {group.instance_type}"
+        for group in resources.instance_groups
+    ]
+    hosts = groups or [f"{resources.count} x {resources.instance_type or 'instances of a plan'}"]
+    kinds = [name for switch, name in _DISTRIBUTIONS.items() if contract.enabled(job.parameter(switch))]
+    return ", ".join(hosts + kinds)
 
 
 def _doing(host: str, activity: HostActivity) -> str:

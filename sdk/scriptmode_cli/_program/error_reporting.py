@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 
@@ -13,7 +13,6 @@ import click
 
 from scriptmode import errors
 from scriptmode_cli._program import output
-from scriptmode_cli._program.output import to_json_value
 
 FAILED, USAGE, TIMED_OUT, STOPPED = 1, 2, 124, 143
 #: The epilog of the help of each verb that waits for a job.
@@ -38,16 +37,10 @@ def translate_errors_to_options(options: Mapping[str, str]) -> Iterator[None]:
         yield
     except errors.ScriptmodeError as error:
         option = options.get(error.argument or "")
-        # `_error_text` appends the option of the others.
+        # `_message` appends the option of the others.
         if option is None or error.argument in _COMMON_OPTIONS:
             raise
         raise errors.with_suffix(error, f"({option})") from error
-
-
-def _error_text(error: errors.ScriptmodeError) -> str:
-    """Return the text of an error, with the option that stands for its argument if each command has it."""
-    option = _COMMON_OPTIONS.get(error.argument or "")
-    return f"{error} ({option})" if option else str(error)
 
 
 def exit_code(error: BaseException) -> int:
@@ -78,6 +71,14 @@ def report_error(error: click.ClickException | Exception, *, as_json: bool) -> i
     return code
 
 
+def raise_errors(failures: Sequence[errors.ScriptmodeError], *, as_json: bool) -> None:
+    """Raise the last of several errors, after the others were written to stderr."""
+    for error in failures[:-1]:
+        report_error(error, as_json=as_json)
+    if failures:
+        raise failures[-1]
+
+
 def discard_output() -> None:
     """Discard buffered output that cannot be written; the interpreter would try to write it again at exit."""
     try:
@@ -92,7 +93,8 @@ def _message(error: click.ClickException | Exception) -> str:
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, errors.ScriptmodeError):
-        return _error_text(error)
+        option = _COMMON_OPTIONS.get(error.argument or "")
+        return f"{error} ({option})" if option else str(error)
     return _os_error_message(error) if isinstance(error, OSError) else str(error)
 
 
@@ -111,8 +113,8 @@ def _to_object(error: Exception, text: str, code: int) -> dict[str, object]:
     if isinstance(error, errors.TrainingJobError):
         fields.update(
             job=error.job_name, status=error.status, secondary_status=error.secondary_status,
-            reason=to_json_value(error.description.get("FailureReason")),
+            reason=output.to_json_value(error.description.get("FailureReason")),
         )  # fmt: skip
     if isinstance(error, errors.TrainingJobFailed):
-        fields["failure"] = to_json_value(asdict(error.failure))
+        fields["failure"] = output.to_json_value(asdict(error.failure))
     return fields

@@ -9,11 +9,25 @@ hosts = "local_process"
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
+from typing import Any
+
 from scriptmode._core.text.messages import validate_keys
-from scriptmode.errors import invalid
+from scriptmode.errors import SpecError, invalid
 from scriptmode_serve._operations.request_mapping import HOSTS, HostTable, require_hosts
 
 _INSTANCE_TYPES, _IMAGES = "instance_types", "images"
+
+
+def parse_toml(source: str, content: bytes) -> dict[str, Any]:
+    """Parse TOML; raise `SpecError` for bytes that are not TOML. ``source`` names the file."""
+    # The standard library has a TOML parser since Python 3.11.
+    parser: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    try:
+        return dict(parser.loads(content.decode()))
+    except (ValueError, RecursionError) as error:
+        raise SpecError(f"{source} is not valid TOML: {error}", "correct the file", argument="config") from error
 
 
 def parse_configuration(content: dict[str, object], source: str) -> HostTable:

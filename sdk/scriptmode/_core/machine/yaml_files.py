@@ -1,4 +1,4 @@
-"""YAML of the user's own files: settings, and jobs."""
+"""YAML of the user's own files."""
 
 from __future__ import annotations
 

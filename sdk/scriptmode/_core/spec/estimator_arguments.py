@@ -1,7 +1,7 @@
 """The arguments of `scriptmode.Estimator`: their names, order, types and defaults, and the job that they make. Pure.
 
-The constructor's signature, the estimator's attributes, the keys of a job file and the option ``--set`` of the command
-line come from the fields of `EstimatorArguments`.
+The constructor's signature, the estimator's attributes and the option ``--set`` of the command line come from the
+fields of `EstimatorArguments`.
 """
 
 import os
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 #: Number of arguments that may be positional, as in the SageMaker SDK.
 _POSITIONAL = 4
-#: In the metadata of an argument that is a Python object: what text uses instead.
-INSTEAD_IN_TEXT = "instead"
 _PLAIN = "plain"
 
 
@@ -88,8 +86,8 @@ class EstimatorArguments:
     training_repository_credentials_provider_arn: Optional[str] = _plain()
     framework_version: Optional[str] = None
     py_version: Optional[str] = None
-    platform: Any = field(default=None, metadata={INSTEAD_IN_TEXT: "instance_type selects the platform"})
-    sagemaker_session: object = field(default=None, metadata={INSTEAD_IN_TEXT: "use --region and --profile"})
+    platform: Any = None
+    sagemaker_session: object = None
     model_uri: Optional[str] = None
     model_channel_name: Optional[str] = None
     git_config: Optional[Mapping[str, str]] = None
