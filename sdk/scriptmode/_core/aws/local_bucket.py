@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from scriptmode._core.aws.s3_uris import LOCAL_BUCKET_URI, is_in_local_bucket
@@ -34,7 +34,8 @@ def to_file_uri(uri: str) -> str:
     """Return the ``file://`` URI of an object of the bucket; other URIs are returned unchanged."""
     if not is_in_local_bucket(uri):
         return uri
-    return f"{_FILE_SCHEME}{bucket_folder() / _checked(uri, uri[len(LOCAL_BUCKET_URI) :].lstrip('/'))}"
+    _, root, key = _split(uri)
+    return f"{_FILE_SCHEME}{root / key}"
 
 
 class LocalBucket:
@@ -59,16 +60,22 @@ class LocalBucket:
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Copy the object of that key into ``folder``, or else all objects below it; return the files written."""
         _, root, key = _split(uri)
-        path = root / key
         with _reading(uri):
-            below = [] if path.is_file() else sorted(_files_below(path))
-        names = {f"{uri.rstrip('/')}/{name}": name for name in below} or ({uri: path.name} if path.is_file() else {})
-        for source, name in names.items():
-            with _reading(source), _opened(source) as reader:
-                _write_download(folder / name, reader)
+            names = [""] if (root / key).is_file() else sorted(_files_below(root / key))
         if not names:
-            raise DataNotFoundError(f"{uri}: there is no such object", f"list {str(root)!r}, or correct the URI")
-        return [folder / name for name in names.values()]
+            raise DataNotFoundError(f"{uri}: there is no such object", f"list {str(root / key)!r}, or correct the URI")
+        written = []
+        for name in names:
+            path, source = folder / (name or Path(key).name), f"{uri.rstrip('/')}/{name}".rstrip("/")
+            with _reading(source), _opened(source) as reader:
+                try:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    with _draft(path.parent, reader) as draft:
+                        draft.replace(path)
+                except OSError as error:
+                    raise DataError(f"{str(path)!r} cannot be written: {error}", "name another directory") from error
+            written.append(path)
+        return written
 
     def upload_file(
         self,
@@ -121,14 +128,14 @@ def _store(uri: str, content: BinaryIO) -> None:
         make_private(root, default_data_dir())
     else:
         root.mkdir(parents=True, exist_ok=True)
-    with beneath.Directory(root) as directory:
-        parts = key.split("/")
-        for depth in range(1, len(parts)):
-            with directory.at("/".join(parts[:depth])) as at, suppress(FileExistsError):
+    # A listing of the bucket, and a job's channel of it, must not have the incomplete file.
+    beside = root.parent if is_in_local_bucket(uri) else root
+    with _draft(beside, content) as draft, beneath.Directory(root) as directory:
+        for parent in reversed(PurePosixPath(key).parents[:-1]):
+            with directory.at(str(parent)) as at, suppress(FileExistsError):
                 os.mkdir(at.name, dir_fd=at.dir_fd)
         with directory.at(key) as at:
-            # A listing of the bucket, and a job's channel of it, must not have the incomplete file.
-            _replace(at, content, beside=root.parent if is_in_local_bucket(uri) else root)
+            os.replace(draft, at.name, dst_dir_fd=at.dir_fd)
 
 
 def _files_below(folder: Path) -> list[str]:
@@ -147,31 +154,14 @@ def _opened(uri: str) -> Iterator[BinaryIO]:
         yield reader
 
 
-def _write_download(path: Path, content: BinaryIO) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with beneath.Directory(path.parent) as directory, directory.at(path.name) as at:
-            _replace(at, content, beside=path.parent)
-    except OSError as error:
-        raise DataError(f"{str(path)!r} cannot be written: {error}", "name another directory") from error
-
-
-def _replace(at: beneath.At, content: BinaryIO, *, beside: Path) -> None:
-    """Write a file completely or not at all: a job may read the one that is there."""
-    draft = beside / f"{drafts.PREFIX}{os.urandom(8).hex()}"
-    try:
-        # With the rights that the user's other files have.
-        with ExitStack() as stack:
-            with drafts.creating(beside):
-                writer = stack.enter_context(draft.open("xb"))
-                drafts.lock(writer.fileno())
+@contextmanager
+def _draft(folder: Path, content: BinaryIO) -> Iterator[Path]:
+    """Yield a complete file, with the rights that the user's other files have, to be renamed."""
+    with drafts.new_directory(folder) as directory:
+        path = directory / "object"
+        with path.open("xb") as writer:
             shutil.copyfileobj(content, writer)
-            writer.flush()
-            os.replace(draft, at.name, dst_dir_fd=at.dir_fd)
-    except BaseException:
-        with suppress(OSError):
-            draft.unlink()
-        raise
+        yield path
 
 
 @contextmanager
@@ -189,7 +179,7 @@ def _writing(uri: str) -> Iterator[None]:
     try:
         yield
     except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
-        what = f"{uri}: the bucket is a directory of this machine, where a name cannot be both a file and a directory"
+        what = f"{uri}: a name in this machine's bucket cannot be both a file and a directory"
         raise DataError(what, "use another key") from error
     except OSError as error:
         raise DataError(f"{uri} cannot be written: {error}", f"check {str(_split(uri)[1])!r}") from error
