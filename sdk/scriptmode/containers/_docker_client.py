@@ -5,18 +5,16 @@
 
 from __future__ import annotations
 
-import getpass
 import io
 import os
 import re
 import socket
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from scriptmode._core.machine.installation import install_command
-from scriptmode._core.text.messages import Problem
 from scriptmode.errors import ContainerError
 
 if TYPE_CHECKING:
@@ -27,14 +25,9 @@ _LONG_SECONDS = 3600
 _SECONDS = 60
 _LAST_LINES = 15
 _SOCKET = "unix://"
-_NO_SPACE = "no space left on device"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_STEP = re.compile(r"Step \d+/\d+ : (.*)")
 #: The identifier of the image that a step built or found in the cache.
 _STEP_IMAGE = re.compile(r"^ ---> ([0-9a-f]{12,})$")
-#: The builder's lines about intermediate images, which would hide the last lines of a step that failed.
-_BUILDER_NOISE = re.compile(r" ---> |Removing intermediate container ")
-
 OnLine = Callable[[str], None]
 
 
@@ -42,8 +35,18 @@ def ignore_line(line: str) -> None:
     """Ignore a line of the daemon's output."""
 
 
-def open_client() -> Any:
-    """Return a client of a daemon that answers; raises `ContainerError`. The caller closes it."""
+@contextmanager
+def docker_client(subject: str) -> Iterator[Any]:
+    """Yield a client of a daemon that answers; translate its errors to `ContainerError` about ``subject``."""
+    client = _connect()
+    try:
+        with translate_errors(subject):
+            yield client
+    finally:
+        client.close()
+
+
+def _connect() -> Any:
     try:
         import docker
     except ImportError as error:
@@ -57,26 +60,12 @@ def open_client() -> Any:
             with socket.socket(socket.AF_UNIX) as connection:
                 connection.settimeout(_SECONDS)
                 connection.connect(host[len(_SOCKET) :])
-    except OSError as error:
-        raise _unreachable(host, error) from error
-    try:
-        if os.environ.get("DOCKER_HOST"):
-            return docker.from_env(timeout=_SECONDS)
-        return docker.DockerClient(base_url=host, timeout=_SECONDS)
-    except (docker.errors.DockerException, ValueError) as error:
+        # docker's variables have settings of TLS, too.
+        in_variable = os.environ.get("DOCKER_HOST")
+        return docker.from_env(timeout=_SECONDS) if in_variable else docker.DockerClient(host, timeout=_SECONDS)
+    except (docker.errors.DockerException, OSError, ValueError) as error:
         # ValueError: DOCKER_HOST is not an address.
         raise _unreachable(host, error) from error
-
-
-@contextmanager
-def docker_client(subject: str) -> Iterator[Any]:
-    """Yield a client; translate its errors to `ContainerError` about ``subject``."""
-    client = open_client()
-    try:
-        with translate_errors(subject):
-            yield client
-    finally:
-        client.close()
 
 
 @contextmanager
@@ -94,7 +83,7 @@ def translate_errors(subject: str) -> Iterator[None]:
             response.close()
         raise ContainerError(
             f"{subject}: {reason}",
-            advice=_advice(str(reason)) or "see what is wrong with Docker here: scriptmode doctor",
+            advice="see what is wrong with Docker here: scriptmode doctor",
         ) from error
     except requests.exceptions.RequestException as error:
         raise _unreachable(_host(), error, f"{subject}: ") from error
@@ -205,12 +194,12 @@ def _remove_labelled(client: Any, identifier: str, label: str, on_line: OnLine) 
     except ImageNotFound:
         pass
     except APIError as error:
-        problem = Problem(str(error.explanation), f"remove it: docker image rm {identifier}")
-        on_line(f"image {identifier} holds this machine's settings and cannot be removed: {problem}")
+        on_line(f"image {identifier} holds this machine's settings and cannot be removed: {error.explanation}")
 
 
 def _read_progress(answers: Iterable[Mapping[str, Any]], subject: str, on_line: OnLine) -> None:
-    step = problem = ""
+    """Pass the daemon's lines on; raise its error with the last of them."""
+    problem = ""
     last: deque[str] = deque(maxlen=_LAST_LINES)
     # Read to the end, even after an error: otherwise the client leaves the stream open.
     for answer in answers:
@@ -219,55 +208,30 @@ def _read_progress(answers: Iterable[Mapping[str, Any]], subject: str, on_line: 
         text = answer.get("stream") or ("" if answer.get("progressDetail") else answer.get("status", ""))
         for line in filter(str.strip, _COLOUR.sub("", str(text)).splitlines()):
             on_line(line)
-            if match := _STEP.match(line):
-                step = match.group(1)
-                last.clear()
-            elif not _BUILDER_NOISE.match(line):
-                last.append(line)
+            last.append(line)
     if problem:
-        where = f" at {step!r}" if step else ""
-        raise ContainerError("\n".join((str(Problem(f"{subject}{where}: {problem}", _advice(problem, *last))), *last)))
+        raise ContainerError("\n".join((f"{subject}: {problem}", *last)))
 
 
 def _host() -> str:
     """Return the daemon's address: from DOCKER_HOST, else from docker's current context, like docker itself."""
-    named = os.environ.get("DOCKER_HOST")
-    if named:
+    if named := os.environ.get("DOCKER_HOST"):
         return named
     from docker.context import ContextAPI
     from docker.errors import DockerException
 
-    try:
-        context = ContextAPI.get_current_context()
-    except (DockerException, OSError, ValueError):
-        context = None
-    return (context and context.Host) or f"{_SOCKET}/var/run/docker.sock"
+    with suppress(DockerException, OSError, ValueError):
+        if (context := ContextAPI.get_current_context()) and context.Host:
+            return str(context.Host)
+    return f"{_SOCKET}/var/run/docker.sock"
 
 
 def _unreachable(host: str, error: BaseException, subject: str = "") -> ContainerError:
     cause: BaseException = error
     while (inner := cause.__cause__ or cause.__context__) is not None:
         cause = inner
-    if isinstance(cause, PermissionError):
-        try:
-            user = getpass.getuser()
-        except (KeyError, OSError):
-            # A user id without a name.
-            user = "$USER"
-        advice = f"add the user to the group that owns the socket (sudo usermod -aG docker {user}), and log in again"
-        return ContainerError(f"{subject}this user, {user}, may not use the Docker daemon at {host}", advice=advice)
-    advice = (
-        "install Docker and start it (on Debian, as root: apt install docker.io), or name another daemon in DOCKER_HOST"
+    return ContainerError(
+        f"{subject}the Docker daemon at {host} cannot be used: {cause}",
+        advice="install Docker and start it (on Debian, as root: apt install docker.io), add this user to its group "
+        "(sudo usermod -aG docker $USER) and log in again, or correct DOCKER_HOST",
     )
-    if isinstance(cause, FileNotFoundError):
-        return ContainerError(f"{subject}no Docker daemon: {host} does not exist", advice=advice)
-    if isinstance(cause, ConnectionRefusedError):
-        return ContainerError(f"{subject}no Docker daemon answers at {host}", advice=advice)
-    what = f"{subject}the Docker daemon at {host} cannot be used: {error}"
-    return ContainerError(what, advice="check DOCKER_HOST, or unset it")
-
-
-def _advice(*texts: str) -> str:
-    if any(_NO_SPACE in text.lower() for text in texts):
-        return "free space in Docker's data directory: docker image ls, docker system prune"
-    return ""
