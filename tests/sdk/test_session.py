@@ -256,7 +256,7 @@ def test_credentials_without_a_region_or_of_a_missing_profile_are_refused(accoun
     with pytest.raises(CredentialsError, match="no AWS region is set; set AWS_DEFAULT_REGION"):
         Session()
     monkeypatch.setenv("AWS_PROFILE", "nothing")
-    with pytest.raises(PlatformError, match="no profile 'nothing'"):
+    with pytest.raises(PlatformError, match=r"config profile \(nothing\) could not be found; run 'aws configure'"):
         Session()
 
 
