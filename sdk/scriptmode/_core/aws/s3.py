@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from scriptmode._core.aws.direct_endpoints import create_client, is_loopback
-from scriptmode._core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, NOT_S3, translate_s3_errors
+from scriptmode._core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, NOT_S3, code_of, translate_s3_errors
 from scriptmode._core.aws.s3_reader import BucketSettings
 from scriptmode._core.aws.s3_uris import SCHEME, S3Location, S3Object, parse_s3_uri
 from scriptmode._core.spec.inputs import LEAST_RATE
@@ -169,12 +169,11 @@ class S3:
         ``callback`` is called with the number of bytes of each part that was uploaded.
         """
         location = parse_s3_uri(uri)
-        settings: dict[str, object] = {"ExtraArgs": dict(extra)} if extra else {}
-        if callback is not None:
-            settings["Callback"] = callback
         try:
             with self._translated(uri), _unwrapped():
-                self._connected(uri).upload_file(str(path), location.bucket, location.key, **settings)
+                self._connected(uri).upload_file(
+                    str(path), location.bucket, location.key, ExtraArgs=dict(extra or {}), Callback=callback
+                )
         except ValueError as error:
             if isinstance(error, ScriptmodeError) or not extra:
                 raise
@@ -207,19 +206,14 @@ class S3:
         for item, name in names.items():
             if not name or name.endswith("/"):
                 continue
+            path = folder / name
             try:
-                path = folder / beneath.checked(name)
-            except beneath.EscapeError as error:
-                raise DataError(
-                    f"{item.location} would be written outside of {str(folder)!r}", "rename the object"
-                ) from error
-            try:
+                beneath.checked(name)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self.download(item, path)
             except OSError as error:
-                raise DataError(
-                    f"{item.location} cannot be stored as {str(path)!r}: {error}", "name another directory"
-                ) from error
+                what = f"{item.location} cannot be stored as {str(path)!r}: {error}"
+                raise DataError(what, "name another directory, or rename the object") from error
             written.append(path)
         if not written:
             raise DataNotFoundError(f"{uri}: there is no such object", "correct the URI")
@@ -254,8 +248,12 @@ class S3:
         uri = f"{SCHEME}{bucket}"
         # S3's first Region is the one that must not be named (CreateBucket, S3 API).
         place = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
-        with self._translated(uri), _unless(*_BEING_MADE):
-            self._connected(uri).create_bucket(Bucket=bucket, **place)
+        try:
+            with self._translated(uri):
+                self._connected(uri).create_bucket(Bucket=bucket, **place)
+        except DataError as error:
+            if code_of(error) not in _BEING_MADE:
+                raise
 
     def _translated(self, uri: str) -> AbstractContextManager[None]:
         """Raise what boto3 raises as errors of ours that name ``uri`` and the endpoint."""
@@ -405,18 +403,6 @@ def changed_object_error(item: S3Object, evidence: str) -> DataError:
 
 def _owned(owner: str | None) -> dict[str, str]:
     return {"ExpectedBucketOwner": owner} if owner else {}
-
-
-@contextmanager
-def _unless(*codes: str) -> Iterator[None]:
-    """Pass over what S3 refuses with one of these codes."""
-    from botocore.exceptions import ClientError
-
-    try:
-        yield
-    except ClientError as error:
-        if error.response.get("Error", {}).get("Code") not in codes:
-            raise
 
 
 @contextmanager

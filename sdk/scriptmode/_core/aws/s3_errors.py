@@ -17,14 +17,6 @@ HOW_TO_GIVE_CREDENTIALS = (
 _CREDENTIAL_CODES = frozenset(
     {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "ExpiredTokenException", "InvalidToken"}
 )
-_ADVICE = {
-    "PermanentRedirect": "the bucket is in another Region; use one in the job's own",
-    "SlowDown": "try again later",
-    "InternalError": "try again later",
-    "ServiceUnavailable": "try again later",
-    "RequestTimeTooSkewed": "set this machine's clock",
-    "BucketAlreadyExists": "another account has a bucket of that name; give output_path",
-}
 _MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
 _DENIED_CODES = frozenset({"403", "AccessDenied", "Forbidden", "AllAccessDisabled"})
 #: What may be gone the next time (Error responses, S3 API).
@@ -141,5 +133,5 @@ def _service_translation(uri: str, error: Any) -> PlatformError:
     if code == "500" and kind and "xml" not in kind:
         # botocore also makes 500 of a status 200 whose body is not XML (handlers.py, ``_handle_200_error``).
         return DataError(f"{uri}: S3's answer is {kind} where XML was expected", NOT_S3)
-    advice = _ADVICE.get(code, "look the code up in S3's documentation, under error responses")
+    advice = "look the code up in S3's documentation, under error responses"
     return DataError(f"{uri}: S3 answered {code}: {message}", advice)
