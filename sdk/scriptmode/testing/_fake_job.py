@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import functools
 import math
 from collections import Counter
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from typing import Any
 from scriptmode._core.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode._core.spec.training_job import Limits
 from scriptmode.testing._fake_clock import FakeClock
-from scriptmode.testing._job_life import Life, Line, Point
+from scriptmode.testing._job_life import Life, Line
 from scriptmode.testing._service_calls import deep_copy
 from scriptmode.testing._timeline import Timeline, build_timeline
 from scriptmode_serve._operations.metric_operations import MetricValue, last_values
@@ -28,22 +27,17 @@ class FakeJob:
 
     def __init__(self, request: Mapping[str, Any], life: Life, clock: FakeClock, *, arn: str) -> None:
         self.request = deep_copy(request)
+        self.name = str(request["TrainingJobName"])
+        self.is_spot = bool(request.get("EnableManagedSpotTraining"))
         self.life = life
+        #: The lines of each host's log in order of time.
+        self.logs = life.host_lines()
         self.arn = arn
         self.created = clock.now()
         self.model_is_stored = False
+        self._points = life.metric_points()
         self._clock = clock
         self._timeline = self._cut(math.inf)
-
-    @property
-    def name(self) -> str:
-        """The TrainingJobName."""
-        return str(self.request["TrainingJobName"])
-
-    @property
-    def is_spot(self) -> bool:
-        """Whether it runs on managed spot instances."""
-        return bool(self.request.get("EnableManagedSpotTraining"))
 
     @property
     def model_uri(self) -> str:
@@ -51,11 +45,6 @@ class FakeJob:
         output = self.request["OutputDataConfig"]
         place = f"{output['S3OutputPath'].rstrip('/')}/{self.name}/output"
         return f"{place}/model/" if output.get("CompressionType") == "NONE" else f"{place}/model.tar.gz"
-
-    @functools.cached_property
-    def logs(self) -> dict[str, tuple[Line, ...]]:
-        """The lines of each host's log in order of time."""
-        return self.life.host_lines()
 
     def start_of(self, line: Line) -> int:
         """Return the number of times that its hosts had started again when they wrote a line."""
@@ -103,10 +92,6 @@ class FakeJob:
             name: [MetricValue(created + point.second, point.value) for point in points if point.second <= age]
             for name, points in self._points.items()
         }
-
-    @functools.cached_property
-    def _points(self) -> dict[str, tuple[Point, ...]]:
-        return self.life.metric_points()
 
     def summary(self, now: float) -> dict[str, object]:
         """Return its TrainingJobSummary."""
