@@ -294,18 +294,10 @@ def test_what_cannot_run_is_refused(arguments, message, entry_point):
     assert str(refused.value) == message
 
 
-@pytest.mark.parametrize(
-    ("name", "advice"),
-    [
-        ("input", "did you mean 'inputs'?"),
-        ("wait", "leave it out: entry_point always waits for the script's end"),
-        ("xyz", "use inputs, hosts, mode, directory or an argument of Estimator"),
-    ],
-)
-def test_an_unknown_argument_has_a_suggestion(name, advice, entry_point):
-    with pytest.raises(TypeError) as refused:
+@pytest.mark.parametrize("name", ["hyperparameter", "wait"])
+def test_an_unknown_argument_is_one_that_the_estimator_does_not_have(name, entry_point):
+    with pytest.raises(TypeError, match=f"the estimator has no argument '{name}'"):
         entry_point(__file__, **{name: None})
-    assert str(refused.value) == f"entry_point has no argument {name!r}; {advice}"
 
 
 def test_a_host_that_does_not_exist_is_refused():

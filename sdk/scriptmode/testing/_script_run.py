@@ -7,14 +7,11 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.platforms import registry
-from scriptmode._core.spec.estimator_arguments import EstimatorArguments
-from scriptmode._core.spec.older_names import GONE, IGNORED, RENAMED
-from scriptmode._core.text.messages import Problem, did_you_mean
 from scriptmode._estimator import Estimator
 from scriptmode._results import artifacts
 from scriptmode._results.metrics import Metrics, to_metrics
@@ -39,13 +36,6 @@ _FIXED = frozenset(
     {"entry_point", "instance_type", "instance_count", "instance_groups", "distribution", "platform",
      "sagemaker_session", "container_entry_point", "container_arguments", "output_path", "disable_output_compression"}
 )  # fmt: skip
-#: Arguments of `entry_point` itself that have a default.
-_OWN = ("inputs", "hosts", "mode", "directory")
-#: Arguments of `Estimator.fit` that a run does not have, and why.
-_OF_FIT = {
-    "wait": "leave it out: entry_point always waits for the script's end",
-    "logs": "leave it out: the output is the result's log",
-}
 
 
 @dataclass(frozen=True)
@@ -149,17 +139,12 @@ def entry_point(
 
 
 def _validate_names(arguments: Mapping[str, Any]) -> None:
-    """Raise `SpecError` for arguments that `Layout` or `entry_point` sets, and ``TypeError`` for unknown ones."""
+    """Raise `SpecError` for arguments that `Layout` or `entry_point` sets."""
     __tracebackhide__ = True
     if fixed := sorted(_FIXED & arguments.keys()):
         raise SpecError(
             f"{fixed[0]} is not an argument here", argument=fixed[0], advice="leave it out; hosts= names the hosts"
         )
-    names = {argument.name for argument in fields(EstimatorArguments)} - _FIXED
-    for name in sorted(arguments.keys() - names - {*RENAMED, *IGNORED, *GONE}):
-        advice = _OF_FIT.get(name) or did_you_mean(name, [*_OWN, *sorted(names)], most=0)
-        advice = advice or f"use {', '.join(_OWN)} or an argument of Estimator"
-        raise TypeError(str(Problem(f"entry_point has no argument {name!r}", advice)))
 
 
 def _run_host(folder: Path, inputs: object, hosts: Layout, mode: str, arguments: Mapping[str, Any]) -> EntryPointRun:
