@@ -11,7 +11,7 @@ import re
 import socket
 from collections import deque
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from scriptmode._core.machine.installation import install_command
@@ -81,10 +81,7 @@ def translate_errors(subject: str) -> Iterator[None]:
         if (response := getattr(error, "response", None)) is not None:
             # The client leaves the stream of an error response open.
             response.close()
-        raise ContainerError(
-            f"{subject}: {reason}",
-            advice="see what is wrong with Docker here: scriptmode doctor",
-        ) from error
+        raise ContainerError(f"{subject}: {reason}", "see what is wrong with Docker here: scriptmode doctor") from error
     except requests.exceptions.RequestException as error:
         raise _unreachable(_host(), error, f"{subject}: ") from error
 
@@ -133,54 +130,42 @@ def pull(image: str, login: Mapping[str, str] | None = None) -> None:
         _read_progress(answers, f"image {image} cannot be pulled", ignore_line)
 
 
-@dataclass(frozen=True)
-class Build:
-    """The input of a build: the context as a tar archive, and the Dockerfile's arguments.
-
-    ``target`` is a stage, "" for the last one. If ``discarded`` is a label, images of stages with it are removed after
-    the build, even if it fails; otherwise the builder keeps them as its cache.
-    """
-
-    context: bytes
-    arguments: Mapping[str, str] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    target: str = ""
-    uses_cache: bool = True
-    discarded: str = ""
-
-
-def build(wanted: Build, image: str, *, on_line: OnLine) -> None:
+def build(
+    context: bytes,
+    image: str,
+    options: Mapping[str, object] = MappingProxyType({}),
+    discarded: str = "",
+    *,
+    on_line: OnLine,
+) -> None:
     """Build an image with the daemon's own builder; raises `ContainerError` with the builder's last lines.
 
-    Docker's Python client does not support BuildKit, and the daemon's builder needs no command-line plug-in. ``image``
-    is the name, "" for none.
+    Docker's Python client does not support BuildKit, and the daemon's builder needs no command-line plug-in.
+
+    Args:
+        context: The context as a tar archive.
+        image: Name of the image, "" for none.
+        options: Further arguments of Docker's client, such as ``buildargs`` and ``nocache``.
+        discarded: A label: images of stages with it are removed after the build, even if it fails. By default the
+            builder keeps them as its cache.
+        on_line: Called with each line of the builder.
     """
     steps: list[str] = []
-    with docker_client(f"building {image or wanted.target} failed") as client:
-        answers = client.api.build(
-            fileobj=io.BytesIO(wanted.context),
-            custom_context=True,
-            tag=image or None,
-            rm=True,
-            forcerm=True,
-            buildargs=dict(wanted.arguments),
-            labels=dict(wanted.labels),
-            target=wanted.target or None,
-            nocache=not wanted.uses_cache,
-            decode=True,
-            timeout=_LONG_SECONDS,
-        )
+    subject = f"building {image or options.get('target')} failed"
 
-        def follow(line: str) -> None:
-            steps.extend(_STEP_IMAGE.findall(line))
-            on_line(line)
+    def follow(line: str) -> None:
+        steps.extend(_STEP_IMAGE.findall(line))
+        on_line(line)
 
+    with docker_client(subject) as client:
+        settings = {"custom_context": True, "rm": True, "forcerm": True, "decode": True, "timeout": _LONG_SECONDS}
         try:
-            _read_progress(answers, f"building {image or wanted.target} failed", follow)
+            answers = client.api.build(fileobj=io.BytesIO(context), tag=image or None, **settings, **options)
+            _read_progress(answers, subject, follow)
         finally:
             # Later images depend on earlier ones.
-            for identifier in reversed(dict.fromkeys(steps)) if wanted.discarded else ():
-                _remove_labelled(client, identifier, wanted.discarded, on_line)
+            for identifier in reversed(dict.fromkeys(steps)) if discarded else ():
+                _remove_labelled(client, identifier, discarded, on_line)
 
 
 def _remove_labelled(client: Any, identifier: str, label: str, on_line: OnLine) -> None:
