@@ -266,10 +266,7 @@ def test_a_script_runs_as_each_task(hosts, run, request):
     assert (done.tf_config or {}).get("task", {}).get("type", "rank") == hosts.task
 
 
-GIVE_A_LAYOUT = (
-    'give Layout("parameter-server", 2), or one of layouts("parameter-server", 2); '
-    'for a test of each: @pytest.mark.parametrize("hosts", layouts("parameter-server", 2))'
-)
+GIVE_A_LAYOUT = 'give Layout("parameter-server", 2), or one of layouts("parameter-server", 2)'
 
 
 @pytest.mark.parametrize(
@@ -282,7 +279,7 @@ GIVE_A_LAYOUT = (
         ({"hosts": Layout("parameter_server")}, "distribution is 'parameter_server'; did you mean 'parameter-server'?"),
         ({"hosts": 2}, f"hosts is 2; {GIVE_A_LAYOUT}"),
         ({"hosts": "parameter-server"}, f"hosts is 'parameter-server'; {GIVE_A_LAYOUT}"),
-        ({"hosts": layouts("mpi", 2)}, f"hosts is a list of 2 values; {GIVE_A_LAYOUT}"),
+        ({"hosts": layouts("mpi", 2)}, f"hosts is {layouts('mpi', 2)}; {GIVE_A_LAYOUT}"),
         ({"inputs": {"a": TrainingInput("file:///etc/hosts", input_mode="Pipe")}}, "channel 'a' is in Pipe mode, which only a whole job can read; use File mode, or mode='job'"),
         ({"source_dir": "s3://b/sourcedir.tar.gz"}, "the source at s3://b/sourcedir.tar.gz is not on this machine, and only a whole job downloads it; give its directory, or use mode='job'"),
     ],

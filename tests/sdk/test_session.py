@@ -274,7 +274,7 @@ def test_the_directory_is_of_this_user_alone_and_keeps_keys_inside(local, data_d
         with pytest.raises(DataError, match="cannot be written: .*the link leads out of the directory"):
             local.upload_string("x", outside)
     assert not (tmp_path / "new").exists()
-    with pytest.raises(DataError, match="cannot be both a file and a directory; use another key"):
+    with pytest.raises(DataError, match="written: .*; use another key: a name cannot be both a file and a directory"):
         local.upload_string("x", "a/b")
     with pytest.raises(DataNotFoundError, match="scriptmode_local/a/b: there is no such object"):
         local.read_s3_file("scriptmode_local", "a/b")

@@ -63,15 +63,9 @@ class Layout:
 def require_layout(hosts: object) -> None:
     """Raise `SpecError` for a value of ``hosts`` that is not one `Layout`."""
     __tracebackhide__ = True
-    if isinstance(hosts, Layout):
-        return
-    example = 'layouts("parameter-server", 2)'
-    raise invalid(
-        "hosts",
-        f"is a {type(hosts).__name__} of {len(hosts)} values" if isinstance(hosts, (list, tuple)) else f"is {hosts!r}",
-        f'give Layout("parameter-server", 2), or one of {example}; '
-        f'for a test of each: @pytest.mark.parametrize("hosts", {example})',
-    )
+    if not isinstance(hosts, Layout):
+        step = 'give Layout("parameter-server", 2), or one of layouts("parameter-server", 2)'
+        raise invalid("hosts", f"is {hosts!r}", step)
 
 
 def layouts(distribution: object = None, instance_count: int = 1) -> list[Layout]:

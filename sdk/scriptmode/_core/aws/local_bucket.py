@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 from contextlib import contextmanager, suppress
@@ -95,8 +96,6 @@ class LocalBucket:
 
     def upload_bytes(self, content: bytes, uri: str, *, kms_key: str | None = None) -> None:  # noqa: ARG002 - S3's
         """Store bytes at ``uri``; a directory has no ``kms_key``."""
-        import io
-
         with _writing(uri):
             _store(uri, io.BytesIO(content))
 
@@ -104,17 +103,14 @@ class LocalBucket:
 def _split(uri: str) -> tuple[str, Path, str]:
     """Return the URI and the path of the trusted directory that has a URI's object, and the object's key in it."""
     if is_in_local_bucket(uri):
-        return f"{LOCAL_BUCKET_URI}/", bucket_folder(), _checked(uri, uri[len(LOCAL_BUCKET_URI) :].lstrip("/"))
-    path = uri[len(_FILE_SCHEME) :]
-    if not path.startswith("/"):
+        root_uri, root, key = f"{LOCAL_BUCKET_URI}/", bucket_folder(), uri[len(LOCAL_BUCKET_URI) :].lstrip("/")
+    elif (path := uri[len(_FILE_SCHEME) :]).startswith("/"):
+        parent, _, key = path.rstrip("/").rpartition("/")
+        root_uri, root = f"{_FILE_SCHEME}{parent}/", Path(f"{parent}/")
+    else:
         raise DataError(f"{uri!r} has no absolute path", f"write {_FILE_SCHEME}/ and the path from the root")
-    root, _, name = path.rstrip("/").rpartition("/")
-    return f"{_FILE_SCHEME}{root}/", Path(f"{root}/"), _checked(uri, name)
-
-
-def _checked(uri: str, key: str) -> str:
     try:
-        return beneath.checked(key) + ("/" if key.endswith("/") and key.strip("/") else "")
+        return root_uri, root, beneath.checked(key) + ("/" if key.endswith("/") and key.strip("/") else "")
     except beneath.EscapeError as error:
         raise DataError(f"{uri}: the key leads out of the bucket's directory", "leave '..' out") from error
 
@@ -178,8 +174,11 @@ def _reading(uri: str) -> Iterator[None]:
 def _writing(uri: str) -> Iterator[None]:
     try:
         yield
-    except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
-        what = f"{uri}: a name in this machine's bucket cannot be both a file and a directory"
-        raise DataError(what, "use another key") from error
     except OSError as error:
-        raise DataError(f"{uri} cannot be written: {error}", f"check {str(_split(uri)[1])!r}") from error
+        is_name = isinstance(error, (NotADirectoryError, IsADirectoryError, FileExistsError))
+        step = (
+            "use another key: a name cannot be both a file and a directory" if is_name else f"check {bucket_folder()}"
+        )
+        raise DataError(
+            f"{uri} cannot be written: {error}", step if is_name else f"check {str(_split(uri)[1])!r}"
+        ) from error
