@@ -176,9 +176,6 @@ def _writing(uri: str) -> Iterator[None]:
         yield
     except OSError as error:
         is_name = isinstance(error, (NotADirectoryError, IsADirectoryError, FileExistsError))
-        step = (
-            "use another key: a name cannot be both a file and a directory" if is_name else f"check {bucket_folder()}"
-        )
-        raise DataError(
-            f"{uri} cannot be written: {error}", step if is_name else f"check {str(_split(uri)[1])!r}"
-        ) from error
+        step = "use another key: a name cannot be both a file and a directory"
+        step = step if is_name else f"check {str(_split(uri)[1])!r}"
+        raise DataError(f"{uri} cannot be written: {error}", step) from error

@@ -124,7 +124,7 @@ class S3:
         url = f"{signed.scheme}://{host}{signed.path[: -len('/-')]}"
         proxy = "" if is_loopback(url) else utils.get_environ_proxies(url).get(signed.scheme) or ""
         bundle = self._session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE") or ""
-        return BucketSettings(url, region, lambda: _frozen(uri, credentials), bundle, proxy)
+        return BucketSettings(url, region, lambda: credentials.get_frozen_credentials()[:3], bundle, proxy)
 
     @property
     def is_encrypted(self) -> bool:
@@ -279,12 +279,6 @@ class S3:
             return create_client(boto3.session.Session(botocore_session=self._session), "s3", settings)
         except ValueError as error:
             raise DataError(f"{uri}: {error}", "correct AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_S3") from error
-
-
-def _frozen(uri: str, credentials: Any) -> tuple[str, str, str | None]:
-    with translate_s3_errors(uri):
-        frozen = credentials.get_frozen_credentials()
-    return frozen.access_key, frozen.secret_key, frozen.token
 
 
 def within(uri: str, seconds: float, call: Callable[[], _T]) -> _T:
