@@ -53,7 +53,9 @@ class FakeSageMaker(FakeAccount):
             "s3": FakeObjects(self).operations,
             "sagemaker": FakeTrainingJobs(self).operations,
             "sagemaker-runtime": {},
-            "sts": {"get_caller_identity": partial(_get_caller_identity, self)},
+            "sts": {
+                "get_caller_identity": lambda _: {"UserId": "AIDAFAKE", "Account": self.account, "Arn": self.caller_arn}
+            },
         }
         self._clients = FakeClients(self._operations, self)
 
@@ -177,8 +179,3 @@ def _get_role(account: FakeAccount, arguments: Mapping[str, Any]) -> dict[str, o
     if name not in account.roles:
         raise ServiceError("NoSuchEntity", f"The role with name {name} cannot be found.", 404)
     return {"Role": {**describe_role(account.roles[name]), "CreateDate": account.clock.start}}
-
-
-def _get_caller_identity(account: FakeAccount, _arguments: Mapping[str, Any]) -> dict[str, object]:
-    """Return the caller of the account."""
-    return {"UserId": "AIDAFAKEFAKEFAKEFAKE", "Account": account.account, "Arn": account.caller_arn}

@@ -60,14 +60,6 @@ class Layout:
         return str(self)
 
 
-def require_layout(hosts: object) -> None:
-    """Raise `SpecError` for a value of ``hosts`` that is not one `Layout`."""
-    __tracebackhide__ = True
-    if not isinstance(hosts, Layout):
-        step = 'give Layout("parameter-server", 2), or one of layouts("parameter-server", 2)'
-        raise invalid("hosts", f"is {hosts!r}", step)
-
-
 def layouts(distribution: object = None, instance_count: int = 1) -> list[Layout]:
     """Return each host of a job that runs the script, once for each task as which it does: the cases of a test.
 

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from scriptmode._results import artifacts
 from scriptmode._results.metrics import Metrics, to_metrics
 from scriptmode.errors import DataNotFoundError, SpecError, TrainingJobError, invalid
 from scriptmode.testing import _in_process as in_process
-from scriptmode.testing._host_layout import Layout, require_layout
+from scriptmode.testing._host_layout import Layout
 from scriptmode_runtime import contract
 from scriptmode_runtime._files import beneath
 
@@ -121,8 +122,12 @@ def entry_point(
     __tracebackhide__ = True
     if mode not in MODES:
         raise invalid("mode", f"is {mode!r}", f"give one of {', '.join(MODES)}")
-    require_layout(hosts)
-    _validate_names(arguments)
+    if not isinstance(hosts, Layout):
+        step = 'give Layout("parameter-server", 2), or one of layouts("parameter-server", 2)'
+        raise invalid("hosts", f"is {hosts!r}", step)
+    if fixed := sorted(_FIXED & arguments.keys()):
+        step = "leave it out; hosts= names the hosts"
+        raise SpecError(f"{fixed[0]} is not an argument here", step, argument=fixed[0])
     registry.require_local_jobs()
     parent = None if directory is None else Path(directory).absolute()
     folder = Path(tempfile.mkdtemp(prefix="entry-point-", dir=parent))
@@ -136,15 +141,6 @@ def entry_point(
     if directory is None:
         weakref.finalize(run, beneath.remove_tree, folder)
     return run
-
-
-def _validate_names(arguments: Mapping[str, Any]) -> None:
-    """Raise `SpecError` for arguments that `Layout` or `entry_point` sets."""
-    __tracebackhide__ = True
-    if fixed := sorted(_FIXED & arguments.keys()):
-        raise SpecError(
-            f"{fixed[0]} is not an argument here", argument=fixed[0], advice="leave it out; hosts= names the hosts"
-        )
 
 
 def _run_host(folder: Path, inputs: object, hosts: Layout, mode: str, arguments: Mapping[str, Any]) -> EntryPointRun:
@@ -186,22 +182,18 @@ def _find_task(host: PreparedHost, hosts: Layout) -> ScriptProcess:
         if hosts.task in ("", process.spec.name):
             return process
     names = ", ".join(process.spec.name for process in host.processes) or "none: it runs TensorFlow's servers only"
-    raise SpecError(
-        f"{hosts.host_name} does not run the script as task {hosts.task!r}; its tasks are {names}",
-        argument="hosts",
-        advice="use one of layouts(...)",
-    )
+    what = f"{hosts.host_name} does not run the script as task {hosts.task!r}; its tasks are {names}"
+    raise SpecError(what, "use one of layouts(...)", argument="hosts")
 
 
 def _program(host: PreparedHost, process: ScriptProcess, arguments: Mapping[str, Any]) -> in_process.Program:
     """Return the program with the user's own files, where they are on this machine."""
-    given, cwd = arguments.get("source_dir"), process.spec.cwd
-    source = None if given is None or arguments.get("git_config") else Path(given).absolute()
-    script = (source or Path.cwd()) / arguments["entry_point"]
-    if arguments.get("git_config"):
-        script = Path(cwd) / arguments["entry_point"]
-    words = process.python_arguments or ()
-    return in_process.Program(words, {**host.variables, **process.spec.env}, cwd, script, source)
+    cwd, is_from_git = process.spec.cwd, bool(arguments.get("git_config"))
+    source = None if is_from_git or arguments.get("source_dir") is None else Path(arguments["source_dir"]).absolute()
+    script = (Path(cwd) if is_from_git else source or Path.cwd()) / arguments["entry_point"]
+    return in_process.Program(
+        process.python_arguments or (), {**host.variables, **process.spec.env}, cwd, script, source
+    )
 
 
 def _run_job(folder: Path, inputs: object, arguments: Mapping[str, Any]) -> EntryPointRun:
@@ -212,9 +204,8 @@ def _run_job(folder: Path, inputs: object, arguments: Mapping[str, Any]) -> Entr
     platform = LocalPlatform(data_dir=folder)
     job = Estimator(platform=platform, **arguments).fit(inputs, wait=False, logs=False)
     try:
-        job.wait()
-    except TrainingJobError:
-        pass
+        with suppress(TrainingJobError):
+            job.wait()
     except BaseException:
         platform.delete(job.name)
         raise
@@ -233,11 +224,8 @@ def _run_job(folder: Path, inputs: object, arguments: Mapping[str, Any]) -> Entr
 
 def _artifact(job: TrainingJob, name: str, folder: Path) -> Path:
     """Return the directory with an artifact of an ended job; an empty one without it."""
-    target = folder / name
-    try:
-        return artifacts.download(
-            job.platform, f"{(folder / 'jobs' / job.name / 'output').as_uri()}/{name}.tar.gz", target, extract=True
-        )
-    except DataNotFoundError:
-        target.mkdir(exist_ok=True)
-        return target
+    target, uri = folder / name, f"{(folder / 'jobs' / job.name / 'output').as_uri()}/{name}.tar.gz"
+    with suppress(DataNotFoundError):
+        return artifacts.download(job.platform, uri, target, extract=True)
+    target.mkdir(exist_ok=True)
+    return target
