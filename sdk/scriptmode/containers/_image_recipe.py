@@ -75,15 +75,6 @@ class Recipe:
         variant = "-gpu" if self.gpu else ""
         return f"{REPOSITORY}:{self.tensorflow}{variant}-{self.digest}"
 
-    @property
-    def labels(self) -> dict[str, str]:
-        """The image's labels, beside those of the Dockerfile and of the base (`training_images.build_image`)."""
-        return {
-            "org.opencontainers.image.version": self.name.partition(":")[2],
-            "scriptmode.tensorflow": self.tensorflow,
-            "scriptmode.recipe": self.digest,
-        }
-
     @cached_property
     def files(self) -> dict[str, bytes]:
         """Files that the Dockerfile copies, by their names in the context; read once, so that they match the name."""

@@ -120,7 +120,13 @@ def _build(wanted: _image_recipe.Recipe, *, refresh: bool, on_line: OnLine) -> N
     base, development_base = (images[name] for name in names)
     settings = package_indexes.index_settings(os.environ)
     # The annotations of the OCI image specification; an image that no registry gave has no digest.
-    labels = {**wanted.labels, "org.opencontainers.image.base.name": base.name, "scriptmode.base": base.identifier}
+    labels = {
+        "org.opencontainers.image.version": wanted.name.partition(":")[2],
+        "org.opencontainers.image.base.name": base.name,
+        "scriptmode.base": base.identifier,
+        "scriptmode.tensorflow": wanted.tensorflow,
+        "scriptmode.recipe": wanted.digest,
+    }
     if base.digest:
         labels["org.opencontainers.image.base.digest"] = base.digest
     # By identifier, so that every stage has the same base even if the name moves meanwhile.

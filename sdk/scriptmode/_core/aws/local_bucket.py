@@ -32,9 +32,7 @@ def bucket_folder() -> Path:
 
 
 def to_file_uri(uri: str) -> str:
-    """Return the ``file://`` URI of an object of the bucket; other URIs are returned unchanged."""
-    if not is_in_local_bucket(uri):
-        return uri
+    """Return the ``file://`` URI of an object of the bucket."""
     _, root, key = _split(uri)
     return f"{_FILE_SCHEME}{root / key}"
 

@@ -313,7 +313,11 @@ def _chunks(item: S3Object, body: Any, size: int, window: float) -> Iterator[byt
         if (seconds := time.monotonic() - began) < window:
             continue
         if done - before < LEAST_RATE * seconds:
-            raise _slow_connection_error(item, done - before, seconds) from TimeoutError()
+            came = (
+                f"{done - before:,} bytes came in {seconds:.0f} s, and at least {LEAST_RATE:,} a second were expected"
+            )
+            what = f"{item.location}: the connection to the S3 endpoint is too slow: {came}"
+            raise DataError(what, "check the network to it") from TimeoutError()
         began, before = time.monotonic(), done
     if done < size:
         raise IncompleteReadError(actual_bytes=done, expected_bytes=size)
@@ -335,14 +339,6 @@ def _read_some(body: Any) -> bytes:
         raise ReadTimeoutError(endpoint_url=getattr(error, "url", None), error=error) from error
     except (exceptions.ProtocolError, OSError) as error:
         raise ResponseStreamingError(error=error) from error
-
-
-def _slow_connection_error(item: S3Object, come: int, seconds: float) -> DataError:
-    return DataError(
-        f"{item.location}: the connection to the S3 endpoint is too slow: {come:,} bytes came in {seconds:.0f} s, "
-        f"and at least {LEAST_RATE:,} a second were expected",
-        "check the network to it",
-    )
 
 
 def _check_answer(item: S3Object, span: tuple[int, int] | None, answer: Mapping[str, Any]) -> None:
