@@ -37,6 +37,25 @@ def to_file_uri(uri: str) -> str:
     return f"{_FILE_SCHEME}{root / key}"
 
 
+def write_files(uri: str, names: Mapping[str, str], folder: Path, write: Callable[[str, Path], object]) -> list[Path]:
+    """Write the objects of ``names``, their names below ``folder`` by URI, and return the files.
+
+    Raises `DataNotFoundError` without any: ``uri`` is what the caller was asked for.
+    """
+    for source, name in names.items():
+        path = folder / name
+        try:
+            beneath.checked(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write(source, path)
+        except OSError as error:
+            what = f"{source} cannot be stored as {str(path)!r}: {error}"
+            raise DataError(what, "name another directory, or rename the object") from error
+    if not names:
+        raise DataNotFoundError(f"{uri}: there is no such object", "correct the URI")
+    return [folder / name for name in names.values()]
+
+
 class LocalBucket:
     """Files of this machine as objects: the bucket's, and those of ``file://`` URIs.
 
@@ -60,21 +79,14 @@ class LocalBucket:
         """Copy the object of that key into ``folder``, or else all objects below it; return the files written."""
         _, root, key = _split(uri)
         with _reading(uri):
-            names = [""] if (root / key).is_file() else sorted(_files_below(root / key))
-        if not names:
-            raise DataNotFoundError(f"{uri}: there is no such object", f"list {str(root / key)!r}, or correct the URI")
-        written = []
-        for name in names:
-            path, source = folder / (name or Path(key).name), f"{uri.rstrip('/')}/{name}".rstrip("/")
-            with _reading(source), _opened(source) as reader:
-                try:
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    with _draft(path.parent, reader) as draft:
-                        draft.replace(path)
-                except OSError as error:
-                    raise DataError(f"{str(path)!r} cannot be written: {error}", "name another directory") from error
-            written.append(path)
-        return written
+            names = {f"{uri.rstrip('/')}/{name}": name for name in sorted(_files_below(root / key))}
+            names = {uri: Path(key).name} if (root / key).is_file() else names
+
+        def copy(source: str, path: Path) -> None:
+            with _opened(source) as reader, _draft(path.parent, reader) as draft:
+                draft.replace(path)
+
+        return write_files(uri, names, folder, copy)
 
     def upload_file(
         self,

@@ -18,7 +18,6 @@ from scriptmode._core.aws.s3_reader import BucketSettings
 from scriptmode._core.aws.s3_uris import SCHEME, S3Location, S3Object, parse_s3_uri
 from scriptmode._core.spec.inputs import LEAST_RATE
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError, ScriptmodeError, invalid
-from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -196,28 +195,15 @@ class S3:
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Copy the object of that key into ``folder``, or else all objects below it; return the files written."""
-        key = parse_s3_uri(uri).key
-        objects = {item.location.key: item for item in self.objects(uri)}
-        below = f"{key.rstrip('/')}/".lstrip("/")
-        names = {item: name[len(below) :] for name, item in objects.items() if name.startswith(below)}
-        if key in objects and not key.endswith("/"):
-            names = {objects[key]: key.rpartition("/")[2]}
-        written = []
-        for item, name in names.items():
-            if not name or name.endswith("/"):
-                continue
-            path = folder / name
-            try:
-                beneath.checked(name)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                self.download(item, path)
-            except OSError as error:
-                what = f"{item.location} cannot be stored as {str(path)!r}: {error}"
-                raise DataError(what, "name another directory, or rename the object") from error
-            written.append(path)
-        if not written:
-            raise DataNotFoundError(f"{uri}: there is no such object", "correct the URI")
-        return written
+        from scriptmode._core.aws.local_bucket import write_files
+
+        objects = {str(item.location): item for item in self.objects(uri)}
+        below = f"{uri.rstrip('/')}/"
+        names = {item: item[len(below) :] for item in objects if item.startswith(below)}
+        if uri in objects and not uri.endswith("/"):
+            names = {uri: uri.rpartition("/")[2]}
+        names = {item: name for item, name in names.items() if name and not name.endswith("/")}
+        return write_files(uri, names, folder, lambda item, path: self.download(objects[item], path))
 
     def upload_bytes(self, content: bytes, uri: str, *, kms_key: str | None = None, owner: str | None = None) -> None:
         """Store bytes at ``uri``, encrypted with ``kms_key``; ``""`` is the key that AWS keeps for S3 in each account.
