@@ -183,7 +183,7 @@ def _find_task(host: PreparedHost, hosts: Layout) -> ScriptProcess:
             return process
     names = ", ".join(process.spec.name for process in host.processes) or "none: it runs TensorFlow's servers only"
     what = f"{hosts.host_name} does not run the script as task {hosts.task!r}; its tasks are {names}"
-    raise SpecError(what, "use one of layouts(...)", argument="hosts")
+    raise SpecError(what, argument="hosts", advice="use one of layouts(...)")
 
 
 def _program(host: PreparedHost, process: ScriptProcess, arguments: Mapping[str, Any]) -> in_process.Program:
