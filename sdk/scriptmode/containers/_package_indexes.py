@@ -56,13 +56,9 @@ def _pip(environ: Mapping[str, str]) -> str:
     user = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
     # pip's files, in the order of rising precedence.
     for path in (
-        "/etc/xdg/pip/pip.conf",
-        "/etc/pip.conf",
-        home / ".pip" / "pip.conf",
-        user / "pip" / "pip.conf",
-        Path(sys.prefix) / "pip.conf",
-        environ.get("PIP_CONFIG_FILE", ""),
-    ):
+        "/etc/xdg/pip/pip.conf", "/etc/pip.conf", home / ".pip" / "pip.conf", user / "pip" / "pip.conf",
+        Path(sys.prefix) / "pip.conf", environ.get("PIP_CONFIG_FILE", ""),
+    ):  # fmt: skip
         with suppress(configparser.Error, UnicodeDecodeError):
             parsed.read(path)
     sections = [parsed[name] for name in ("global", "install") if parsed.has_section(name)]

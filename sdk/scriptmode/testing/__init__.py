@@ -52,19 +52,6 @@ else:
 
 
 __all__ = [
-    "Call",
-    "EngineSuite",
-    "EntryPointRun",
-    "FakeClock",
-    "FakeSageMaker",
-    "Layout",
-    "Life",
-    "Line",
-    "Phase",
-    "Point",
-    "RunningServer",
-    "ServiceError",
-    "entry_point",
-    "layouts",
-    "server",
-]
+    "Call", "EngineSuite", "EntryPointRun", "FakeClock", "FakeSageMaker", "Layout", "Life", "Line", "Phase", "Point",
+    "RunningServer", "ServiceError", "entry_point", "layouts", "server",
+]  # fmt: skip

@@ -66,13 +66,9 @@ def credential_errors() -> tuple[type[Exception], ...]:
     from botocore import exceptions
 
     return (
-        exceptions.NoCredentialsError,
-        exceptions.PartialCredentialsError,
-        exceptions.CredentialRetrievalError,
-        exceptions.ProfileNotFound,
-        exceptions.SSOError,
-        exceptions.TokenRetrievalError,
-    )
+        exceptions.NoCredentialsError, exceptions.PartialCredentialsError, exceptions.CredentialRetrievalError,
+        exceptions.ProfileNotFound, exceptions.SSOError, exceptions.TokenRetrievalError,
+    )  # fmt: skip
 
 
 def _broken_errors() -> tuple[type[Exception], ...]:
