@@ -50,9 +50,8 @@ def _connect() -> Any:
     try:
         import docker
     except ImportError as error:
-        raise ContainerError(
-            "containers need Docker's client for Python, which is not installed", advice=install_command("container")
-        ) from error
+        what = "containers need Docker's client for Python, which is not installed"
+        raise ContainerError(what, install_command("container")) from error
     host = _host()
     try:
         if host.startswith(_SOCKET):
@@ -215,8 +214,8 @@ def _unreachable(host: str, error: BaseException, subject: str = "") -> Containe
     cause: BaseException = error
     while (inner := cause.__cause__ or cause.__context__) is not None:
         cause = inner
-    return ContainerError(
-        f"{subject}the Docker daemon at {host} cannot be used: {cause}",
-        advice="install Docker and start it (on Debian, as root: apt install docker.io), add this user to its group "
-        "(sudo usermod -aG docker $USER) and log in again, or correct DOCKER_HOST",
+    step = (
+        "install Docker and start it (on Debian, as root: apt install docker.io), add this user to its group (sudo "
+        "usermod -aG docker $USER) and log in again, or correct DOCKER_HOST"
     )
+    return ContainerError(f"{subject}the Docker daemon at {host} cannot be used: {cause}", step)

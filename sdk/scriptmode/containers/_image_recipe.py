@@ -101,11 +101,8 @@ def resolve_recipe(tensorflow: str | None = None, *, gpu: bool = False, base: st
     """
     version = _version(tensorflow)
     if gpu and base is None:
-        raise SpecError(
-            "an image for GPUs is made from one with CUDA",
-            argument="base",
-            advice="name it with base= (--base), for example 'nvidia/cuda:12.5.1-cudnn-runtime-ubuntu22.04'",
-        )
+        step = "name it with base= (--base), for example 'nvidia/cuda:12.5.1-cudnn-runtime-ubuntu22.04'"
+        raise SpecError("an image for GPUs is made from one with CUDA", step, argument="base")
     return Recipe(version, gpu, base or DEFAULT_BASE)
 
 

@@ -78,9 +78,8 @@ class FakeSageMaker(FakeAccount):
             NotImplementedError: The fake does not have the service.
         """
         if service_name not in self._operations:
-            raise NotImplementedError(
-                f"the fake session has no service {service_name!r}; it has {', '.join(self._operations)}"
-            )
+            known = ", ".join(self._operations)
+            raise NotImplementedError(f"the fake session has no service {service_name!r}; it has {known}")
         return self._clients.create(service_name, {"region_name": region_name or self.region_name, **settings})
 
     def expect(self, *lives: Life) -> None:
@@ -146,10 +145,8 @@ class FakeSageMaker(FakeAccount):
         names = [fault.service] if fault.service is not None else list(self._operations)
         known = sorted({name for service in names for name in self._operations.get(service, ())})
         if fault.operation not in known:
-            raise ValueError(
-                f"operation {fault.operation!r} of {fault.service or 'any service'} is not one of the fake's; "
-                f"give one of {', '.join(known) or 'the services ' + ', '.join(self._operations)}"
-            )
+            what = f"operation {fault.operation!r} of {fault.service or 'any service'} is not one of the fake's"
+            raise ValueError(f"{what}; give one of {', '.join(known or self._operations)}")
         self.faults.append(fault)
 
 

@@ -123,15 +123,13 @@ class Life:
         if self.ends not in ENDS:
             raise ValueError(f"ends is {self.ends!r}; give one of {', '.join(ENDS)}")
         if self.failure_reason is not None and self.ends != "Failed":
-            raise ValueError(
-                f"failure_reason is {self.failure_reason!r}, but ends is {self.ends!r}; only Failed has a reason"
-            )
+            what = f"failure_reason is {self.failure_reason!r}, but ends is {self.ends!r}"
+            raise ValueError(f"{what}; only Failed has a reason")
         series: list[tuple[str, Sequence[Line | Point]]] = [*self.host_lines().items(), *self.metric_points().items()]
         for what, entry in ((what, entry) for what, entries in series for entry in entries):
             if entry.second > self.seconds:
-                raise ValueError(
-                    f"{what!r} has {entry!r}, but the life ends at second {self.seconds}; let a phase last longer"
-                )
+                end = f"the life ends at second {self.seconds}; let a phase last longer"
+                raise ValueError(f"{what!r} has {entry!r}, but {end}")
 
     @property
     def seconds(self) -> float:

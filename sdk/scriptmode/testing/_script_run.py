@@ -158,9 +158,8 @@ def _run_host(folder: Path, inputs: object, hosts: Layout, mode: str, arguments:
             status = host.run(process.spec.argv if words is None else (sys.executable, *words), process)
             sys.stdout.write(host.log.read_text(encoding="utf-8", errors="replace"))
         elif process.python_arguments is None:
-            raise invalid(
-                "mode", f"is {mode!r}, and {arguments['entry_point']} is not a Python program", "use 'process'"
-            )
+            what = f"is {mode!r}, and {arguments['entry_point']} is not a Python program"
+            raise invalid("mode", what, "use 'process'")
         else:
             status, exception = in_process.run(_program(host, process, arguments), host.log)
         failure = host.describe_failure(process, status) if status else None
@@ -191,9 +190,8 @@ def _program(host: PreparedHost, process: ScriptProcess, arguments: Mapping[str,
     cwd, is_from_git = process.spec.cwd, bool(arguments.get("git_config"))
     source = None if is_from_git or arguments.get("source_dir") is None else Path(arguments["source_dir"]).absolute()
     script = (Path(cwd) if is_from_git else source or Path.cwd()) / arguments["entry_point"]
-    return in_process.Program(
-        process.python_arguments or (), {**host.variables, **process.spec.env}, cwd, script, source
-    )
+    variables = {**host.variables, **process.spec.env}
+    return in_process.Program(process.python_arguments or (), variables, cwd, script, source)
 
 
 def _run_job(folder: Path, inputs: object, arguments: Mapping[str, Any]) -> EntryPointRun:

@@ -48,10 +48,8 @@ def check_aws_image(spec: TrainingJobSpec) -> None:
         # Their adapters know it since TensorFlow 2.9 (SageMaker SDK).
         unknown += ["multi_worker_mirrored_strategy"] if (int(name["major"]), int(name["minor"])) < (2, 9) else []
     if unknown:
+        what = f"{unknown[0]} is known to this project's images alone, but {image!r} is one of AWS's"
+        step = "give image_uri= of one that `scriptmode image build` made and `docker push` stored, or leave it out"
         raise SpecError(
-            f"{unknown[0]} is known to this project's images alone, but {image!r} is one of AWS's, whose `train` does "
-            "not know it",
-            "give image_uri= of one that `scriptmode image build` made and `docker push` stored "
-            "(guide containers.md), or leave it out",
-            argument="image_uri",
+            f"{what}, whose `train` does not know it", f"{step} (guide containers.md)", argument="image_uri"
         )

@@ -366,9 +366,8 @@ def _foreign_answer_error(uri: str, answer: Mapping[str, Any], expected: str) ->
 
 def unexpected_answer_error(item: S3Object, came: str, expected: str) -> DataError:
     """Return the error for a response that is not for the object; ``expected`` ends with ``was`` or ``were``."""
-    return DataError(
-        f"{item.location}: S3 returned {came} where {expected} expected", "use another endpoint, or another proxy"
-    )
+    what = f"{item.location}: S3 returned {came} where {expected} expected"
+    return DataError(what, "use another endpoint, or another proxy")
 
 
 def changed_object_error(item: S3Object, evidence: str) -> DataError:

@@ -188,11 +188,8 @@ def _files_to_upload(path: Path) -> list[Path]:
     elif path.exists():
         files = [path]
     else:
-        raise DataNotFoundError(
-            f"path {str(path)!r} does not exist",
-            did_you_mean_path(path) or "give a file or a directory",
-            argument="path",
-        )
+        step = did_you_mean_path(path) or "give a file or a directory"
+        raise DataNotFoundError(f"path {str(path)!r} does not exist", step, argument="path")
     for file in files:
         # A FIFO would be waited for.
         if not file.is_file() or not os.access(file, os.R_OK):
