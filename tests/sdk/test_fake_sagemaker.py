@@ -213,6 +213,11 @@ def test_a_call_that_is_disconnected_is_done_only_if_the_answer_alone_is_lost(
     [
         (lambda fake: fake.client("dynamodb"), NotImplementedError, "'dynamodb'; it has cloudwatch, iam, logs, s3"),
         (lambda fake: fake.client("logs").put_log_events(), NotImplementedError, "'put_log_events'; it has describe"),
+        (
+            lambda fake: fake.client("s3").put_object(Bucket=BUCKET, Key="a", Body=b"", IfNoneMatch="*"),
+            NotImplementedError,
+            "the fake 's3' client has no IfNoneMatch",
+        ),
         (lambda fake: fake.throttle("get_events"), ValueError, "'get_events' of any service .*get_log_events"),
         (lambda fake: fake.throttle("get_role", service="s3"), ValueError, "'get_role' of s3 "),
         (lambda fake: FakeClock(fake.clock.start.replace(tzinfo=None)), ValueError, "without a time zone"),

@@ -6,6 +6,7 @@ import bisect
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import accumulate
@@ -15,7 +16,6 @@ from scriptmode._core.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCR
 from scriptmode._core.spec.training_job import Limits
 from scriptmode.testing._fake_clock import FakeClock
 from scriptmode.testing._job_life import MESSAGES, WITHOUT_HOSTS, Life, Line, Phase
-from scriptmode.testing._service_calls import deep_copy
 from scriptmode_serve._operations.metric_operations import MetricValue, last_values
 
 _DEFAULTS = {**DESCRIBED_DEFAULTS, "StoppingCondition": {"MaxRuntimeInSeconds": Limits.max_run}}
@@ -84,7 +84,7 @@ class FakeJob:
     """A training job. Moments are seconds of the fake's clock."""
 
     def __init__(self, request: Mapping[str, Any], life: Life, clock: FakeClock, *, arn: str) -> None:
-        self.request = deep_copy(request)
+        self.request = deepcopy(request)
         self.name = str(request["TrainingJobName"])
         self.is_spot = bool(request.get("EnableManagedSpotTraining"))
         self.life = life
@@ -182,7 +182,7 @@ class FakeJob:
             "BillableTimeInSeconds": billed,
         }
         return {
-            **deep_copy({**_DEFAULTS, **told}),
+            **deepcopy({**_DEFAULTS, **told}),
             **self.summary(now),
             "SecondaryStatusTransitions": self._transitions(now),
             **{field: value for field, value in known.items() if value},

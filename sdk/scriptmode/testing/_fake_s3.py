@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from scriptmode._core.aws.s3_uris import SCHEME
-from scriptmode.testing._fake_account import FakeAccount
-from scriptmode.testing._service_calls import Operation, ServiceError
+from scriptmode.testing._fake_account import FakeAccount, Operation, ServiceError
 
 _Extra = Optional[Mapping[str, Any]]
 

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from scriptmode.testing._fake_account import FakeAccount
+from scriptmode.testing._fake_account import FakeAccount, Fault, Operation, ServiceError
 from scriptmode.testing._fake_client import FakeClients
 from scriptmode.testing._fake_clock import FakeClock
 from scriptmode.testing._fake_cloudwatch_logs import FakeLogs
 from scriptmode.testing._fake_s3 import FakeObjects
 from scriptmode.testing._fake_training_jobs import FakeTrainingJobs
 from scriptmode.testing._job_life import Life
-from scriptmode.testing._service_calls import Fault, Operation, ServiceError
 from scriptmode_serve._http.other_services import describe_role
 from scriptmode_serve._operations.metric_operations import Metrics, MetricValue
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scriptmode.testing._fake_account import FakeAccount
+from scriptmode.testing._fake_account import FakeAccount, Operation, ServiceError
 from scriptmode.testing._fake_job import FakeJob
-from scriptmode.testing._service_calls import Operation, ServiceError
 from scriptmode_serve._operations.aws_json import not_found_error
 from scriptmode_serve._operations.paging import list_tags, list_training_jobs
 from scriptmode_serve._operations.request_errors import check_training_job, name_used_error, status_error, validate
