@@ -181,15 +181,13 @@ def upload_path(
 
 def _files_to_upload(path: Path) -> list[Path]:
     """Return a file, or all files below a directory in order; raise `DataError` for what cannot be uploaded."""
-    if path.is_dir():
-        files = sorted(Path(folder, name) for folder, _, names in os.walk(path) for name in names)
-        if not files:
-            raise DataError(f"path {str(path)!r} is an empty directory", "put files there", argument="path")
-    elif path.exists():
-        files = [path]
-    else:
+    if not path.exists():
         step = did_you_mean_path(path) or "give a file or a directory"
         raise DataNotFoundError(f"path {str(path)!r} does not exist", step, argument="path")
+    below = sorted(Path(folder, name) for folder, _, names in os.walk(path) for name in names)
+    files = below if path.is_dir() else [path]
+    if not files:
+        raise DataError(f"path {str(path)!r} is an empty directory", "put files there", argument="path")
     for file in files:
         # A FIFO would be waited for.
         if not file.is_file() or not os.access(file, os.R_OK):
