@@ -127,9 +127,7 @@ def make_image(base_image):
     def make(name, dockerfile):
         dockerfile = dockerfile.replace("FROM BASE\n", f"FROM {base_image}\n")
         image = f"scriptmode-test:{name}"
-        docker_client.build(
-            docker_client.Build(packed({"Dockerfile": dockerfile}, "w")), image, on_line=docker_client.ignore_line
-        )
+        docker_client.build(packed({"Dockerfile": dockerfile}, "w"), image, on_line=docker_client.ignore_line)
         return image
 
     return make
@@ -154,7 +152,7 @@ def built_once(name, recipe, base):
     if not docker_client.has_image(image):
         settings = {f"settings/{name}": content for name, content in package_indexes.index_settings(os.environ).items()}
         arguments = {**package_indexes.proxy_variables(os.environ), "BASE": base}
-        docker_client.build(docker_client.Build(packed({**files, **settings}, "w"), arguments), image, on_line=print)
+        docker_client.build(packed({**files, **settings}, "w"), image, {"buildargs": arguments}, on_line=print)
     return image
 
 

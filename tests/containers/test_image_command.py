@@ -116,7 +116,8 @@ def test_a_version_without_a_recipe_is_refused_without_docker(arguments, message
 def test_no_daemon_is_one_line_that_says_what_to_do(nowhere):
     done = scriptmode("image", "build")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("scriptmode: no Docker daemon: unix://")
+    assert done.stderr.startswith("scriptmode: the Docker daemon at unix://")
+    assert "No such file or directory" in done.stderr
     assert "apt install docker.io" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -125,7 +126,9 @@ def test_a_daemon_that_is_gone_left_its_socket(monkeypatch, tmp_path):
     with socket.socket(socket.AF_UNIX) as gone:
         gone.bind(str(tmp_path / "s"))
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/s")
-    with pytest.raises(ContainerError, match="no Docker daemon answers at unix:.*/s; install Docker and start it"):
+    with pytest.raises(
+        ContainerError, match="daemon at unix:.*/s cannot be used: .*refused; install Docker and start it"
+    ):
         built_image("2.15.1")
 
 
@@ -141,29 +144,25 @@ def test_a_socket_of_other_users_names_the_group(tmp_path):
         done = subprocess.run(
             (sys.executable, "-c", STRANGER), check=False, capture_output=True, text=True, timeout=600, env=environment
         )
-    assert "this user, ada, may not use the Docker daemon" in done.stdout, done.stderr
-    assert "sudo usermod -aG docker ada" in done.stdout
+    assert "cannot be used: [Errno 13] Permission denied" in done.stdout, done.stderr
+    assert "sudo usermod -aG docker $USER" in done.stdout
 
 
 def test_an_invalid_host_is_named(monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", "somewhere")
-    with pytest.raises(ContainerError, match="Docker daemon at somewhere cannot be used: .*; check DOCKER_HOST"):
+    with pytest.raises(ContainerError, match="Docker daemon at somewhere cannot be used: .* correct DOCKER_HOST"):
         built_image()
 
 
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ([{"stream": "Step 2/9 : RUN make\n"}, {"stream": "cc: not found\n"}, {"error": "code: 127"}],
-         "building x failed at 'RUN make': code: 127\ncc: not found"),
-        ([{"stream": "\x1b[91mSteps\x1b[0m"}, {"error": "write /a: no space left on device"}],
-         "building x failed: write /a: no space left on device; free space in Docker's data directory: docker image ls, docker system prune\nSteps"),
-        ([{"stream": "Step 1/2 : RUN tar"}, {"stream": "tar: No space left on device"}, {"error": "code: 2"}],
-         "building x failed at 'RUN tar': code: 2; free space in Docker's data directory: docker image ls, docker system prune\ntar: No space left on device"),
-        ([{"stream": "Step 1/2 : RUN a"}, *({"stream": f"{n}\n"} for n in range(99)), {"error": "e"}],
-         "\n".join(("building x failed at 'RUN a': e", *map(str, range(84, 99))))),
+        ([{"stream": "\x1b[91mStep 2/9 : RUN make\x1b[0m\n"}, {"stream": "cc: not found\n"}, {"error": "code: 127"}],
+         "building x failed: code: 127\nStep 2/9 : RUN make\ncc: not found"),
+        ([*({"stream": f"{n}\n"} for n in range(99)), {"error": "e"}],
+         "\n".join(("building x failed: e", *map(str, range(84, 99))))),
     ],
-    ids=["its step and last words", "a full disk", "a full disk inside", "only the last lines"],
+    ids=["its last words", "only the last lines"],
 )  # fmt: skip
 def test_a_build_that_fails_says(said, message):
     with pytest.raises(ContainerError) as raised:

@@ -60,9 +60,9 @@ def test_an_endpoint_without_a_server_names_its_variable(account):
 
 def test_a_profile_that_there_is_not_is_named(no_settings, monkeypatch):
     monkeypatch.setenv("AWS_PROFILE", "trianing")
-    with pytest.raises(PlatformError, match="the AWS configuration has no profile 'trianing'") as raised:
+    with pytest.raises(PlatformError, match=r"config profile \(trianing\) could not be found") as raised:
         aws_checks.credentials()
-    assert "aws configure --profile trianing" in raised.value.advice
+    assert "AWS_PROFILE" in raised.value.advice
 
 
 def test_a_config_file_is_ok_with_the_role_that_it_names_or_a_problem(no_settings, tmp_path, monkeypatch):

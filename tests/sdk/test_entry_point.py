@@ -266,10 +266,7 @@ def test_a_script_runs_as_each_task(hosts, run, request):
     assert (done.tf_config or {}).get("task", {}).get("type", "rank") == hosts.task
 
 
-GIVE_A_LAYOUT = (
-    'give Layout("parameter-server", 2), or one of layouts("parameter-server", 2); '
-    'for a test of each: @pytest.mark.parametrize("hosts", layouts("parameter-server", 2))'
-)
+GIVE_A_LAYOUT = 'give Layout("parameter-server", 2), or one of layouts("parameter-server", 2)'
 
 
 @pytest.mark.parametrize(
@@ -282,7 +279,7 @@ GIVE_A_LAYOUT = (
         ({"hosts": Layout("parameter_server")}, "distribution is 'parameter_server'; did you mean 'parameter-server'?"),
         ({"hosts": 2}, f"hosts is 2; {GIVE_A_LAYOUT}"),
         ({"hosts": "parameter-server"}, f"hosts is 'parameter-server'; {GIVE_A_LAYOUT}"),
-        ({"hosts": layouts("mpi", 2)}, f"hosts is a list of 2 values; {GIVE_A_LAYOUT}"),
+        ({"hosts": layouts("mpi", 2)}, f"hosts is {layouts('mpi', 2)}; {GIVE_A_LAYOUT}"),
         ({"inputs": {"a": TrainingInput("file:///etc/hosts", input_mode="Pipe")}}, "channel 'a' is in Pipe mode, which only a whole job can read; use File mode, or mode='job'"),
         ({"source_dir": "s3://b/sourcedir.tar.gz"}, "the source at s3://b/sourcedir.tar.gz is not on this machine, and only a whole job downloads it; give its directory, or use mode='job'"),
     ],
@@ -294,18 +291,10 @@ def test_what_cannot_run_is_refused(arguments, message, entry_point):
     assert str(refused.value) == message
 
 
-@pytest.mark.parametrize(
-    ("name", "advice"),
-    [
-        ("input", "did you mean 'inputs'?"),
-        ("wait", "leave it out: entry_point always waits for the script's end"),
-        ("xyz", "use inputs, hosts, mode, directory or an argument of Estimator"),
-    ],
-)
-def test_an_unknown_argument_has_a_suggestion(name, advice, entry_point):
-    with pytest.raises(TypeError) as refused:
+@pytest.mark.parametrize("name", ["hyperparameter", "wait"])
+def test_an_unknown_argument_is_one_that_the_estimator_does_not_have(name, entry_point):
+    with pytest.raises(TypeError, match=f"the estimator has no argument '{name}'"):
         entry_point(__file__, **{name: None})
-    assert str(refused.value) == f"entry_point has no argument {name!r}; {advice}"
 
 
 def test_a_name_of_the_sdk_v1_is_warned_of_at_the_line_of_the_test(entry_point, tmp_path):

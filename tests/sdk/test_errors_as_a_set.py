@@ -193,7 +193,7 @@ ROWS = {
     "UnreadableJobError": Row(
         an_empty_state, "training job 'emptied'", "state.json: it is empty", "delete it: scriptmode rm emptied", "ValueError"
     ),
-    "ContainerError": Row(no_docker, "Docker daemon", "nowhere.sock does not exist", "install Docker and start it", "FileNotFoundError"),
+    "ContainerError": Row(no_docker, "Docker daemon", "nowhere.sock cannot be used", "install Docker and start it", "FileNotFoundError"),
     "JobNotFoundError": Row(
         lambda *_: TrainingJob.attach("nope"),
         "no training job named 'nope'", "Amazon SageMaker: ", "AWS_DEFAULT_REGION", "CredentialsError",

@@ -208,6 +208,11 @@ def test_a_call_that_is_disconnected_is_done_only_if_the_answer_is_lost(fake, sa
     [
         (lambda fake: fake.client("dynamodb"), NotImplementedError, "'dynamodb'; it has cloudwatch, iam, logs, s3"),
         (lambda fake: fake.client("logs").put_log_events(), NotImplementedError, "'put_log_events'; it has describe"),
+        (
+            lambda fake: fake.client("s3").put_object(Bucket=BUCKET, Key="a", Body=b"", IfNoneMatch="*"),
+            NotImplementedError,
+            "the fake 's3' client has no IfNoneMatch",
+        ),
         (lambda fake: fake.throttle("get_events"), ValueError, "'get_events' of any service .*get_log_events"),
         (lambda fake: fake.throttle("get_role", service="s3"), ValueError, "'get_role' of s3 "),
         (lambda fake: FakeClock(fake.clock.start.replace(tzinfo=None)), ValueError, "without a time zone"),
@@ -304,12 +309,10 @@ def test_files_are_uploaded_downloaded_and_listed(fake, tmp_path):
         ("head_bucket", {"Bucket": "theirs", "ExpectedBucketOwner": "123456789012"}, "403"),
         ("create_bucket", {"Bucket": "theirs"}, "BucketAlreadyExists"),
         ("create_bucket", {"Bucket": BUCKET}, "BucketAlreadyOwnedByYou"),
-        ("put_object", {"Bucket": "data", "Key": "a", "Body": b"", "IfNoneMatch": "*"}, "PreconditionFailed"),
     ],
 )
 def test_s3_refuses_as_s3_does(fake, operation, arguments, code):
     fake.buckets["theirs"] = "999999999999"
-    fake.objects["s3://data/a"] = b""
     with pytest.raises(ClientError) as error:
         getattr(fake.client("s3"), operation)(**arguments)
     assert code_of(error) == code

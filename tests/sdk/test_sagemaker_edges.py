@@ -233,9 +233,12 @@ def test_no_secret_is_repeated_in_a_message(code):
 def test_objects_that_no_folder_can_hold_are_named(tmp_path):
     fake = FakeSageMaker()
     fake.buckets["b"] = fake.account
-    fake.objects.update({"s3://b/d/x": b"1", "s3://b/d/x/y": b"2"})
+    fake.objects.update({"s3://b/d/x": b"1", "s3://b/d/x/y": b"2", "s3://b/e/../f": b"3"})
     with pytest.raises(DataError, match="cannot be stored as .*; name another directory"):
         SageMakerPlatform(fake).fetch("s3://b/d", tmp_path)
+    with pytest.raises(DataError, match="cannot be stored as .* the path leads out of the directory"):
+        SageMakerPlatform(fake).fetch("s3://b/e", tmp_path / "below")
+    assert not (tmp_path / "f").exists()
 
 
 def test_a_role_of_another_account_makes_no_bucket_in_ones_own(code, fake):

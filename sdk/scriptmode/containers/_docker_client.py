@@ -5,18 +5,16 @@
 
 from __future__ import annotations
 
-import getpass
 import io
 import os
 import re
 import socket
 from collections import deque
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from scriptmode._core.machine.installation import install_command
-from scriptmode._core.text.messages import Problem
 from scriptmode.errors import ContainerError
 
 if TYPE_CHECKING:
@@ -27,14 +25,9 @@ _LONG_SECONDS = 3600
 _SECONDS = 60
 _LAST_LINES = 15
 _SOCKET = "unix://"
-_NO_SPACE = "no space left on device"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_STEP = re.compile(r"Step \d+/\d+ : (.*)")
 #: The identifier of the image that a step built or found in the cache.
 _STEP_IMAGE = re.compile(r"^ ---> ([0-9a-f]{12,})$")
-#: The builder's lines about intermediate images, which would hide the last lines of a step that failed.
-_BUILDER_NOISE = re.compile(r" ---> |Removing intermediate container ")
-
 OnLine = Callable[[str], None]
 
 
@@ -42,14 +35,23 @@ def ignore_line(line: str) -> None:
     """Ignore a line of the daemon's output."""
 
 
-def open_client() -> Any:
-    """Return a client of a daemon that answers; raises `ContainerError`. The caller closes it."""
+@contextmanager
+def docker_client(subject: str) -> Iterator[Any]:
+    """Yield a client of a daemon that answers; translate its errors to `ContainerError` about ``subject``."""
+    client = _connect()
+    try:
+        with translate_errors(subject):
+            yield client
+    finally:
+        client.close()
+
+
+def _connect() -> Any:
     try:
         import docker
     except ImportError as error:
-        raise ContainerError(
-            "containers need Docker's client for Python, which is not installed", advice=install_command("container")
-        ) from error
+        what = "containers need Docker's client for Python, which is not installed"
+        raise ContainerError(what, install_command("container")) from error
     host = _host()
     try:
         if host.startswith(_SOCKET):
@@ -57,26 +59,12 @@ def open_client() -> Any:
             with socket.socket(socket.AF_UNIX) as connection:
                 connection.settimeout(_SECONDS)
                 connection.connect(host[len(_SOCKET) :])
-    except OSError as error:
-        raise _unreachable(host, error) from error
-    try:
-        if os.environ.get("DOCKER_HOST"):
-            return docker.from_env(timeout=_SECONDS)
-        return docker.DockerClient(base_url=host, timeout=_SECONDS)
-    except (docker.errors.DockerException, ValueError) as error:
+        # docker's variables have settings of TLS, too.
+        in_variable = os.environ.get("DOCKER_HOST")
+        return docker.from_env(timeout=_SECONDS) if in_variable else docker.DockerClient(host, timeout=_SECONDS)
+    except (docker.errors.DockerException, OSError, ValueError) as error:
         # ValueError: DOCKER_HOST is not an address.
         raise _unreachable(host, error) from error
-
-
-@contextmanager
-def docker_client(subject: str) -> Iterator[Any]:
-    """Yield a client; translate its errors to `ContainerError` about ``subject``."""
-    client = open_client()
-    try:
-        with translate_errors(subject):
-            yield client
-    finally:
-        client.close()
 
 
 @contextmanager
@@ -92,10 +80,7 @@ def translate_errors(subject: str) -> Iterator[None]:
         if (response := getattr(error, "response", None)) is not None:
             # The client leaves the stream of an error response open.
             response.close()
-        raise ContainerError(
-            f"{subject}: {reason}",
-            advice=_advice(str(reason)) or "see what is wrong with Docker here: scriptmode doctor",
-        ) from error
+        raise ContainerError(f"{subject}: {reason}", "see what is wrong with Docker here: scriptmode doctor") from error
     except requests.exceptions.RequestException as error:
         raise _unreachable(_host(), error, f"{subject}: ") from error
 
@@ -144,54 +129,42 @@ def pull(image: str, login: Mapping[str, str] | None = None) -> None:
         _read_progress(answers, f"image {image} cannot be pulled", ignore_line)
 
 
-@dataclass(frozen=True)
-class Build:
-    """The input of a build: the context as a tar archive, and the Dockerfile's arguments.
-
-    ``target`` is a stage, "" for the last one. If ``discarded`` is a label, images of stages with it are removed after
-    the build, even if it fails; otherwise the builder keeps them as its cache.
-    """
-
-    context: bytes
-    arguments: Mapping[str, str] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    target: str = ""
-    uses_cache: bool = True
-    discarded: str = ""
-
-
-def build(wanted: Build, image: str, *, on_line: OnLine) -> None:
+def build(
+    context: bytes,
+    image: str,
+    options: Mapping[str, object] = MappingProxyType({}),
+    discarded: str = "",
+    *,
+    on_line: OnLine,
+) -> None:
     """Build an image with the daemon's own builder; raises `ContainerError` with the builder's last lines.
 
-    Docker's Python client does not support BuildKit, and the daemon's builder needs no command-line plug-in. ``image``
-    is the name, "" for none.
+    Docker's Python client does not support BuildKit, and the daemon's builder needs no command-line plug-in.
+
+    Args:
+        context: The context as a tar archive.
+        image: Name of the image, "" for none.
+        options: Further arguments of Docker's client, such as ``buildargs`` and ``nocache``.
+        discarded: A label: images of stages with it are removed after the build, even if it fails. By default the
+            builder keeps them as its cache.
+        on_line: Called with each line of the builder.
     """
     steps: list[str] = []
-    with docker_client(f"building {image or wanted.target} failed") as client:
-        answers = client.api.build(
-            fileobj=io.BytesIO(wanted.context),
-            custom_context=True,
-            tag=image or None,
-            rm=True,
-            forcerm=True,
-            buildargs=dict(wanted.arguments),
-            labels=dict(wanted.labels),
-            target=wanted.target or None,
-            nocache=not wanted.uses_cache,
-            decode=True,
-            timeout=_LONG_SECONDS,
-        )
+    subject = f"building {image or options.get('target')} failed"
 
-        def follow(line: str) -> None:
-            steps.extend(_STEP_IMAGE.findall(line))
-            on_line(line)
+    def follow(line: str) -> None:
+        steps.extend(_STEP_IMAGE.findall(line))
+        on_line(line)
 
+    with docker_client(subject) as client:
+        settings = {"custom_context": True, "rm": True, "forcerm": True, "decode": True, "timeout": _LONG_SECONDS}
         try:
-            _read_progress(answers, f"building {image or wanted.target} failed", follow)
+            answers = client.api.build(fileobj=io.BytesIO(context), tag=image or None, **settings, **options)
+            _read_progress(answers, subject, follow)
         finally:
             # Later images depend on earlier ones.
-            for identifier in reversed(dict.fromkeys(steps)) if wanted.discarded else ():
-                _remove_labelled(client, identifier, wanted.discarded, on_line)
+            for identifier in reversed(dict.fromkeys(steps)) if discarded else ():
+                _remove_labelled(client, identifier, discarded, on_line)
 
 
 def _remove_labelled(client: Any, identifier: str, label: str, on_line: OnLine) -> None:
@@ -205,12 +178,12 @@ def _remove_labelled(client: Any, identifier: str, label: str, on_line: OnLine) 
     except ImageNotFound:
         pass
     except APIError as error:
-        problem = Problem(str(error.explanation), f"remove it: docker image rm {identifier}")
-        on_line(f"image {identifier} holds this machine's settings and cannot be removed: {problem}")
+        on_line(f"image {identifier} holds this machine's settings and cannot be removed: {error.explanation}")
 
 
 def _read_progress(answers: Iterable[Mapping[str, Any]], subject: str, on_line: OnLine) -> None:
-    step = problem = ""
+    """Pass the daemon's lines on; raise its error with the last of them."""
+    problem = ""
     last: deque[str] = deque(maxlen=_LAST_LINES)
     # Read to the end, even after an error: otherwise the client leaves the stream open.
     for answer in answers:
@@ -219,55 +192,30 @@ def _read_progress(answers: Iterable[Mapping[str, Any]], subject: str, on_line: 
         text = answer.get("stream") or ("" if answer.get("progressDetail") else answer.get("status", ""))
         for line in filter(str.strip, _COLOUR.sub("", str(text)).splitlines()):
             on_line(line)
-            if match := _STEP.match(line):
-                step = match.group(1)
-                last.clear()
-            elif not _BUILDER_NOISE.match(line):
-                last.append(line)
+            last.append(line)
     if problem:
-        where = f" at {step!r}" if step else ""
-        raise ContainerError("\n".join((str(Problem(f"{subject}{where}: {problem}", _advice(problem, *last))), *last)))
+        raise ContainerError("\n".join((f"{subject}: {problem}", *last)))
 
 
 def _host() -> str:
     """Return the daemon's address: from DOCKER_HOST, else from docker's current context, like docker itself."""
-    named = os.environ.get("DOCKER_HOST")
-    if named:
+    if named := os.environ.get("DOCKER_HOST"):
         return named
     from docker.context import ContextAPI
     from docker.errors import DockerException
 
-    try:
-        context = ContextAPI.get_current_context()
-    except (DockerException, OSError, ValueError):
-        context = None
-    return (context and context.Host) or f"{_SOCKET}/var/run/docker.sock"
+    with suppress(DockerException, OSError, ValueError):
+        if (context := ContextAPI.get_current_context()) and context.Host:
+            return str(context.Host)
+    return f"{_SOCKET}/var/run/docker.sock"
 
 
 def _unreachable(host: str, error: BaseException, subject: str = "") -> ContainerError:
     cause: BaseException = error
     while (inner := cause.__cause__ or cause.__context__) is not None:
         cause = inner
-    if isinstance(cause, PermissionError):
-        try:
-            user = getpass.getuser()
-        except (KeyError, OSError):
-            # A user id without a name.
-            user = "$USER"
-        advice = f"add the user to the group that owns the socket (sudo usermod -aG docker {user}), and log in again"
-        return ContainerError(f"{subject}this user, {user}, may not use the Docker daemon at {host}", advice=advice)
-    advice = (
-        "install Docker and start it (on Debian, as root: apt install docker.io), or name another daemon in DOCKER_HOST"
+    step = (
+        "install Docker and start it (on Debian, as root: apt install docker.io), add this user to its group (sudo "
+        "usermod -aG docker $USER) and log in again, or correct DOCKER_HOST"
     )
-    if isinstance(cause, FileNotFoundError):
-        return ContainerError(f"{subject}no Docker daemon: {host} does not exist", advice=advice)
-    if isinstance(cause, ConnectionRefusedError):
-        return ContainerError(f"{subject}no Docker daemon answers at {host}", advice=advice)
-    what = f"{subject}the Docker daemon at {host} cannot be used: {error}"
-    return ContainerError(what, advice="check DOCKER_HOST, or unset it")
-
-
-def _advice(*texts: str) -> str:
-    if any(_NO_SPACE in text.lower() for text in texts):
-        return "free space in Docker's data directory: docker image ls, docker system prune"
-    return ""
+    return ContainerError(f"{subject}the Docker daemon at {host} cannot be used: {cause}", step)

@@ -42,18 +42,17 @@ class Recipe:
     tensorflow: str
     gpu: bool
     base: str
-    development_base: str
 
     @property
-    def variant(self) -> str:
-        """``cpu`` or ``gpu``."""
-        return "gpu" if self.gpu else "cpu"
+    def development_base(self) -> str:
+        """The image in which packages are built; with CUDA, that of the same release which has its headers."""
+        return self.base.replace(_CUDA_RUNTIME, _CUDA_DEVELOPMENT) if self.gpu else self.base
 
     @property
     def arguments(self) -> dict[str, str]:
         """The Dockerfile's arguments."""
         bases = {"BASE": self.base, "DEVELOPMENT_BASE": self.development_base}
-        return {**bases, "TENSORFLOW": self.tensorflow, "VARIANT": self.variant}
+        return {**bases, "TENSORFLOW": self.tensorflow, "VARIANT": "gpu" if self.gpu else "cpu"}
 
     @cached_property
     def digest(self) -> str:
@@ -70,20 +69,11 @@ class Recipe:
         variant = "-gpu" if self.gpu else ""
         return f"{REPOSITORY}:{self.tensorflow}{variant}-{self.digest}"
 
-    @property
-    def labels(self) -> dict[str, str]:
-        """The image's labels, beside those of the Dockerfile and of the base (`training_images.build_image`)."""
-        return {
-            "org.opencontainers.image.version": self.name.partition(":")[2],
-            "scriptmode.tensorflow": self.tensorflow,
-            "scriptmode.recipe": self.digest,
-        }
-
     @cached_property
     def files(self) -> dict[str, bytes]:
         """Files that the Dockerfile copies, by their names in the context; read once, so that they match the name."""
         here = recipe_directory()
-        names = (*_FILES, f"locks/{self.tensorflow}-{self.variant}.txt")
+        names = (*_FILES, f"locks/{self.tensorflow}-{'gpu' if self.gpu else 'cpu'}.txt")
         return {**{name: (here / name).read_bytes() for name in names}, **_runtime()}
 
     def context(self, settings: Mapping[str, bytes]) -> bytes:
@@ -101,19 +91,13 @@ class Recipe:
 def resolve_recipe(tensorflow: str | None = None, *, gpu: bool = False, base: str | None = None) -> Recipe:
     """Return the recipe for a TensorFlow version; ``2.15`` means ``2.15.1``. Raises `SpecError`.
 
-    ``base`` is an image of Debian or a derivative, for GPUs with CUDA: packages are built in NVIDIA's development image
-    of the same release, which has CUDA's headers.
+    ``base`` is an image of Debian or a derivative, for GPUs with CUDA.
     """
     version = _version(tensorflow)
     if gpu and base is None:
-        raise SpecError(
-            "an image for GPUs is made from one with CUDA",
-            argument="base",
-            advice="name it with base= (--base), for example 'nvidia/cuda:12.5.1-cudnn-runtime-ubuntu22.04'",
-        )
-    start = base or DEFAULT_BASE
-    beside = start.replace(_CUDA_RUNTIME, _CUDA_DEVELOPMENT) if gpu else start
-    return Recipe(version, gpu, start, beside)
+        step = "name it with base= (--base), for example 'nvidia/cuda:12.5.1-cudnn-runtime-ubuntu22.04'"
+        raise SpecError("an image for GPUs is made from one with CUDA", step, argument="base")
+    return Recipe(version, gpu, base or DEFAULT_BASE)
 
 
 def recipe_directory() -> Path:

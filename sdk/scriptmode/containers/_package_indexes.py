@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from scriptmode._core.machine.programs import run_program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 #: pip's options for the location of packages and the connection to it (pip documentation, "Configuration").
 _PIP_OPTIONS = ("index-url", "extra-index-url", "find-links", "no-index", "trusted-host", "proxy", "timeout", "retries")
@@ -52,32 +52,23 @@ def proxy_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 def _pip(environ: Mapping[str, str]) -> str:
     """Return a pip configuration with this machine's indexes, without directories, which a build cannot read."""
-    options: dict[str, str] = {}
-    for path in _pip_files(environ):
-        parsed = configparser.RawConfigParser()
-        with suppress(configparser.Error, OSError, UnicodeDecodeError):
+    home, parsed = Path(environ.get("HOME") or "/"), configparser.RawConfigParser()
+    user = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
+    # pip's files, in the order of rising precedence.
+    for path in (
+        "/etc/xdg/pip/pip.conf", "/etc/pip.conf", home / ".pip" / "pip.conf", user / "pip" / "pip.conf",
+        Path(sys.prefix) / "pip.conf", environ.get("PIP_CONFIG_FILE", ""),
+    ):  # fmt: skip
+        with suppress(configparser.Error, UnicodeDecodeError):
             parsed.read(path)
-        for section in ("global", "install"):
-            if parsed.has_section(section):
-                options.update(parsed.items(section))
+    sections = [parsed[name] for name in ("global", "install") if parsed.has_section(name)]
+    options = {name: value for section in sections for name, value in section.items()}
     lines = []
     for name in _PIP_OPTIONS:
         value = environ.get(f"PIP_{name.upper().replace('-', '_')}", options.get(name, ""))
         if words := [word for word in value.split() if not word.startswith(("/", "~", ".", "file:"))]:
             lines.append(f"{name} = {' '.join(words)}")
     return "\n".join(("[global]", *lines, "")) if lines else ""
-
-
-def _pip_files(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Yield pip's configuration files in the order of rising precedence."""
-    home = Path(environ.get("HOME") or "/")
-    yield Path("/etc/xdg/pip/pip.conf")
-    yield Path("/etc/pip.conf")
-    yield home / ".pip" / "pip.conf"
-    yield Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "pip" / "pip.conf"
-    yield Path(sys.prefix) / "pip.conf"
-    if environ.get("PIP_CONFIG_FILE"):
-        yield Path(environ["PIP_CONFIG_FILE"])
 
 
 def _apt() -> dict[str, str]:
@@ -92,7 +83,10 @@ def _apt() -> dict[str, str]:
     lines = ['Dir::Etc::SourceList "/settings/sources.list";', 'Dir::Etc::SourceParts "/dev/null";']
     options = _output("apt-config", "dump").splitlines()
     lines += [line for line in options if line.startswith(_APT_OPTIONS) and not line.endswith('"";')]
-    credentials = _credentials()
+    credentials = ""
+    for path in (Path("/etc/apt/auth.conf"), *sorted(Path("/etc/apt/auth.conf.d").glob("*.conf"))):
+        with suppress(OSError):
+            credentials += path.read_text().strip() + "\n"
     if credentials:
         lines.append('Dir::Etc::Netrc "/settings/auth.conf";')
     return {
@@ -101,14 +95,6 @@ def _apt() -> dict[str, str]:
         "sources.list": "".join(f"deb {uri} {release} {component}\n" for uri, release, component, *_ in own),
         "auth.conf": credentials,
     }
-
-
-def _credentials() -> str:
-    texts = []
-    for path in (Path("/etc/apt/auth.conf"), *sorted(Path("/etc/apt/auth.conf.d").glob("*.conf"))):
-        with suppress(OSError):
-            texts.append(path.read_text().strip() + "\n")
-    return "".join(texts)
 
 
 def _output(*argv: str) -> str:

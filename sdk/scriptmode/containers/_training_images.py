@@ -120,42 +120,44 @@ def _build(wanted: _image_recipe.Recipe, *, refresh: bool, on_line: OnLine) -> N
     base, development_base = (images[name] for name in names)
     settings = package_indexes.index_settings(os.environ)
     # The annotations of the OCI image specification; an image that no registry gave has no digest.
-    labels = {**wanted.labels, "org.opencontainers.image.base.name": base.name, "scriptmode.base": base.identifier}
+    labels = {
+        "org.opencontainers.image.version": wanted.name.partition(":")[2],
+        "org.opencontainers.image.base.name": base.name,
+        "scriptmode.base": base.identifier,
+        "scriptmode.tensorflow": wanted.tensorflow,
+        "scriptmode.recipe": wanted.digest,
+    }
     if base.digest:
         labels["org.opencontainers.image.base.digest"] = base.digest
     # By identifier, so that every stage has the same base even if the name moves meanwhile.
     bases = {"BASE": base.identifier, "DEVELOPMENT_BASE": development_base.identifier}
-    whole = docker_client.Build(
-        wanted.context(settings),
-        arguments={**wanted.arguments, **bases, **package_indexes.proxy_variables(os.environ)},
-        labels=labels,
-        uses_cache=not refresh,
-        discarded=_image_recipe.STAGE_LABEL if package_indexes.have_credentials(settings) else "",
-    )
-    docker_client.build(whole, wanted.name, on_line=on_line)
+    options = {
+        "buildargs": {**wanted.arguments, **bases, **package_indexes.proxy_variables(os.environ)},
+        "labels": labels,
+        "nocache": refresh,
+    }
+    discarded = _image_recipe.STAGE_LABEL if package_indexes.have_credentials(settings) else ""
+    docker_client.build(wanted.context(settings), wanted.name, options, discarded, on_line=on_line)
 
 
 def _find_or_pull_base(base: str, *, refresh: bool, on_line: OnLine) -> docker_client.Image:
     """Return the base image, pulled if it is missing or with ``refresh``; `LOCAL_BASE` may replace Debian's."""
-    local = docker_client.find_image(_image_recipe.LOCAL_BASE) if base == _image_recipe.DEFAULT_BASE else None
+    is_default, script = base == _image_recipe.DEFAULT_BASE, _image_recipe.recipe_directory() / "base_image.sh"
+    local = docker_client.find_image(_image_recipe.LOCAL_BASE) if is_default else None
     if not refresh and (image := local or docker_client.find_image(base)):
         return image
     on_line(f"pulling {base}")
     try:
         docker_client.pull(base)
     except ContainerError as error:
-        script = _image_recipe.recipe_directory() / "base_image.sh"
         if local:
-            on_line(
-                f"{error}; {_image_recipe.LOCAL_BASE} is used, which root on Debian builds again: {script} --refresh"
-            )
+            on_line(f"{error}; {local.name} is used, which root on Debian builds again: {script} --refresh")
             return local
-        made = f"; without a registry, root on Debian builds it: {script}" if base == _image_recipe.DEFAULT_BASE else ""
+        made = f"; without a registry, root on Debian builds it: {script}" if is_default else ""
         raise ContainerError(f"{error}{made}", advice="or name another base") from error
-    image = docker_client.find_image(base)
-    if not image:
-        raise ContainerError(f"image {base} was pulled and removed again at once", advice="build again")
-    return image
+    if image := docker_client.find_image(base):
+        return image
+    raise ContainerError(f"image {base} was pulled and removed again at once", advice="build again")
 
 
 def registry_login(image: str, session: object = None) -> dict[str, str] | None:

@@ -19,24 +19,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from scriptmode.testing._engine_suite import EngineSuite
+    from scriptmode.testing._fake_account import Call, ServiceError
     from scriptmode.testing._fake_clock import FakeClock
     from scriptmode.testing._fake_sagemaker import FakeSageMaker
     from scriptmode.testing._host_layout import Layout, layouts
     from scriptmode.testing._job_life import Life, Line, Phase, Point
     from scriptmode.testing._local_server import RunningServer, server
     from scriptmode.testing._script_run import EntryPointRun, entry_point
-    from scriptmode.testing._service_calls import Call, ServiceError
 else:
     # Each name is imported at its first use: a test of a script needs no fake of the service.
     _MODULES = {
         "engine_suite": ("EngineSuite",),
+        "fake_account": ("Call", "ServiceError"),
         "fake_clock": ("FakeClock",),
         "fake_sagemaker": ("FakeSageMaker",),
         "host_layout": ("Layout", "layouts"),
         "job_life": ("Life", "Line", "Phase", "Point"),
         "local_server": ("RunningServer", "server"),
         "script_run": ("EntryPointRun", "entry_point"),
-        "service_calls": ("Call", "ServiceError"),
     }
 
     def __getattr__(name: str) -> Any:
@@ -52,6 +52,6 @@ else:
 
 
 __all__ = [
-    "Call", "EngineSuite", "EntryPointRun", "FakeClock", "FakeSageMaker", "Layout", "Life", "Line", "Phase",
-    "Point", "RunningServer", "ServiceError", "entry_point", "layouts", "server",
+    "Call", "EngineSuite", "EntryPointRun", "FakeClock", "FakeSageMaker", "Layout", "Life", "Line", "Phase", "Point",
+    "RunningServer", "ServiceError", "entry_point", "layouts", "server",
 ]  # fmt: skip

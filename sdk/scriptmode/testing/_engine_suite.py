@@ -41,22 +41,20 @@ def report(value):
     (model / f"{host}.json").write_text(json.dumps(value))
 
 """
-_REPORTS_HOST = """
+_REPORTS = """
 for number in range(100):
     print(f"line {number} of {host}", flush=True)
 for folder in (model, output):
     (folder / "own").open("x").close()  # fails where two hosts have the same directory
 (output / host).write_bytes(host.encode() + bytes(range(256)))
 config = json.loads(Path(os.environ["SM_INPUT_CONFIG_DIR"], "resourceconfig.json").read_text())
-report({"host": config["current_host"], "hosts": config["hosts"], "SM_HOSTS": json.loads(os.environ["SM_HOSTS"])})
-"""
-_REPORTS_CHANNEL = """
-folder = Path(os.environ["SM_CHANNEL_TRAIN"])
-files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-report({path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files})
-"""
-_REPORTS_HYPERPARAMETERS = """
-report({"arguments": sys.argv[1:], "SM_HPS": json.loads(os.environ["SM_HPS"])})
+channel = Path(os.environ["SM_CHANNEL_TRAIN"])
+files = [path for path in channel.rglob("*") if path.is_file()]
+report({
+    "names": [config["current_host"], config["hosts"], json.loads(os.environ["SM_HOSTS"])],
+    "files": {path.relative_to(channel).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files},
+    "hyperparameters": [sys.argv[1:], json.loads(os.environ["SM_HPS"])],
+})
 """
 _LAST_HOST_FAILS = """
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -124,47 +122,35 @@ class EngineSuite:
 
         return LocalPlatform(data_dir=data_dir, stop_grace=stop_grace)
 
-    def test_each_host_knows_its_name_and_has_directories_and_a_log_of_its_own(self, tmp_path: Path) -> None:
-        """Check the names, the directories and the lines of the hosts of a completed job, in the hosts' order."""
-        with self._job(tmp_path, _REPORTS_HOST) as job:
+    def test_each_host_has_names_inputs_directories_and_a_log_of_its_own(self, tmp_path: Path) -> None:
+        """Check a completed job: what its hosts were given, byte for byte, their lines, and what they delivered."""
+        files = {"empty": b"", "large": bytes(range(256)) * 12_289, "a folder/données 1.bin": b"\r\n\0\xff"}
+        for path, content in files.items():
+            (tmp_path / "in" / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "in" / path).write_bytes(content)
+        values = {"layers": [1, 2], "rate": 0.1, "title": 'it\'s "one" $HOME, é\n'}
+        arguments = ["--layers", "[1, 2]", "--rate", "0.1", "--title", values["title"]]
+        given: dict[str, Any] = {"hyperparameters": values, "output_path": (tmp_path / "out").as_uri()}
+        with self._job(tmp_path, _REPORTS, {"train": tmp_path / "in"}, **given) as job:
             assert job.wait(_LIMIT)["TrainingJobStatus"] == "Completed"
             assert len(job.hosts) == self.hosts
             assert _reports(job, tmp_path) == {
-                host: {"host": host, "hosts": job.hosts, "SM_HOSTS": job.hosts} for host in job.hosts
+                host: {
+                    "names": [host, job.hosts, job.hosts],
+                    "files": {path: hashlib.sha256(content).hexdigest() for path, content in files.items()},
+                    "hyperparameters": [arguments, values],
+                }
+                for host in job.hosts
             }
             assert list(job.platform.log_locations(job.name)) == job.hosts
             for host in job.hosts:
                 lines = [event.message for event in job.logs(hosts=[host]) if event.message.startswith("line ")]
                 assert lines == [f"line {number} of {host}" for number in range(100)]
-
-    def test_the_model_and_the_output_of_all_hosts_are_delivered(self, tmp_path: Path) -> None:
-        """Check what is below ``output_path``."""
-        with self._job(tmp_path, _REPORTS_HOST, output_path=(tmp_path / "out").as_uri()) as job:
-            job.wait(_LIMIT)
             delivered = tmp_path / "out" / job.name / "output"
             assert job.model_data == (delivered / "model.tar.gz").as_uri()
             assert _archived(delivered / "model.tar.gz").keys() == {"own", *(f"{host}.json" for host in job.hosts)}
             written = {host: host.encode() + bytes(range(256)) for host in job.hosts}
             assert _archived(delivered / "output.tar.gz") == {"own": b"", **written}
-
-    def test_a_channel_arrives_on_each_host_byte_for_byte(self, tmp_path: Path) -> None:
-        """Check the digests of a channel's files: empty, large, in a directory, with blanks and other characters."""
-        files = {"empty": b"", "large": bytes(range(256)) * 12_289, "a folder/données 1.bin": b"\r\n\0\xff"}
-        for path, content in files.items():
-            (tmp_path / "in" / path).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / "in" / path).write_bytes(content)
-        with self._job(tmp_path, _REPORTS_CHANNEL, {"train": tmp_path / "in"}) as job:
-            job.wait(_LIMIT)
-            digests = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
-            assert _reports(job, tmp_path) == dict.fromkeys(job.hosts, digests)
-
-    def test_hyperparameters_arrive_as_arguments_and_as_a_variable(self, tmp_path: Path) -> None:
-        """Check the script's arguments, and SM_HPS."""
-        values = {"layers": [1, 2], "rate": 0.1, "title": 'it\'s "one" $HOME, é\n'}
-        with self._job(tmp_path, _REPORTS_HYPERPARAMETERS, hyperparameters=values) as job:
-            job.wait(_LIMIT)
-            arguments = ["--layers", "[1, 2]", "--rate", "0.1", "--title", values["title"]]
-            assert _reports(job, tmp_path) == {host: {"arguments": arguments, "SM_HPS": values} for host in job.hosts}
 
     def test_a_host_that_fails_ends_the_others_and_is_named_with_its_exit_code(self, tmp_path: Path) -> None:
         """Check the error of the last host, and that the others, which ignore SIGTERM, write nothing more."""
@@ -187,16 +173,6 @@ class EngineSuite:
             assert isinstance(error, TrainingJobFailed)
             assert (error.failure.signal, error.failure.exit_code) == ("SIGKILL", 137)
 
-    def test_a_stopped_script_gets_sigterm_and_its_last_work_is_delivered(self, tmp_path: Path) -> None:
-        """Check the model that each host saves in its handler of SIGTERM."""
-        with self._job(tmp_path, _SAVES_AT_SIGTERM) as job:
-            _wait_until_ready(job)
-            job.stop()
-            error = _error(job)
-            assert isinstance(error, TrainingJobStopped)
-            assert (error.status, error.secondary_status) == ("Stopped", "Stopped")
-            assert _reports(job, tmp_path) == dict.fromkeys(job.hosts, "saved")
-
     def test_a_script_that_ignores_sigterm_is_killed_and_its_model_is_delivered(self, tmp_path: Path) -> None:
         """Check a job that ends at the end of the grace period."""
         with self._job(tmp_path, _IGNORES_SIGTERM, stop_grace=2.0) as job:
@@ -212,13 +188,16 @@ class EngineSuite:
             assert isinstance(error, TrainingJobStopped)
             assert error.secondary_status == "MaxRuntimeExceeded"
 
-    def test_another_process_describes_and_stops_the_job(self, tmp_path: Path) -> None:
-        """Check descriptions of a running and of an ended job, by a process that did not start it."""
+    def test_another_process_describes_and_stops_the_job_whose_last_work_is_delivered(self, tmp_path: Path) -> None:
+        """Check descriptions by a process that did not start the job, and what each host saves at SIGTERM."""
         with self._job(tmp_path, _SAVES_AT_SIGTERM) as job:
             _wait_until_ready(job)
             assert "'TrainingJobStatus': 'InProgress'" in _other_process(job, tmp_path / "data", "stop")
-            assert isinstance(_error(job), TrainingJobStopped)
+            error = _error(job)
+            assert isinstance(error, TrainingJobStopped)
+            assert (error.status, error.secondary_status) == ("Stopped", "Stopped")
             assert _other_process(job, tmp_path / "data") == repr(job.describe())
+            assert _reports(job, tmp_path) == dict.fromkeys(job.hosts, "saved")
 
     def test_a_deleted_job_ends_and_its_directory_does_not_return(self, tmp_path: Path) -> None:
         """Check that a running job, whose hosts create their files again, is deleted."""

@@ -8,9 +8,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from scriptmode.testing._fake_account import FakeAccount
+from scriptmode.testing._fake_account import Call, FakeAccount, Operation, deep_copy
 from scriptmode.testing._fake_s3 import Transfers
-from scriptmode.testing._service_calls import Call, Operation, deep_copy
 from scriptmode_serve._operations.aws_json import ApiError, NotServedError
 
 _OK = 200

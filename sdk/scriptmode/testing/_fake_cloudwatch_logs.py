@@ -9,10 +9,9 @@ from functools import cached_property, partial
 from itertools import groupby
 from typing import Any
 
-from scriptmode.testing._fake_account import FakeAccount
+from scriptmode.testing._fake_account import FakeAccount, Operation
 from scriptmode.testing._fake_job import FakeJob
 from scriptmode.testing._job_life import Line as ScriptedLine
-from scriptmode.testing._service_calls import Operation
 from scriptmode_serve._operations.aws_json import ApiError
 from scriptmode_serve._operations.log_operations import LOG_GROUP, Logs, Stream
 from scriptmode_serve._operations.log_pages import MOST_LINES, Line

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import bisect
-import functools
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 
 from scriptmode._core.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode._core.spec.training_job import Limits
 from scriptmode.testing._fake_clock import FakeClock
-from scriptmode.testing._job_life import Life, Line, Point
-from scriptmode.testing._service_calls import deep_copy
-from scriptmode.testing._timeline import Timeline, build_timeline
+from scriptmode.testing._job_life import MESSAGES, WITHOUT_HOSTS, Life, Line, Phase
 from scriptmode_serve._operations.metric_operations import MetricValue, last_values
 
 _DEFAULTS = {**DESCRIBED_DEFAULTS, "StoppingCondition": {"MaxRuntimeInSeconds": Limits.max_run}}
@@ -23,27 +23,79 @@ _DEFAULTS = {**DESCRIBED_DEFAULTS, "StoppingCondition": {"MaxRuntimeInSeconds": 
 _SPOT_PRICE = 0.3
 
 
+@dataclass(frozen=True)
+class StatusSpan:
+    """A SecondaryStatus from ``start`` to ``end``, in seconds after the job's creation."""
+
+    status: str
+    start: float
+    end: float
+    message: str
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasts."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The spans of a job's life; the last one is its end, without length. ``ends`` is the final TrainingJobStatus."""
+
+    spans: tuple[StatusSpan, ...]
+    ends: str
+
+    @property
+    def end(self) -> float:
+        """The second at which the job ends."""
+        return self.spans[-1].start
+
+    @property
+    def training_start(self) -> float:
+        """The second at which the job first had hosts, or infinity."""
+        return min((span.start for span in self._with_hosts()), default=math.inf)
+
+    @property
+    def restarts(self) -> list[float]:
+        """The seconds from which the hosts start again."""
+        return [span.end for span in self.spans if span.status in ("Interrupted", "Restarting")]
+
+    @property
+    def training_seconds(self) -> float:
+        """How long the job had hosts."""
+        return sum(span.seconds for span in self._with_hosts())
+
+    def begun(self, second: float) -> tuple[StatusSpan, ...]:
+        """Return the spans that have begun; the job is in the last one. The first span has always begun."""
+        return tuple(span for span in self.spans if span.start <= second) or self.spans[:1]
+
+    def status(self, second: float) -> str:
+        """Return the TrainingJobStatus at a second."""
+        if second >= self.end:
+            return self.ends
+        return "Stopping" if self.begun(second)[-1].status == "Stopping" else "InProgress"
+
+    def _with_hosts(self) -> list[StatusSpan]:
+        spans = [span for span in self.spans[:-1] if span.status not in WITHOUT_HOSTS]
+        return [] if spans and spans[0].status == "Stopping" else spans
+
+
 class FakeJob:
     """A training job. Moments are seconds of the fake's clock."""
 
     def __init__(self, request: Mapping[str, Any], life: Life, clock: FakeClock, *, arn: str) -> None:
-        self.request = deep_copy(request)
+        self.request = deepcopy(request)
+        self.name = str(request["TrainingJobName"])
+        self.is_spot = bool(request.get("EnableManagedSpotTraining"))
         self.life = life
+        #: The lines of each host's log in order of time.
+        self.logs = life.host_lines()
         self.arn = arn
         self.created = clock.now()
         self.model_is_stored = False
+        self._points = life.metric_points()
         self._clock = clock
         self._timeline = self._cut(math.inf)
-
-    @property
-    def name(self) -> str:
-        """The TrainingJobName."""
-        return str(self.request["TrainingJobName"])
-
-    @property
-    def is_spot(self) -> bool:
-        """Whether it runs on managed spot instances."""
-        return bool(self.request.get("EnableManagedSpotTraining"))
 
     @property
     def model_uri(self) -> str:
@@ -51,11 +103,6 @@ class FakeJob:
         output = self.request["OutputDataConfig"]
         place = f"{output['S3OutputPath'].rstrip('/')}/{self.name}/output"
         return f"{place}/model/" if output.get("CompressionType") == "NONE" else f"{place}/model.tar.gz"
-
-    @functools.cached_property
-    def logs(self) -> dict[str, tuple[Line, ...]]:
-        """The lines of each host's log in order of time."""
-        return self.life.host_lines()
 
     def start_of(self, line: Line) -> int:
         """Return the number of times that its hosts had started again when they wrote a line."""
@@ -104,10 +151,6 @@ class FakeJob:
             for name, points in self._points.items()
         }
 
-    @functools.cached_property
-    def _points(self) -> dict[str, tuple[Point, ...]]:
-        return self.life.metric_points()
-
     def summary(self, now: float) -> dict[str, object]:
         """Return its TrainingJobSummary."""
         current = self._timeline.begun(now - self.created)[-1]
@@ -139,7 +182,7 @@ class FakeJob:
             "BillableTimeInSeconds": billed,
         }
         return {
-            **deep_copy({**_DEFAULTS, **told}),
+            **deepcopy({**_DEFAULTS, **told}),
             **self.summary(now),
             "SecondaryStatusTransitions": self._transitions(now),
             **{field: value for field, value in known.items() if value},
@@ -159,3 +202,50 @@ class FakeJob:
         runtime = condition.get("MaxRuntimeInSeconds", Limits.max_run)
         wait = condition.get("MaxWaitTimeInSeconds", math.inf)
         return build_timeline(self.life, max_runtime=runtime, max_wait=wait, stop=stop)
+
+
+def build_timeline(life: Life, *, max_runtime: float, max_wait: float, stop: float) -> Timeline:
+    """Return the timeline of a life, which the earliest of the request's two limits and a call that stops it may end.
+
+    All are in seconds.
+    """
+    spans = _spans(life.phases)
+    moment, why = min(
+        (life.seconds, "the end"),
+        (stop, "Stopping"),
+        (_runtime_is_over(spans, max_runtime), "MaxRuntimeExceeded"),
+        (max_wait, "MaxWaitTimeExceeded"),
+        key=lambda end: end[0],
+    )
+    if why == "the end":
+        return Timeline((*spans, _final_span(life.secondary_status or life.ends, moment)), life.ends)
+    before = tuple(replace(span, end=min(span.end, moment)) for span in spans if span.start < moment)
+    if why != "Stopping":
+        return Timeline((*before, _final_span(why, moment)), "Stopped")
+    stopping = StatusSpan("Stopping", moment, moment + life.stop_seconds, "Stopping the training job")
+    return Timeline((*before, stopping, _final_span("Stopped", stopping.end)), "Stopped")
+
+
+def _spans(phases: Sequence[Phase]) -> tuple[StatusSpan, ...]:
+    ends = [*accumulate(phase.seconds for phase in phases)]
+    return tuple(
+        StatusSpan(phase.status, start, end, phase.message or MESSAGES[phase.status])
+        for phase, start, end in zip(phases, (0.0, *ends), ends)
+    )
+
+
+def _runtime_is_over(spans: tuple[StatusSpan, ...], limit: float) -> float:
+    """Return the second at which the hosts have run for ``limit`` seconds; the upload of the model does not count."""
+    left = limit
+    for span in spans:
+        if span.status not in WITHOUT_HOSTS and span.status != "Uploading":
+            if span.seconds > left:
+                return span.start + left
+            left -= span.seconds
+    return math.inf
+
+
+def _final_span(status: str, second: float) -> StatusSpan:
+    limits = {"MaxRuntimeExceeded": "runtime exceeded MaxRuntimeInSeconds",
+              "MaxWaitTimeExceeded": "wait time exceeded MaxWaitTimeInSeconds"}  # fmt: skip
+    return StatusSpan(status, second, second, f"Training job {limits.get(status, status.lower())}")

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from scriptmode._core.aws.s3_uris import SCHEME
-from scriptmode.testing._fake_account import FakeAccount
-from scriptmode.testing._service_calls import Operation, ServiceError
+from scriptmode.testing._fake_account import FakeAccount, Operation, ServiceError
 
 _Extra = Optional[Mapping[str, Any]]
 
@@ -32,19 +31,16 @@ class FakeObjects:
             "create_bucket": self._create_bucket,
             "get_object": self._get,
             "head_bucket": partial(_without_body, self._head_bucket),
-            "head_object": partial(_without_body, lambda arguments: self._described(*self._found(arguments))),
+            "head_object": partial(_without_body, lambda arguments: self._described(self._found(arguments))),
             "list_objects_v2": self._list,
             "put_object": self._put,
         }
 
     def _create_bucket(self, arguments: Mapping[str, Any]) -> dict[str, object]:
         name = arguments["Bucket"]
-        owner = self._owner(name)
-        if owner == self._account.account:
-            text = "Your previous request to create the named bucket succeeded and you already own it."
-            raise ServiceError("BucketAlreadyOwnedByYou", text, 409)
-        if owner is not None:
-            raise ServiceError("BucketAlreadyExists", "The requested bucket name is not available.", 409)
+        if (owner := self._owner(name)) is not None:
+            code = "BucketAlreadyOwnedByYou" if owner == self._account.account else "BucketAlreadyExists"
+            raise ServiceError(code, "The requested bucket name is not available.", 409)
         self._account.buckets[name] = self._account.account
         return {"Location": f"http://{name}.s3.amazonaws.com/"}
 
@@ -55,21 +51,18 @@ class FakeObjects:
     def _get(self, arguments: Mapping[str, Any]) -> dict[str, object]:
         from botocore.response import StreamingBody
 
-        uri, content = self._found(arguments)
-        return {**self._described(uri, content), "Body": StreamingBody(io.BytesIO(content), len(content))}
+        content = self._account.objects[uri := self._found(arguments)]
+        return {**self._described(uri), "Body": StreamingBody(io.BytesIO(content), len(content))}
 
     def _put(self, arguments: Mapping[str, Any]) -> dict[str, object]:
         self._check_bucket(arguments)
+        _refuse("IfNoneMatch", arguments)
         uri = _uri(arguments)
         stored = self._account.objects
-        if arguments.get("IfNoneMatch") == "*" and uri in stored:
-            raise ServiceError(
-                "PreconditionFailed", "At least one of the pre-conditions you specified did not hold", 412
-            )
         stored[uri] = _bytes(arguments.get("Body", b""))
         self._written[uri] = self._account.clock.wall_time()
         self._encryption[uri] = self._encryption_of(arguments)
-        return {"ETag": _tag(stored[uri]), **self._encryption[uri]}
+        return {"ETag": self._version(uri)["ETag"], **self._encryption[uri]}
 
     def _encryption_of(self, arguments: Mapping[str, Any]) -> dict[str, str]:
         """Return the encryption of an object in S3's response: a key by its ARN."""
@@ -88,35 +81,36 @@ class FakeObjects:
         listed = [key for key in keys if key.encode() > after]
         most = min(arguments.get("MaxKeys", _KEYS_A_PAGE), _KEYS_A_PAGE)
         page, is_truncated = listed[:most], len(listed) > most
-        contents = [
-            {"Key": key, "Size": len(stored[uri]), "StorageClass": "STANDARD", **self._version(uri, stored[uri])}
-            for key, uri in ((key, here + key) for key in page)
-        ]
         answer = {"Name": bucket, "Prefix": prefix, "MaxKeys": most, "KeyCount": len(page), "IsTruncated": is_truncated}
+        contents = [
+            {"Key": key, "Size": len(stored[here + key]), "StorageClass": "STANDARD", **self._version(here + key)}
+            for key in page
+        ]
         more = {"NextContinuationToken": page[-1]} if is_truncated else {}
         return {**answer, **({"Contents": contents} if page else {}), **more}
 
-    def _described(self, uri: str, content: bytes) -> dict[str, object]:
+    def _described(self, uri: str) -> dict[str, object]:
         return {
             "AcceptRanges": "bytes",
-            "ContentLength": len(content),
+            "ContentLength": len(self._account.objects[uri]),
             "ContentType": "binary/octet-stream",
             "Metadata": {},
-            **self._version(uri, content),
+            **self._version(uri),
             **self._encryption.get(uri, {}),
         }
 
-    def _version(self, uri: str, content: bytes) -> dict[str, object]:
+    def _version(self, uri: str) -> dict[str, object]:
         """Return an object's tag, and when it was stored; for one that a test or a job stored, the start."""
-        return {"ETag": _tag(content), "LastModified": self._written.get(uri, self._account.clock.start)}
+        tag = hashlib.md5(self._account.objects[uri], usedforsecurity=False).hexdigest()
+        return {"ETag": f'"{tag}"', "LastModified": self._written.get(uri, self._account.clock.start)}
 
-    def _found(self, arguments: Mapping[str, Any]) -> tuple[str, bytes]:
+    def _found(self, arguments: Mapping[str, Any]) -> str:
+        """Return the URI of an object that exists."""
         self._check_bucket(arguments)
         _refuse("Range", arguments)
-        uri = _uri(arguments)
-        if uri not in self._account.objects:
+        if (uri := _uri(arguments)) not in self._account.objects:
             raise ServiceError("NoSuchKey", "The specified key does not exist.", 404)
-        return uri, self._account.objects[uri]
+        return uri
 
     def _check_bucket(self, arguments: Mapping[str, Any]) -> None:
         owner = self._owner(arguments["Bucket"])
@@ -143,13 +137,7 @@ class Transfers:
     put_object: Callable[..., dict[str, object]]
 
     def upload_file(
-        self,
-        Filename: str,
-        Bucket: str,
-        Key: str,
-        ExtraArgs: _Extra = None,
-        Callback: Callable[[int], object] | None = None,
-        **_settings: object,
+        self, Filename: str, Bucket: str, Key: str, ExtraArgs: _Extra = None, Callback: Any = None, **_settings: object
     ) -> None:
         """Upload a file; ``ExtraArgs`` are put_object's. Config changes nothing."""
         content = Path(Filename).read_bytes()
@@ -181,10 +169,6 @@ def _uri(arguments: Mapping[str, Any]) -> str:
 def _bytes(body: Any) -> bytes:
     content = body.read() if hasattr(body, "read") else body
     return content.encode() if isinstance(content, str) else bytes(content)
-
-
-def _tag(content: bytes) -> str:
-    return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"'
 
 
 def _refuse(argument: str, arguments: Mapping[str, Any]) -> None:

@@ -7,14 +7,13 @@ from functools import partial
 from typing import Any
 
 from scriptmode.errors import invalid
-from scriptmode.testing._fake_account import FakeAccount
+from scriptmode.testing._fake_account import FakeAccount, Fault, Operation, ServiceError
 from scriptmode.testing._fake_client import FakeClients
 from scriptmode.testing._fake_clock import FakeClock
 from scriptmode.testing._fake_cloudwatch_logs import FakeLogs
 from scriptmode.testing._fake_s3 import FakeObjects
 from scriptmode.testing._fake_training_jobs import FakeTrainingJobs
 from scriptmode.testing._job_life import Life
-from scriptmode.testing._service_calls import Fault, Operation, ServiceError
 from scriptmode_serve._http.other_services import describe_role
 from scriptmode_serve._operations.metric_operations import Metrics, MetricValue
 
@@ -54,7 +53,9 @@ class FakeSageMaker(FakeAccount):
             "s3": FakeObjects(self).operations,
             "sagemaker": FakeTrainingJobs(self).operations,
             "sagemaker-runtime": {},
-            "sts": {"get_caller_identity": partial(_get_caller_identity, self)},
+            "sts": {
+                "get_caller_identity": lambda _: {"UserId": "AIDAFAKE", "Account": self.account, "Arn": self.caller_arn}
+            },
         }
         self._clients = FakeClients(self._operations, self)
 
@@ -77,9 +78,8 @@ class FakeSageMaker(FakeAccount):
             NotImplementedError: The fake does not have the service.
         """
         if service_name not in self._operations:
-            raise NotImplementedError(
-                f"the fake session has no service {service_name!r}; it has {', '.join(self._operations)}"
-            )
+            known = ", ".join(self._operations)
+            raise NotImplementedError(f"the fake session has no service {service_name!r}; it has {known}")
         return self._clients.create(service_name, {"region_name": region_name or self.region_name, **settings})
 
     def expect(self, *lives: Life) -> None:
@@ -151,10 +151,8 @@ class FakeSageMaker(FakeAccount):
         names = [fault.service] if fault.service is not None else list(self._operations)
         known = sorted({name for service in names for name in self._operations.get(service, ())})
         if fault.operation not in known:
-            raise ValueError(
-                f"operation {fault.operation!r} of {fault.service or 'any service'} is not one of the fake's; "
-                f"give one of {', '.join(known) or 'the services ' + ', '.join(self._operations)}"
-            )
+            what = f"operation {fault.operation!r} of {fault.service or 'any service'} is not one of the fake's"
+            raise ValueError(f"{what}; give one of {', '.join(known or self._operations)}")
         self.faults.append(fault)
 
 
@@ -184,8 +182,3 @@ def _get_role(account: FakeAccount, arguments: Mapping[str, Any]) -> dict[str, o
     if name not in account.roles:
         raise ServiceError("NoSuchEntity", f"The role with name {name} cannot be found.", 404)
     return {"Role": {**describe_role(account.roles[name]), "CreateDate": account.clock.start}}
-
-
-def _get_caller_identity(account: FakeAccount, _arguments: Mapping[str, Any]) -> dict[str, object]:
-    """Return the caller of the account."""
-    return {"UserId": "AIDAFAKEFAKEFAKEFAKE", "Account": account.account, "Arn": account.caller_arn}

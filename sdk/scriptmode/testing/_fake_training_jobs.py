@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scriptmode.testing._fake_account import FakeAccount
+from scriptmode.testing._fake_account import FakeAccount, Operation, ServiceError
 from scriptmode.testing._fake_job import FakeJob
-from scriptmode.testing._service_calls import Operation, ServiceError
 from scriptmode_serve._operations.aws_json import not_found_error
 from scriptmode_serve._operations.paging import list_tags, list_training_jobs
 from scriptmode_serve._operations.request_errors import check_training_job, name_used_error, status_error, validate
@@ -54,13 +53,12 @@ class FakeTrainingJobs:
             used = sum(instances.get(kind, 0) for instances in running)
             quota = self._account.quotas.get(kind, used + count)
             if used + count > quota:
-                raise ServiceError(
-                    "ResourceLimitExceeded",
+                text = (
                     f"The account-level service limit '{kind} for {usage}' is {quota} Instances, with current "
-                    f"utilization of {used} Instances and a request delta of {count} Instances. Please use AWS "
-                    "Service Quotas to request an increase for this quota. If AWS Service Quotas is not available, "
-                    "contact AWS support to request an increase for this quota.",
+                    f"utilization of {used} Instances and a request delta of {count} Instances. Please use AWS Service "
+                    "Quotas to request an increase for this quota."
                 )
+                raise ServiceError("ResourceLimitExceeded", text)
 
     def _describe(self, arguments: Mapping[str, Any]) -> dict[str, object]:
         return self._job(arguments).description(self._account.clock.now())

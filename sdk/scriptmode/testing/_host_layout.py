@@ -60,20 +60,6 @@ class Layout:
         return str(self)
 
 
-def require_layout(hosts: object) -> None:
-    """Raise `SpecError` for a value of ``hosts`` that is not one `Layout`."""
-    __tracebackhide__ = True
-    if isinstance(hosts, Layout):
-        return
-    example = 'layouts("parameter-server", 2)'
-    raise invalid(
-        "hosts",
-        f"is a {type(hosts).__name__} of {len(hosts)} values" if isinstance(hosts, (list, tuple)) else f"is {hosts!r}",
-        f'give Layout("parameter-server", 2), or one of {example}; '
-        f'for a test of each: @pytest.mark.parametrize("hosts", {example})',
-    )
-
-
 def layouts(distribution: object = None, instance_count: int = 1) -> list[Layout]:
     """Return each host of a job that runs the script, once for each task as which it does: the cases of a test.
 

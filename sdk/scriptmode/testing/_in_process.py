@@ -101,8 +101,7 @@ def _print_traceback(error: Exception, folders: tuple[str, ...]) -> None:
 
 def _enter(program: Program) -> None:
     """Set the variables, the directory and the import path that the program would have."""
-    for name in set(os.environ) - set(program.env):
-        del os.environ[name]
+    os.environ.clear()
     os.environ.update(program.env)
     os.chdir(program.cwd)
     sys.path[:] = _import_path(program)
@@ -161,8 +160,7 @@ def _restored(program: Program) -> Iterator[None]:
             setattr(sys, name, value)
         sys.argv[:], sys.path[:] = argv, path
         os.chdir(cwd)
-        for name in set(os.environ) - set(environ):
-            del os.environ[name]
+        os.environ.clear()
         os.environ.update(environ)
         logging.root.handlers[:] = handlers
         logging.root.setLevel(level)

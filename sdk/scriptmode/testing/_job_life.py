@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
-from typing import Union
+from typing import Any, TypeVar, Union
 
 Lines = Mapping[str, Sequence[Union["Line", tuple[float, str]]]]
 Points = Mapping[str, Sequence[Union["Point", tuple[float, float]]]]
@@ -87,6 +87,9 @@ class Point:
     value: float
 
 
+_Entry = TypeVar("_Entry", Line, Point)
+
+
 @dataclass(frozen=True)
 class Life:
     """Everything that will happen to a training job, unless a stop or a limit of its request ends it earlier.
@@ -120,15 +123,13 @@ class Life:
         if self.ends not in ENDS:
             raise ValueError(f"ends is {self.ends!r}; give one of {', '.join(ENDS)}")
         if self.failure_reason is not None and self.ends != "Failed":
-            raise ValueError(
-                f"failure_reason is {self.failure_reason!r}, but ends is {self.ends!r}; only Failed has a reason"
-            )
+            what = f"failure_reason is {self.failure_reason!r}, but ends is {self.ends!r}"
+            raise ValueError(f"{what}; only Failed has a reason")
         series: list[tuple[str, Sequence[Line | Point]]] = [*self.host_lines().items(), *self.metric_points().items()]
         for what, entry in ((what, entry) for what, entries in series for entry in entries):
             if entry.second > self.seconds:
-                raise ValueError(
-                    f"{what!r} has {entry!r}, but the life ends at second {self.seconds}; let a phase last longer"
-                )
+                end = f"the life ends at second {self.seconds}; let a phase last longer"
+                raise ValueError(f"{what!r} has {entry!r}, but {end}")
 
     @property
     def seconds(self) -> float:
@@ -137,17 +138,11 @@ class Life:
 
     def host_lines(self) -> dict[str, tuple[Line, ...]]:
         """Return each host's lines in order of time."""
-        return {
-            host: tuple(sorted((_line(host, line) for line in lines), key=attrgetter("second")))
-            for host, lines in self.logs.items()
-        }
+        return {host: _in_order(Line, f"logs[{host!r}]", lines) for host, lines in self.logs.items()}
 
     def metric_points(self) -> dict[str, tuple[Point, ...]]:
         """Return each metric's values in order of time."""
-        return {
-            name: tuple(sorted((_point(name, point) for point in points), key=attrgetter("second")))
-            for name, points in self.metrics.items()
-        }
+        return {name: _in_order(Point, f"metrics[{name!r}]", points) for name, points in self.metrics.items()}
 
     @classmethod
     def completed(
@@ -207,17 +202,15 @@ class Life:
         return cls(phases, logs=logs or {})
 
 
-def _line(host: str, line: object) -> Line:
-    if isinstance(line, Line):
-        return line
-    if isinstance(line, tuple) and [type(part) for part in line[1:]] == [str]:
-        return Line(float(line[0]), line[1])
-    raise ValueError(f"logs[{host!r}] has {line!r}; give Line(second, text) or (second, text)")
-
-
-def _point(name: str, point: object) -> Point:
-    if isinstance(point, Point):
-        return point
-    if isinstance(point, tuple) and len(point) == len(fields(Point)):
-        return Point(float(point[0]), float(point[1]))
-    raise ValueError(f"metrics[{name!r}] has {point!r}; give Point(second, value) or (second, value)")
+def _in_order(kind: type[_Entry], what: str, entries: Sequence[_Entry | tuple[Any, ...]]) -> tuple[_Entry, ...]:
+    """Return lines or points, some of which may be given as tuples, in order of time."""
+    made = []
+    for entry in entries:
+        if isinstance(entry, tuple) and len(entry) == len(fields(kind)) and isinstance(entry[1], str) == (kind is Line):
+            made.append(kind(float(entry[0]), entry[1]))
+        elif isinstance(entry, kind):
+            made.append(entry)
+        else:
+            names = ", ".join(field.name for field in fields(kind))
+            raise ValueError(f"{what} has {entry!r}; give {kind.__name__}({names}) or ({names})")
+    return tuple(sorted(made, key=attrgetter("second")))

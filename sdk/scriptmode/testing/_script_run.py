@@ -7,20 +7,18 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.platforms import registry
-from scriptmode._core.spec.estimator_arguments import EstimatorArguments
-from scriptmode._core.spec.older_names import GONE, IGNORED, RENAMED
-from scriptmode._core.text.messages import Problem, did_you_mean
 from scriptmode._estimator import Estimator
 from scriptmode._results import artifacts
 from scriptmode._results.metrics import Metrics, to_metrics
 from scriptmode.errors import DataNotFoundError, SpecError, TrainingJobError, invalid
 from scriptmode.testing import _in_process as in_process
-from scriptmode.testing._host_layout import Layout, require_layout
+from scriptmode.testing._host_layout import Layout
 from scriptmode_runtime import contract
 from scriptmode_runtime._files import directory_tree
 
@@ -39,13 +37,6 @@ _FIXED = frozenset(
     {"entry_point", "instance_type", "instance_count", "instance_groups", "distribution", "platform",
      "sagemaker_session", "container_entry_point", "container_arguments", "output_path", "disable_output_compression"}
 )  # fmt: skip
-#: Arguments of `entry_point` itself that have a default.
-_OWN = ("inputs", "hosts", "mode", "directory")
-#: Arguments of `Estimator.fit` that a run does not have, and why.
-_OF_FIT = {
-    "wait": "leave it out: entry_point always waits for the script's end",
-    "logs": "leave it out: the output is the result's log",
-}
 
 
 @dataclass(frozen=True)
@@ -131,8 +122,12 @@ def entry_point(
     __tracebackhide__ = True
     if mode not in MODES:
         raise invalid("mode", f"is {mode!r}", f"give one of {', '.join(MODES)}")
-    require_layout(hosts)
-    _validate_names(arguments)
+    if not isinstance(hosts, Layout):
+        step = 'give Layout("parameter-server", 2), or one of layouts("parameter-server", 2)'
+        raise invalid("hosts", f"is {hosts!r}", step)
+    if fixed := sorted(_FIXED & arguments.keys()):
+        step = "leave it out; hosts= names the hosts"
+        raise SpecError(f"{fixed[0]} is not an argument here", step, argument=fixed[0])
     registry.require_local_jobs()
     parent = None if directory is None else Path(directory).absolute()
     folder = Path(tempfile.mkdtemp(prefix="entry-point-", dir=parent))
@@ -146,20 +141,6 @@ def entry_point(
     if directory is None:
         weakref.finalize(run, directory_tree.remove_tree, folder)
     return run
-
-
-def _validate_names(arguments: Mapping[str, Any]) -> None:
-    """Raise `SpecError` for arguments that `Layout` or `entry_point` sets, and ``TypeError`` for unknown ones."""
-    __tracebackhide__ = True
-    if fixed := sorted(_FIXED & arguments.keys()):
-        raise SpecError(
-            f"{fixed[0]} is not an argument here", argument=fixed[0], advice="leave it out; hosts= names the hosts"
-        )
-    names = {argument.name for argument in fields(EstimatorArguments)} - _FIXED
-    for name in sorted(arguments.keys() - names - {*RENAMED, *IGNORED, *GONE}):
-        advice = _OF_FIT.get(name) or did_you_mean(name, [*_OWN, *sorted(names)], most=0)
-        advice = advice or f"use {', '.join(_OWN)} or an argument of Estimator"
-        raise TypeError(str(Problem(f"entry_point has no argument {name!r}", advice)))
 
 
 def _run_host(folder: Path, inputs: object, hosts: Layout, mode: str, arguments: Mapping[str, Any]) -> EntryPointRun:
@@ -177,9 +158,8 @@ def _run_host(folder: Path, inputs: object, hosts: Layout, mode: str, arguments:
             status = host.run(process.spec.argv if words is None else (sys.executable, *words), process)
             sys.stdout.write(host.log.read_text(encoding="utf-8", errors="replace"))
         elif process.python_arguments is None:
-            raise invalid(
-                "mode", f"is {mode!r}, and {arguments['entry_point']} is not a Python program", "use 'process'"
-            )
+            what = f"is {mode!r}, and {arguments['entry_point']} is not a Python program"
+            raise invalid("mode", what, "use 'process'")
         else:
             status, exception = in_process.run(_program(host, process, arguments), host.log)
         failure = host.describe_failure(process, status) if status else None
@@ -207,13 +187,11 @@ def _find_task(host: PreparedHost, hosts: Layout) -> ScriptProcess:
 
 def _program(host: PreparedHost, process: ScriptProcess, arguments: Mapping[str, Any]) -> in_process.Program:
     """Return the program with the user's own files, where they are on this machine."""
-    given, cwd = arguments.get("source_dir"), process.spec.cwd
-    source = None if given is None or arguments.get("git_config") else Path(given).absolute()
-    script = (source or Path.cwd()) / arguments["entry_point"]
-    if arguments.get("git_config"):
-        script = Path(cwd) / arguments["entry_point"]
-    words = process.python_arguments or ()
-    return in_process.Program(words, {**host.variables, **process.spec.env}, cwd, script, source)
+    cwd, is_from_git = process.spec.cwd, bool(arguments.get("git_config"))
+    source = None if is_from_git or arguments.get("source_dir") is None else Path(arguments["source_dir"]).absolute()
+    script = (Path(cwd) if is_from_git else source or Path.cwd()) / arguments["entry_point"]
+    variables = {**host.variables, **process.spec.env}
+    return in_process.Program(process.python_arguments or (), variables, cwd, script, source)
 
 
 def _run_job(folder: Path, inputs: object, arguments: Mapping[str, Any]) -> EntryPointRun:
@@ -224,9 +202,8 @@ def _run_job(folder: Path, inputs: object, arguments: Mapping[str, Any]) -> Entr
     platform = LocalPlatform(data_dir=folder)
     job = Estimator(platform=platform, **arguments).fit(inputs, wait=False, logs=False)
     try:
-        job.wait()
-    except TrainingJobError:
-        pass
+        with suppress(TrainingJobError):
+            job.wait()
     except BaseException:
         platform.delete(job.name)
         raise
@@ -245,11 +222,8 @@ def _run_job(folder: Path, inputs: object, arguments: Mapping[str, Any]) -> Entr
 
 def _artifact(job: TrainingJob, name: str, folder: Path) -> Path:
     """Return the directory with an artifact of an ended job; an empty one without it."""
-    target = folder / name
-    try:
-        return artifacts.download(
-            job.platform, f"{(folder / 'jobs' / job.name / 'output').as_uri()}/{name}.tar.gz", target, extract=True
-        )
-    except DataNotFoundError:
-        target.mkdir(exist_ok=True)
-        return target
+    target, uri = folder / name, f"{(folder / 'jobs' / job.name / 'output').as_uri()}/{name}.tar.gz"
+    with suppress(DataNotFoundError):
+        return artifacts.download(job.platform, uri, target, extract=True)
+    target.mkdir(exist_ok=True)
+    return target

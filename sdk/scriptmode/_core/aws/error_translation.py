@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import shlex
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from scriptmode._core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, credential_errors, foreign_text
-from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import (
     CredentialsError,
     JobExistsError,
@@ -22,39 +20,23 @@ from scriptmode.errors import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_THROTTLED = "AWS throttles the calls, try again later"
-_UNAVAILABLE = "the service is unavailable, try again later"
-_DENIED = "check the credentials and their permissions"
+_UNAVAILABLE = (TransientError, "the service is unavailable, try again later")
 _QUOTA = "use fewer or other instances, wait for a job to end, or ask AWS or the server's owner for a higher quota"
 _SERVER_ERRORS = 500
 _DEFAULT_STEP = "look its code up in the service's documentation, or see scriptmode doctor --platform sagemaker"
-_STEPS: dict[type[PlatformError], str] = {
-    JobNotFoundError: "correct the name, or the Region: scriptmode list --platform sagemaker",
-    RequestError: "correct what it names in the request",
-}
-#: The services' error codes (Common Errors of their API references).
-_THROTTLED_CODES = (
-    "ThrottlingException", "Throttling", "ThrottledException", "TooManyRequestsException", "RequestLimitExceeded",
-    "LimitExceededException", "SlowDown",
-)  # fmt: skip
-_UNAVAILABLE_CODES = (
-    "InternalFailure", "InternalServerError", "InternalServerException", "ServiceUnavailable",
-    "ServiceUnavailableException", "RequestTimeout",
-)  # fmt: skip
-_DENIED_CODES = (
-    "AccessDenied", "AccessDeniedException", "ExpiredToken", "ExpiredTokenException", "UnrecognizedClientException",
-    "InvalidClientTokenId", "InvalidSignatureException", "SignatureDoesNotMatch",
-)  # fmt: skip
-#: Error class and next step by them.
+_MISSING = (JobNotFoundError, "correct the name, or the Region: scriptmode list --platform sagemaker")
+#: Error class and next step by patterns of the services' error codes (Common Errors of their API references).
 _CODES: dict[str, tuple[type[PlatformError], str]] = {
-    **dict.fromkeys(_THROTTLED_CODES, (TransientError, _THROTTLED)),
-    **dict.fromkeys(_UNAVAILABLE_CODES, (TransientError, _UNAVAILABLE)),
-    **dict.fromkeys(_DENIED_CODES, (CredentialsError, _DENIED)),
-    **dict.fromkeys(("ResourceNotFound", "ResourceNotFoundException", "NoSuchEntity"), (JobNotFoundError, "")),
+    "Throttl(ing|ingException|edException)|TooManyRequestsException|RequestLimitExceeded|LimitExceededException"
+    "|SlowDown": (TransientError, "AWS throttles the calls, try again later"),
+    "Internal(Failure|ServerError|ServerException)|ServiceUnavailable(Exception)?|RequestTimeout": _UNAVAILABLE,
+    "(AccessDenied|ExpiredToken)(Exception)?|UnrecognizedClientException|InvalidClientTokenId|InvalidSignatureException"
+    "|SignatureDoesNotMatch": (CredentialsError, "check the credentials and their permissions"),
+    "ResourceNotFound(Exception)?|NoSuchEntity": _MISSING,
     "ResourceInUse": (JobExistsError, "give another job_name, or none"),
     "ResourceLimitExceeded": (QuotaError, _QUOTA),
-    "ValidationException": (RequestError, ""),
-}
+    "ValidationException": (RequestError, "correct what it names in the request"),
+}  # fmt: skip
 
 
 @contextmanager
@@ -68,8 +50,6 @@ def translate_errors(subject: str) -> Iterator[None]:
         raise translate_client_error(subject, error.response) from error
     except exceptions.ParamValidationError as error:
         raise RequestError(f"{subject}: {foreign_text(error)}", "correct the request") from error
-    except exceptions.ProfileNotFound as error:
-        raise _profile_error(str(error.kwargs.get("profile"))) from error
     except credential_errors() as error:
         raise CredentialsError(f"{subject}: {foreign_text(error)}", HOW_TO_GIVE_CREDENTIALS) from error
     except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:
@@ -77,16 +57,6 @@ def translate_errors(subject: str) -> Iterator[None]:
         raise TransientError(what, "check the network, and AWS_ENDPOINT_URL if it is set") from error
     except exceptions.BotoCoreError as error:
         raise PlatformError(f"{subject}: {foreign_text(error)}", "check the AWS settings: scriptmode doctor") from error
-
-
-def _profile_error(name: str) -> CredentialsError:
-    from botocore.session import Session
-
-    known = Session().available_profiles
-    step = did_you_mean(name, known) or "write its name as aws configure list-profiles shows it"
-    if not known:
-        step = f"make one: aws configure --profile {shlex.quote(name)}"
-    return CredentialsError(f"the AWS configuration has no profile {name!r}", step, argument="profile")
 
 
 @contextmanager
@@ -107,9 +77,9 @@ def translate_client_error(subject: str, response: Mapping[str, Mapping[str, obj
     answer = response.get("Error", {})
     code, message = str(answer.get("Code", "")), str(answer.get("Message", ""))
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    kind, next_step = _CODES.get(code, (PlatformError, ""))
+    is_server_error = isinstance(status, int) and status >= _SERVER_ERRORS
+    other = _UNAVAILABLE if is_server_error else (PlatformError, _DEFAULT_STEP)
+    kind, step = next((found for codes, found in _CODES.items() if re.fullmatch(codes, code)), other)
     if kind is RequestError and re.search(r"not (find|found)", message):
-        kind = JobNotFoundError
-    if kind is PlatformError and isinstance(status, int) and status >= _SERVER_ERRORS:
-        kind, next_step = TransientError, _UNAVAILABLE
-    return kind(f"{subject}: {message} ({code})", advice=next_step or _STEPS.get(kind, _DEFAULT_STEP))
+        kind, step = _MISSING
+    return kind(f"{subject}: {message} ({code})", advice=step)

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from scriptmode._core.aws.s3_uris import LOCAL_BUCKET_URI, is_in_local_bucket
@@ -31,10 +32,28 @@ def bucket_folder() -> Path:
 
 
 def to_file_uri(uri: str) -> str:
-    """Return the ``file://`` URI of an object of the bucket; other URIs are returned unchanged."""
-    if not is_in_local_bucket(uri):
-        return uri
-    return f"{_FILE_SCHEME}{bucket_folder() / _checked(uri, uri[len(LOCAL_BUCKET_URI) :].lstrip('/'))}"
+    """Return the ``file://`` URI of an object of the bucket."""
+    _, root, key = _split(uri)
+    return f"{_FILE_SCHEME}{root / key}"
+
+
+def write_files(uri: str, names: Mapping[str, str], folder: Path, write: Callable[[str, Path], object]) -> list[Path]:
+    """Write the objects of ``names``, their names below ``folder`` by URI, and return the files.
+
+    Raises `DataNotFoundError` without any: ``uri`` is what the caller was asked for.
+    """
+    for source, name in names.items():
+        path = folder / name
+        try:
+            beneath.checked(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write(source, path)
+        except OSError as error:
+            what = f"{source} cannot be stored as {str(path)!r}: {error}"
+            raise DataError(what, "name another directory, or rename the object") from error
+    if not names:
+        raise DataNotFoundError(f"{uri}: there is no such object", "correct the URI")
+    return [folder / name for name in names.values()]
 
 
 class LocalBucket:
@@ -59,16 +78,15 @@ class LocalBucket:
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Copy the object of that key into ``folder``, or else all objects below it; return the files written."""
         _, root, key = _split(uri)
-        path = root / key
         with _reading(uri):
-            below = [] if path.is_file() else sorted(_files_below(path))
-        names = {f"{uri.rstrip('/')}/{name}": name for name in below} or ({uri: path.name} if path.is_file() else {})
-        for source, name in names.items():
-            with _reading(source), _opened(source) as reader:
-                _write_download(folder / name, reader)
-        if not names:
-            raise DataNotFoundError(f"{uri}: there is no such object", f"list {str(root)!r}, or correct the URI")
-        return [folder / name for name in names.values()]
+            names = {f"{uri.rstrip('/')}/{name}": name for name in sorted(_files_below(root / key))}
+            names = {uri: Path(key).name} if (root / key).is_file() else names
+
+        def copy(source: str, path: Path) -> None:
+            with _opened(source) as reader, _draft(path.parent, reader) as draft:
+                draft.replace(path)
+
+        return write_files(uri, names, folder, copy)
 
     def upload_file(
         self,
@@ -88,8 +106,6 @@ class LocalBucket:
 
     def upload_bytes(self, content: bytes, uri: str, *, kms_key: str | None = None) -> None:  # noqa: ARG002 - S3's
         """Store bytes at ``uri``; a directory has no ``kms_key``."""
-        import io
-
         with _writing(uri):
             _store(uri, io.BytesIO(content))
 
@@ -97,17 +113,14 @@ class LocalBucket:
 def _split(uri: str) -> tuple[str, Path, str]:
     """Return the URI and the path of the trusted directory that has a URI's object, and the object's key in it."""
     if is_in_local_bucket(uri):
-        return f"{LOCAL_BUCKET_URI}/", bucket_folder(), _checked(uri, uri[len(LOCAL_BUCKET_URI) :].lstrip("/"))
-    path = uri[len(_FILE_SCHEME) :]
-    if not path.startswith("/"):
+        root_uri, root, key = f"{LOCAL_BUCKET_URI}/", bucket_folder(), uri[len(LOCAL_BUCKET_URI) :].lstrip("/")
+    elif (path := uri[len(_FILE_SCHEME) :]).startswith("/"):
+        parent, _, key = path.rstrip("/").rpartition("/")
+        root_uri, root = f"{_FILE_SCHEME}{parent}/", Path(f"{parent}/")
+    else:
         raise DataError(f"{uri!r} has no absolute path", f"write {_FILE_SCHEME}/ and the path from the root")
-    root, _, name = path.rstrip("/").rpartition("/")
-    return f"{_FILE_SCHEME}{root}/", Path(f"{root}/"), _checked(uri, name)
-
-
-def _checked(uri: str, key: str) -> str:
     try:
-        return beneath.checked(key) + ("/" if key.endswith("/") and key.strip("/") else "")
+        return root_uri, root, beneath.checked(key) + ("/" if key.endswith("/") and key.strip("/") else "")
     except beneath.EscapeError as error:
         raise DataError(f"{uri}: the key leads out of the bucket's directory", "leave '..' out") from error
 
@@ -121,14 +134,14 @@ def _store(uri: str, content: BinaryIO) -> None:
         make_private(root, default_data_dir())
     else:
         root.mkdir(parents=True, exist_ok=True)
-    with beneath.Directory(root) as directory:
-        parts = key.split("/")
-        for depth in range(1, len(parts)):
-            with directory.at("/".join(parts[:depth])) as at, suppress(FileExistsError):
+    # A listing of the bucket, and a job's channel of it, must not have the incomplete file.
+    beside = root.parent if is_in_local_bucket(uri) else root
+    with _draft(beside, content) as draft, beneath.Directory(root) as directory:
+        for parent in reversed(PurePosixPath(key).parents[:-1]):
+            with directory.at(str(parent)) as at, suppress(FileExistsError):
                 os.mkdir(at.name, dir_fd=at.dir_fd)
         with directory.at(key) as at:
-            # A listing of the bucket, and a job's channel of it, must not have the incomplete file.
-            _replace(at, content, beside=root.parent if is_in_local_bucket(uri) else root)
+            os.replace(draft, at.name, dst_dir_fd=at.dir_fd)
 
 
 def _files_below(folder: Path) -> list[str]:
@@ -148,31 +161,14 @@ def _opened(uri: str) -> Iterator[BinaryIO]:
         yield reader
 
 
-def _write_download(path: Path, content: BinaryIO) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with beneath.Directory(path.parent) as directory, directory.at(path.name) as at:
-            _replace(at, content, beside=path.parent)
-    except OSError as error:
-        raise DataError(f"{str(path)!r} cannot be written: {error}", "name another directory") from error
-
-
-def _replace(at: beneath.At, content: BinaryIO, *, beside: Path) -> None:
-    """Write a file completely or not at all: a job may read the one that is there."""
-    draft = beside / f"{drafts.PREFIX}{os.urandom(8).hex()}"
-    try:
-        # With the rights that the user's other files have.
-        with ExitStack() as stack:
-            with drafts.creating(beside):
-                writer = stack.enter_context(draft.open("xb"))
-                drafts.lock(writer.fileno())
+@contextmanager
+def _draft(folder: Path, content: BinaryIO) -> Iterator[Path]:
+    """Yield a complete file, with the rights that the user's other files have, to be renamed."""
+    with drafts.new_directory(folder) as directory:
+        path = directory / "object"
+        with path.open("xb") as writer:
             shutil.copyfileobj(content, writer)
-            writer.flush()
-            os.replace(draft, at.name, dst_dir_fd=at.dir_fd)
-    except BaseException:
-        with suppress(OSError):
-            draft.unlink()
-        raise
+        yield path
 
 
 @contextmanager
@@ -189,8 +185,8 @@ def _reading(uri: str) -> Iterator[None]:
 def _writing(uri: str) -> Iterator[None]:
     try:
         yield
-    except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
-        what = f"{uri}: the bucket is a directory of this machine, where a name cannot be both a file and a directory"
-        raise DataError(what, "use another key") from error
     except OSError as error:
-        raise DataError(f"{uri} cannot be written: {error}", f"check {str(_split(uri)[1])!r}") from error
+        is_name = isinstance(error, (NotADirectoryError, IsADirectoryError, FileExistsError))
+        step = "use another key: a name cannot be both a file and a directory"
+        step = step if is_name else f"check {str(_split(uri)[1])!r}"
+        raise DataError(f"{uri} cannot be written: {error}", step) from error

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from scriptmode._core.aws.direct_endpoints import create_client, is_loopback
-from scriptmode._core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, NOT_S3, translate_s3_errors
+from scriptmode._core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, NOT_S3, code_of, translate_s3_errors
 from scriptmode._core.aws.s3_reader import BucketSettings
 from scriptmode._core.aws.s3_uris import SCHEME, S3Location, S3Object, parse_s3_uri
 from scriptmode._core.spec.inputs import LEAST_RATE
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError, ScriptmodeError, invalid
-from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -124,7 +123,7 @@ class S3:
         url = f"{signed.scheme}://{host}{signed.path[: -len('/-')]}"
         proxy = "" if is_loopback(url) else utils.get_environ_proxies(url).get(signed.scheme) or ""
         bundle = self._session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE") or ""
-        return BucketSettings(url, region, lambda: _frozen(uri, credentials), bundle, proxy)
+        return BucketSettings(url, region, lambda: credentials.get_frozen_credentials()[:3], bundle, proxy)
 
     @property
     def is_encrypted(self) -> bool:
@@ -169,12 +168,11 @@ class S3:
         ``callback`` is called with the number of bytes of each part that was uploaded.
         """
         location = parse_s3_uri(uri)
-        settings: dict[str, object] = {"ExtraArgs": dict(extra)} if extra else {}
-        if callback is not None:
-            settings["Callback"] = callback
         try:
             with self._translated(uri), _unwrapped():
-                self._connected(uri).upload_file(str(path), location.bucket, location.key, **settings)
+                self._connected(uri).upload_file(
+                    str(path), location.bucket, location.key, ExtraArgs=dict(extra or {}), Callback=callback
+                )
         except ValueError as error:
             if isinstance(error, ScriptmodeError) or not extra:
                 raise
@@ -197,33 +195,15 @@ class S3:
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Copy the object of that key into ``folder``, or else all objects below it; return the files written."""
-        key = parse_s3_uri(uri).key
-        objects = {item.location.key: item for item in self.objects(uri)}
-        below = f"{key.rstrip('/')}/".lstrip("/")
-        names = {item: name[len(below) :] for name, item in objects.items() if name.startswith(below)}
-        if key in objects and not key.endswith("/"):
-            names = {objects[key]: key.rpartition("/")[2]}
-        written = []
-        for item, name in names.items():
-            if not name or name.endswith("/"):
-                continue
-            try:
-                path = folder / beneath.checked(name)
-            except beneath.EscapeError as error:
-                raise DataError(
-                    f"{item.location} would be written outside of {str(folder)!r}", "rename the object"
-                ) from error
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                self.download(item, path)
-            except OSError as error:
-                raise DataError(
-                    f"{item.location} cannot be stored as {str(path)!r}: {error}", "name another directory"
-                ) from error
-            written.append(path)
-        if not written:
-            raise DataNotFoundError(f"{uri}: there is no such object", "correct the URI")
-        return written
+        from scriptmode._core.aws.local_bucket import write_files
+
+        objects = {str(item.location): item for item in self.objects(uri)}
+        below = f"{uri.rstrip('/')}/"
+        names = {item: item[len(below) :] for item in objects if item.startswith(below)}
+        if uri in objects and not uri.endswith("/"):
+            names = {uri: uri.rpartition("/")[2]}
+        names = {item: name for item, name in names.items() if name and not name.endswith("/")}
+        return write_files(uri, names, folder, lambda item, path: self.download(objects[item], path))
 
     def upload_bytes(self, content: bytes, uri: str, *, kms_key: str | None = None, owner: str | None = None) -> None:
         """Store bytes at ``uri``, encrypted with ``kms_key``; ``""`` is the key that AWS keeps for S3 in each account.
@@ -254,8 +234,12 @@ class S3:
         uri = f"{SCHEME}{bucket}"
         # S3's first Region is the one that must not be named (CreateBucket, S3 API).
         place = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
-        with self._translated(uri), _unless(*_BEING_MADE):
-            self._connected(uri).create_bucket(Bucket=bucket, **place)
+        try:
+            with self._translated(uri):
+                self._connected(uri).create_bucket(Bucket=bucket, **place)
+        except DataError as error:
+            if code_of(error) not in _BEING_MADE:
+                raise
 
     def _translated(self, uri: str) -> AbstractContextManager[None]:
         """Raise what boto3 raises as errors of ours that name ``uri`` and the endpoint."""
@@ -281,12 +265,6 @@ class S3:
             return create_client(boto3.session.Session(botocore_session=self._session), "s3", settings)
         except ValueError as error:
             raise DataError(f"{uri}: {error}", "correct AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_S3") from error
-
-
-def _frozen(uri: str, credentials: Any) -> tuple[str, str, str | None]:
-    with translate_s3_errors(uri):
-        frozen = credentials.get_frozen_credentials()
-    return frozen.access_key, frozen.secret_key, frozen.token
 
 
 def within(uri: str, seconds: float, call: Callable[[], _T]) -> _T:
@@ -321,7 +299,11 @@ def _chunks(item: S3Object, body: Any, size: int, window: float) -> Iterator[byt
         if (seconds := time.monotonic() - began) < window:
             continue
         if done - before < LEAST_RATE * seconds:
-            raise _slow_connection_error(item, done - before, seconds) from TimeoutError()
+            came = (
+                f"{done - before:,} bytes came in {seconds:.0f} s, and at least {LEAST_RATE:,} a second were expected"
+            )
+            what = f"{item.location}: the connection to the S3 endpoint is too slow: {came}"
+            raise DataError(what, "check the network to it") from TimeoutError()
         began, before = time.monotonic(), done
     if done < size:
         raise IncompleteReadError(actual_bytes=done, expected_bytes=size)
@@ -343,14 +325,6 @@ def _read_some(body: Any) -> bytes:
         raise ReadTimeoutError(endpoint_url=getattr(error, "url", None), error=error) from error
     except (exceptions.ProtocolError, OSError) as error:
         raise ResponseStreamingError(error=error) from error
-
-
-def _slow_connection_error(item: S3Object, come: int, seconds: float) -> DataError:
-    return DataError(
-        f"{item.location}: the connection to the S3 endpoint is too slow: {come:,} bytes came in {seconds:.0f} s, "
-        f"and at least {LEAST_RATE:,} a second were expected",
-        "check the network to it",
-    )
 
 
 def _check_answer(item: S3Object, span: tuple[int, int] | None, answer: Mapping[str, Any]) -> None:
@@ -392,9 +366,8 @@ def _foreign_answer_error(uri: str, answer: Mapping[str, Any], expected: str) ->
 
 def unexpected_answer_error(item: S3Object, came: str, expected: str) -> DataError:
     """Return the error for a response that is not for the object; ``expected`` ends with ``was`` or ``were``."""
-    return DataError(
-        f"{item.location}: S3 returned {came} where {expected} expected", "use another endpoint, or another proxy"
-    )
+    what = f"{item.location}: S3 returned {came} where {expected} expected"
+    return DataError(what, "use another endpoint, or another proxy")
 
 
 def changed_object_error(item: S3Object, evidence: str) -> DataError:
@@ -405,18 +378,6 @@ def changed_object_error(item: S3Object, evidence: str) -> DataError:
 
 def _owned(owner: str | None) -> dict[str, str]:
     return {"ExpectedBucketOwner": owner} if owner else {}
-
-
-@contextmanager
-def _unless(*codes: str) -> Iterator[None]:
-    """Pass over what S3 refuses with one of these codes."""
-    from botocore.exceptions import ClientError
-
-    try:
-        yield
-    except ClientError as error:
-        if error.response.get("Error", {}).get("Code") not in codes:
-            raise
 
 
 @contextmanager

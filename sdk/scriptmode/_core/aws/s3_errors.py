@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Callable
 from urllib.parse import urlsplit
@@ -14,19 +15,18 @@ if TYPE_CHECKING:
 HOW_TO_GIVE_CREDENTIALS = (
     "run 'aws configure', set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile in AWS_PROFILE"
 )
-_CREDENTIAL_CODES = frozenset(
-    {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "ExpiredTokenException", "InvalidToken"}
-)
-_ADVICE = {
-    "PermanentRedirect": "the bucket is in another Region; use one in the job's own",
-    "SlowDown": "try again later",
-    "InternalError": "try again later",
-    "ServiceUnavailable": "try again later",
-    "RequestTimeTooSkewed": "set this machine's clock",
-    "BucketAlreadyExists": "another account has a bucket of that name; give output_path",
-}
-_MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
-_DENIED_CODES = frozenset({"403", "AccessDenied", "Forbidden", "AllAccessDisabled"})
+#: Class, sentence and next step by patterns of S3's codes (Error responses, S3 API); HEAD has statuses alone.
+_CODES: dict[str, tuple[type[PlatformError], str, str]] = {
+    "InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken(Exception)?|InvalidToken": (
+        CredentialsError, "S3 does not accept the credentials ({code}: {message})", HOW_TO_GIVE_CREDENTIALS
+    ),
+    "NoSuchBucket": (DataNotFoundError, "there is no bucket {bucket!r}", "correct the URI or create it"),
+    "404|NoSuchKey|NotFound": (DataNotFoundError, "there is no such object", "correct the URI"),
+    "403|AccessDenied|Forbidden|AllAccessDisabled": (
+        DataAccessError, "access denied ({message})", "the credentials in use must be allowed to use this place"
+    ),
+    ".*": (DataError, "S3 answered {code}: {message}", "look the code up in S3's documentation, under error responses"),
+}  # fmt: skip
 #: What may be gone the next time (Error responses, S3 API).
 _TRANSIENT_CODES = frozenset({"SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling"})
 _TRANSIENT_STATUSES = frozenset({429, 500, 502, 503, 504})
@@ -66,13 +66,9 @@ def credential_errors() -> tuple[type[Exception], ...]:
     from botocore import exceptions
 
     return (
-        exceptions.NoCredentialsError,
-        exceptions.PartialCredentialsError,
-        exceptions.CredentialRetrievalError,
-        exceptions.ProfileNotFound,
-        exceptions.SSOError,
-        exceptions.TokenRetrievalError,
-    )
+        exceptions.NoCredentialsError, exceptions.PartialCredentialsError, exceptions.CredentialRetrievalError,
+        exceptions.ProfileNotFound, exceptions.SSOError, exceptions.TokenRetrievalError,
+    )  # fmt: skip
 
 
 def _broken_errors() -> tuple[type[Exception], ...]:
@@ -132,21 +128,9 @@ def _named(error: Exception, endpoint: str) -> str:
 def _service_translation(uri: str, error: Any) -> PlatformError:
     answer = error.response.get("Error", {})
     code, message = str(answer.get("Code", "")), str(answer.get("Message", ""))
-    if code in _CREDENTIAL_CODES:
-        return CredentialsError(
-            f"{uri}: S3 does not accept the credentials ({code}: {message})", HOW_TO_GIVE_CREDENTIALS
-        )
-    if code == "NoSuchBucket":
-        return DataNotFoundError(f"{uri}: there is no bucket {urlsplit(uri).netloc!r}", "correct the URI or create it")
-    if code in _MISSING_CODES:
-        return DataNotFoundError(f"{uri}: there is no such object", "correct the URI")
-    if code in _DENIED_CODES:
-        return DataAccessError(
-            f"{uri}: access denied ({message or code})", "the credentials in use must be allowed to use this place"
-        )
-    kind = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("content-type", "")
-    if code == "500" and kind and "xml" not in kind:
+    headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    if code == "500" and "xml" not in (headers.get("content-type") or "xml"):
         # botocore also makes 500 of a status 200 whose body is not XML (handlers.py, ``_handle_200_error``).
-        return DataError(f"{uri}: S3's answer is {kind} where XML was expected", NOT_S3)
-    advice = _ADVICE.get(code, "look the code up in S3's documentation, under error responses")
-    return DataError(f"{uri}: S3 answered {code}: {message}", advice)
+        return DataError(f"{uri}: S3's answer is {headers['content-type']} where XML was expected", NOT_S3)
+    kind, text, step = next(row for codes, row in _CODES.items() if re.fullmatch(codes, code, re.DOTALL))
+    return kind(f"{uri}: {text.format(code=code, message=message or code, bucket=urlsplit(uri).netloc)}", step)

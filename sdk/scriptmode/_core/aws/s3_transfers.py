@@ -24,7 +24,8 @@ class S3Uploader:
     """Uploads to S3, and to the bucket of a session without an account.
 
     ``sagemaker_session`` is a session as the estimators take it, by default boto3's own settings; ``kms_key`` encrypts
-    the objects, where they are in S3.
+    the objects, where they are in S3. The methods return the URI, and raise `DataNotFoundError` for a file or a bucket
+    that does not exist.
     """
 
     @staticmethod
@@ -34,19 +35,9 @@ class S3Uploader:
         kms_key: str | None = None,
         sagemaker_session: object = None,
     ) -> str:
-        """Upload a file, or all files below a directory, below a URI.
-
-        Args:
-            local_path: The file or the directory.
-            desired_s3_uri: The prefix. A file keeps its name below it.
-            kms_key: The KMS key that encrypts the objects.
-            sagemaker_session: A session as the estimators take it.
-
-        Returns:
-            The URI of the object, or for a directory that of the prefix.
+        """Upload a file, which keeps its name below the URI, or all files below a directory.
 
         Raises:
-            DataNotFoundError: There is no such file or directory, or no such bucket.
             DataError: The directory is empty, or a file cannot be read or stored.
         """
         extra = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key} if kms_key else None
@@ -55,11 +46,7 @@ class S3Uploader:
 
     @staticmethod
     def upload_bytes(b: bytes, s3_uri: str, kms_key: str | None = None, sagemaker_session: object = None) -> str:
-        """Store bytes at a URI and return it.
-
-        Raises:
-            DataNotFoundError: There is no such bucket.
-        """
+        """Store bytes at a URI."""
         content = b.getvalue() if hasattr(b, "getvalue") else b
         if not isinstance(content, (bytes, bytearray, memoryview)):
             raise invalid("b", f"is {type(b).__name__}", "give bytes; upload_string_as_file_body stores a string")
@@ -70,11 +57,7 @@ class S3Uploader:
     def upload_string_as_file_body(
         body: str, desired_s3_uri: str, kms_key: str | None = None, sagemaker_session: object = None
     ) -> str:
-        """Store a text at a URI, as UTF-8, and return the URI.
-
-        Raises:
-            DataNotFoundError: There is no such bucket.
-        """
+        """Store a text at a URI, as UTF-8."""
         if not isinstance(body, str):
             raise invalid("body", f"is {type(body).__name__}", "give a string; upload_bytes stores bytes")
         return S3Uploader.upload_bytes(body.encode(), desired_s3_uri, kms_key, sagemaker_session)
@@ -83,7 +66,8 @@ class S3Uploader:
 class S3Downloader:
     """Downloads from S3, from the bucket of a session without an account, and from ``file://`` URIs of local jobs.
 
-    ``sagemaker_session`` is a session as the estimators take it, by default boto3's own settings.
+    ``sagemaker_session`` is a session as the estimators take it, by default boto3's own settings. The methods raise
+    `DataNotFoundError` for an object or a bucket that does not exist.
     """
 
     @staticmethod
@@ -95,12 +79,10 @@ class S3Downloader:
         Args:
             s3_uri: The object's URI, or a prefix as a directory.
             local_path: The directory, which is created if it does not exist.
-            kms_key: Refused: S3 decrypts what it encrypted with a KMS key by itself.
+            kms_key: Refused (`SpecError`): S3 decrypts what it encrypted with a KMS key by itself.
             sagemaker_session: A session as the estimators take it.
 
         Raises:
-            SpecError: ``kms_key`` is given.
-            DataNotFoundError: There is no such object or bucket.
             DataError: The files cannot be written.
         """
         if kms_key is not None:
@@ -110,30 +92,17 @@ class S3Downloader:
 
     @staticmethod
     def read_bytes(s3_uri: str, sagemaker_session: object = None) -> bytes:
-        """Return an object's bytes.
-
-        Raises:
-            DataNotFoundError: There is no such object or bucket.
-        """
+        """Return an object's bytes."""
         return _store_of(s3_uri, sagemaker_session).read_bytes(s3_uri)
 
     @staticmethod
     def read_file(s3_uri: str, sagemaker_session: object = None) -> str:
-        """Return an object's text.
-
-        Raises:
-            DataNotFoundError: There is no such object or bucket.
-            DataError: The object is not UTF-8 text.
-        """
+        """Return an object's text; raise `DataError` for one that is not UTF-8."""
         return decode_text(S3Downloader.read_bytes(s3_uri, sagemaker_session), s3_uri)
 
     @staticmethod
     def list(s3_uri: str, sagemaker_session: object = None) -> list[str]:
-        """Return the URIs of the objects that begin with a URI, in the order of their keys.
-
-        Raises:
-            DataNotFoundError: There is no such bucket.
-        """
+        """Return the URIs of the objects that begin with a URI, in the order of their keys."""
         return _store_of(s3_uri, sagemaker_session).uris(s3_uri)
 
 
@@ -212,15 +181,13 @@ def upload_path(
 
 def _files_to_upload(path: Path) -> list[Path]:
     """Return a file, or all files below a directory in order; raise `DataError` for what cannot be uploaded."""
-    if path.is_dir():
-        files = sorted(Path(folder, name) for folder, _, names in os.walk(path) for name in names)
-        if not files:
-            raise DataError(f"path {str(path)!r} is an empty directory", "put files there", argument="path")
-    elif path.exists():
-        files = [path]
-    else:
-        what = f"path {str(path)!r} does not exist"
-        raise DataNotFoundError(what, did_you_mean_path(path) or "give a file or a directory", argument="path")
+    if not path.exists():
+        step = did_you_mean_path(path) or "give a file or a directory"
+        raise DataNotFoundError(f"path {str(path)!r} does not exist", step, argument="path")
+    below = sorted(Path(folder, name) for folder, _, names in os.walk(path) for name in names)
+    files = below if path.is_dir() else [path]
+    if not files:
+        raise DataError(f"path {str(path)!r} is an empty directory", "put files there", argument="path")
     for file in files:
         # A FIFO would be waited for.
         if not file.is_file() or not os.access(file, os.R_OK):
