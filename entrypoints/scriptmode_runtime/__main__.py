@@ -20,7 +20,7 @@ from scriptmode_runtime._processes.launcher_output import LauncherOutput
 from scriptmode_runtime._processes.loop import STOPPING, Loop
 from scriptmode_runtime._strategies import plan_for
 from scriptmode_runtime._values.errors import ConfigurationError, RuntimeFailure
-from scriptmode_runtime._values.failure import LAUNCHER_FAILED, Failure
+from scriptmode_runtime._values.failure import LAUNCHER_FAILED, HostFailure
 from scriptmode_runtime.plan import LaunchPlan, as_document
 
 if TYPE_CHECKING:
@@ -84,15 +84,15 @@ def _train() -> int:
         os.environ.pop(contract.SECRET_VARIABLE, None)
         failure = _supervise(here)
     except RuntimeFailure as error:
-        failure = Failure("", "launcher", LAUNCHER_FAILED, str(error))
+        failure = HostFailure("", "launcher", LAUNCHER_FAILED, str(error))
     except Exception as error:  # noqa: BLE001 - every error is reported to the platform
         import traceback
 
-        failure = Failure("", "launcher", LAUNCHER_FAILED, f"{error!r} in the runtime\n{traceback.format_exc()}")
+        failure = HostFailure("", "launcher", LAUNCHER_FAILED, f"{error!r} in the runtime\n{traceback.format_exc()}")
     if failure is None:
         report.release(output)
     else:
-        failure = Failure(**report.create_redaction(here).document(failure._asdict()))
+        failure = HostFailure(**report.create_redaction(here).document(failure._asdict()))
         if is_host:
             report.write(output, failure)
         if line := _log_line(failure, here):
@@ -103,7 +103,7 @@ def _train() -> int:
     return failure.exit_code if failure else 0
 
 
-def _log_line(failure: Failure, here: environment.TrainingEnvironment | None) -> str:
+def _log_line(failure: HostFailure, here: environment.TrainingEnvironment | None) -> str:
     """Return the first line of a failure; without the host's name in the host's own log.
 
     Return "" for a process of this host, whose end the supervisor logged; mpirun starts ranks itself.
@@ -120,7 +120,7 @@ def _log_line(failure: Failure, here: environment.TrainingEnvironment | None) ->
     return line[len(own) + 2 :] if own and line.startswith((f"{own}, ", f"{own}: ")) else line
 
 
-def _supervise(read: environment.TrainingEnvironment) -> Failure | None:
+def _supervise(read: environment.TrainingEnvironment) -> HostFailure | None:
     """Run everything that this host has to run, and report every failure to the other hosts."""
     with contextlib.ExitStack() as scratch, Loop() as loop, LauncherOutput(loop) as output:
         here, problem = _prepare(read, scratch)
@@ -130,7 +130,7 @@ def _supervise(read: environment.TrainingEnvironment) -> Failure | None:
         daemons = _create_daemons(here, peers, agreement, processes)
         hang_detector = _create_hang_detector(here, peers, agreement, processes)
 
-        def describe(spec: ProcessSpec, status: int, text: str) -> Failure:
+        def describe(spec: ProcessSpec, status: int, text: str) -> HostFailure:
             return report.describe(read, spec, status, text, daemons.first_failure if daemons else None)
 
         grace = read.settings.stop_grace
@@ -165,10 +165,10 @@ def _prepare(
         return read, error
 
 
-def _launcher_failure(here: environment.TrainingEnvironment, error: RuntimeFailure) -> Failure:
+def _launcher_failure(here: environment.TrainingEnvironment, error: RuntimeFailure) -> HostFailure:
     text = str(error)
     message = text if text.startswith(f"{here.host}: ") else f"{here.host}: {text}"
-    return Failure(here.host, "launcher", LAUNCHER_FAILED, report.create_redaction(here)(message))
+    return HostFailure(here.host, "launcher", LAUNCHER_FAILED, report.create_redaction(here)(message))
 
 
 def _join(here: environment.TrainingEnvironment, processes: HostProcesses) -> Lead | Member | None:

@@ -119,7 +119,7 @@ class TrainingJob:
     @property
     def model_data(self) -> str | None:
         """URI of ``model.tar.gz``; ``None`` while there is no model."""
-        return self._description().model_uri or None
+        return self._description().artifact_uri or None
 
     @property
     def hosts(self) -> list[str]:
@@ -249,10 +249,10 @@ class TrainingJob:
         return download(self.platform, self._model_uri(self._description()), folder, extract=extract)
 
     def _model_uri(self, description: JobDescription) -> str:
-        if not description.model_uri:
+        if not description.artifact_uri:
             what = f"training job {self.name} is {description.status} and has no model"
             raise DataError(what, "look at its log" if description.has_ended else "wait for it to complete")
-        return description.model_uri
+        return description.artifact_uri
 
     def rule_job_summary(self) -> list[dict[str, object]]:
         """Return how far the debugger's and the profiler's rules are; nothing for a job without rules.

@@ -10,7 +10,7 @@ from processes.launchers import ENTRYPOINTS
 #: Python source: ``launcher(describe)`` is a supervisor of one host.
 LAUNCHER = """
 from contextlib import contextmanager
-from scriptmode_runtime._values.failure import Failure
+from scriptmode_runtime._values.failure import HostFailure
 from scriptmode_runtime._peers.agreement import Agreement
 from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
 from scriptmode_runtime._processes.host_processes import HostProcesses
@@ -29,7 +29,7 @@ DRIVER = f"""{LAUNCHER}
 import json, sys
 
 def describe(spec, status, output):
-    return Failure("algo-1", spec.name, 1, spec.name + " " + str(status))
+    return HostFailure("algo-1", spec.name, 1, spec.name + " " + str(status))
 
 def spec(name, *argv):
     return ProcessSpec(name, (sys.executable, *argv), dict(), "/")

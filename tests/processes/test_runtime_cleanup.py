@@ -18,7 +18,7 @@ def spec(name, program, stop="group"):
     return ProcessSpec(name, (sys.executable, "-c", program), dict(), "/", stop)
 
 def described(spec, status, output):
-    return Failure("algo-1", spec.name, 1, spec.name + " " + str(status))
+    return HostFailure("algo-1", spec.name, 1, spec.name + " " + str(status))
 
 def is_open(descriptor):
     try:

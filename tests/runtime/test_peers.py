@@ -12,7 +12,7 @@ from scriptmode_runtime._peers.lead import Lead
 from scriptmode_runtime._peers.member import Member
 from scriptmode_runtime._values import cluster
 from scriptmode_runtime._values.errors import ClusterError
-from scriptmode_runtime._values.failure import Failure
+from scriptmode_runtime._values.failure import HostFailure
 
 TIMES = Times(join=100.0, silence=30.0, heartbeat=5.0)
 
@@ -88,7 +88,7 @@ def job():
 
 
 def failed(host, code=3):
-    return Failure(host, "worker", code, f"{host}, worker: exit code {code}")
+    return HostFailure(host, "worker", code, f"{host}, worker: exit code {code}")
 
 
 def test_an_event_is_reached_once_every_host_is_there(job):

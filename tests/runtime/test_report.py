@@ -11,12 +11,12 @@ from fakes.host_folders import write_files, write_host
 from scriptmode_runtime import _environment as environment, _report as report
 from scriptmode_runtime._peers.connection import _LONGEST_LINE
 from scriptmode_runtime._report import describe
-from scriptmode_runtime._values.failure import Failure, excerpt, last_error, last_traceback
+from scriptmode_runtime._values.failure import HostFailure, excerpt, last_error, last_traceback
 from scriptmode_runtime.contract import FAILURE_FILE_LIMIT, FAILURE_RECORD_LIMIT, TRACEBACK_LIMIT
 from scriptmode_runtime.plan import ProcessSpec
 
 SCRIPT = ProcessSpec("script", ("/venv/bin/python", "train.py"), {}, "/")
-BROKEN = Failure("algo-1", "script", 1, "it broke")
+BROKEN = HostFailure("algo-1", "script", 1, "it broke")
 RANK_ONE_EXITS = "Process name: [prterun-vm-3725@1,1]\n   Exit code:    3\n"
 RANK_ONE_KILLED = "prterun noticed that process rank 1 with PID 3743 on node vm exited on\nsignal 9 (Killed).\n"
 
@@ -266,7 +266,7 @@ def test_a_failure_of_the_launcher_has_its_traceback_or_the_signal_that_stopped_
     message = "KeyError('x') in the runtime\nTraceback\n x"
     report.write(str(output), BROKEN._replace(process="launcher", message=message))
     assert (record(output)["cause"], record(output)["traceback"]) == ("KeyError('x') in the runtime", "Traceback\n x")
-    report.write(str(output), Failure("algo-1", "launcher", 143, "algo-1: stopped by SIGTERM", graceful=True))
+    report.write(str(output), HostFailure("algo-1", "launcher", 143, "algo-1: stopped by SIGTERM", graceful=True))
     assert (record(output)["exit_code"], record(output)["signal"]) == (143, "SIGTERM")
 
 

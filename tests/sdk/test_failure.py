@@ -26,7 +26,7 @@ from scriptmode_local._store.job_response import algorithm_error
 from scriptmode_local._store.state import failure_from_json, starting_state, state_from_json
 from scriptmode_local._system.full_disk import full_disk_error
 from scriptmode_runtime import _report as report, contract
-from scriptmode_runtime._values.failure import Failure as Recorded
+from scriptmode_runtime._values.failure import HostFailure as Recorded
 
 KILLED = Failure(
     "algo-2, worker: killed by SIGKILL", "algo-2", "worker", 137, "SIGKILL", "KeyError", "Use <less> memory", "the end"

@@ -15,7 +15,7 @@ from scriptmode import (
 )
 from scriptmode._core.aws.error_translation import translate_client_error
 from scriptmode._core.aws.iam_role import find_execution_role
-from scriptmode._core.platforms.sagemaker.job_details import JobDetails
+from scriptmode._core.platforms.sagemaker.server_details import ServerDetails
 from scriptmode.testing import FakeSageMaker
 
 
@@ -67,7 +67,7 @@ def test_a_service_that_does_not_know_the_operation_is_asked_once_and_amazon_nev
 
     def details(url):
         meta = SimpleNamespace(endpoint_url=url)
-        return JobDetails(SimpleNamespace(client=lambda _: SimpleNamespace(meta=meta), call=refuse))
+        return ServerDetails(SimpleNamespace(client=lambda _: SimpleNamespace(meta=meta), call=refuse))
 
     amazon, other = details("https://api.sagemaker.us-east-1.amazonaws.com"), details("http://lab:5000")
     assert [service.read("job", "Events") for service in (amazon, other, other, other)] == [None] * 4

@@ -43,7 +43,7 @@ from scriptmode_runtime._processes import children, system
 from scriptmode_runtime._processes.children import DAEMON, SERVICE, TRAINER
 from scriptmode_runtime._processes.loop import STOPPING
 from scriptmode_runtime._processes.process_tree import POLL_SECONDS
-from scriptmode_runtime._values.failure import LAUNCHER_FAILED, SIGNALLED, Failure, how_ended
+from scriptmode_runtime._values.failure import LAUNCHER_FAILED, SIGNALLED, HostFailure, how_ended
 from scriptmode_runtime.plan import DAEMONS_ENDED, RANKS_SAVED, STOP_RANKS, TRAINERS_ENDED
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Supervisor:
         self,
         processes: HostProcesses,
         agreement: Agreement,
-        describe: Callable[[ProcessSpec, int, str], Failure],
+        describe: Callable[[ProcessSpec, int, str], HostFailure],
         *,
         stop_grace: float,
         daemons: Daemons | None = None,
@@ -115,7 +115,7 @@ class Supervisor:
         self._processes.reap_killed()
         self._processes.output.flush_log()
 
-    def run(self, plan: LaunchPlan, *, last: bool = True) -> Failure | None:
+    def run(self, plan: LaunchPlan, *, last: bool = True) -> HostFailure | None:
         """Run one plan to its end; return the job's failure, after which no further plan may run.
 
         A signal to stop is ignored while the services of the ``last`` plan are stopped: the job has completed.
@@ -139,12 +139,12 @@ class Supervisor:
         self._stop(last=last)
         return self._agreement.failure
 
-    def abort(self, failure: Failure) -> None:
+    def abort(self, failure: HostFailure) -> None:
         """Stop the processes of a run that cannot continue, and fail the job on every host."""
         self._agreement.fail(failure)
         self._stop()
 
-    def finish(self) -> Failure | None:
+    def finish(self) -> HostFailure | None:
         """Wait until the other hosts know the outcome, with a deadline; return the failure that all hosts agree on."""
         self._loop.until(self._agreement.is_known, self._clock() + _SETTLE)
         return self._agreement.failure
@@ -292,13 +292,13 @@ class Supervisor:
         # A signal that ended it is the reason.
         return (child.status or 0) > 0 and self._failure_by(child).process == child.spec.name
 
-    def _failure_by(self, child: Child) -> Failure:
+    def _failure_by(self, child: Child) -> HostFailure:
         return self._describe(child.spec, child.status or 0, child.source.tail.text())
 
     def _fail(self, message: str, exit_code: int = LAUNCHER_FAILED, *, graceful: bool = False) -> None:
-        self._agreement.fail(Failure(self._host, "launcher", exit_code, message, graceful))
+        self._agreement.fail(HostFailure(self._host, "launcher", exit_code, message, graceful))
 
 
-def _signal_of(failure: Failure) -> int:
+def _signal_of(failure: HostFailure) -> int:
     number = failure.exit_code - SIGNALLED
     return number if failure.graceful and number in STOPPING else signal.SIGTERM

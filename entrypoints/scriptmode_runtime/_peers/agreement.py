@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from scriptmode_runtime._peers.lead import Lead
     from scriptmode_runtime._peers.member import Member
-    from scriptmode_runtime._values.failure import Failure
+    from scriptmode_runtime._values.failure import HostFailure
 
 
 class Agreement:
@@ -21,7 +21,7 @@ class Agreement:
         self._peers = peers
         self._is_final = False
         #: The first failure that this host reported.
-        self.own_failure: Failure | None = None
+        self.own_failure: HostFailure | None = None
 
     @property
     def has_peers(self) -> bool:
@@ -29,7 +29,7 @@ class Agreement:
         return self._peers is not None
 
     @property
-    def failure(self) -> Failure | None:
+    def failure(self) -> HostFailure | None:
         """The first failure of any host that is known here; None as long as the job has not failed."""
         return (self._peers and self._peers.failure) or self.own_failure
 
@@ -38,7 +38,7 @@ class Agreement:
         """Whether the job has failed, or has completed on this host."""
         return self._is_final or self.failure is not None
 
-    def fail(self, failure: Failure) -> None:
+    def fail(self, failure: HostFailure) -> None:
         """Record ``failure`` and report it to the other hosts; ignore it after an earlier one, or after `complete`."""
         if self.own_failure is None and not self._is_final:
             self.own_failure = failure

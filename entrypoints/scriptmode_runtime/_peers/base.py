@@ -19,7 +19,7 @@ from __future__ import annotations
 import hmac
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scriptmode_runtime._values.failure import LAUNCHER_FAILED, Failure
+from scriptmode_runtime._values.failure import LAUNCHER_FAILED, HostFailure
 
 if TYPE_CHECKING:
     import selectors
@@ -50,7 +50,7 @@ class Peers:
     """The connection of this host to the other hosts: what both sides, `lead.Lead` and `member.Member`, have."""
 
     #: The first failure of the job, the same on all hosts.
-    failure: Failure | None = None
+    failure: HostFailure | None = None
 
     def __init__(
         self,
@@ -120,14 +120,14 @@ class Peers:
         connection.sign_messages(key, leads=self._cluster.leads)
 
 
-def lost_host(host: str, reason: str) -> Failure:
+def lost_host(host: str, reason: str) -> HostFailure:
     """Return the failure of a host that was lost."""
-    return Failure(host, "launcher", LAUNCHER_FAILED, f"{host}: {reason}")
+    return HostFailure(host, "launcher", LAUNCHER_FAILED, f"{host}: {reason}")
 
 
-def failure_from(message: Mapping[str, Any]) -> Failure:
+def failure_from(message: Mapping[str, Any]) -> HostFailure:
     """Parse the failure in a message."""
-    return Failure(
+    return HostFailure(
         host=str(message.get("host")),
         process=str(message.get("process")),
         exit_code=int(message.get("exit_code") or LAUNCHER_FAILED),

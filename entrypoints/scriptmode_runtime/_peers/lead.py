@@ -14,7 +14,7 @@ from scriptmode_runtime._values.errors import ClusterError
 from scriptmode_runtime.plan import TRAINERS_ENDED
 
 if TYPE_CHECKING:
-    from scriptmode_runtime._values.failure import Failure
+    from scriptmode_runtime._values.failure import HostFailure
 
 #: Thousands of hosts connect at once; the kernel limits it to net.core.somaxconn.
 _BACKLOG = 4096
@@ -72,7 +72,7 @@ class Lead(Peers):
         """Record that this host reached an event."""
         self._record(self._cluster.this.name, event)
 
-    def fail(self, failure: Failure) -> None:
+    def fail(self, failure: HostFailure) -> None:
         """Record the failure, if it is the first one, and broadcast it."""
         if self.failure is None:
             self.failure = failure

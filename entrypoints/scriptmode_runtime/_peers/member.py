@@ -21,7 +21,7 @@ from scriptmode_runtime._peers.connection import Connection
 from scriptmode_runtime.plan import TRAINERS_ENDED
 
 if TYPE_CHECKING:
-    from scriptmode_runtime._values.failure import Failure
+    from scriptmode_runtime._values.failure import HostFailure
 
 _FIRST_RETRY, _LAST_RETRY = 0.02, 0.25
 #: Seconds for one attempt to connect, where no answer comes at all.
@@ -59,7 +59,7 @@ class Member(Peers):
         """Report to the first host that this one reached an event."""
         self._send_or_queue(type="reached", event=event)
 
-    def fail(self, failure: Failure) -> None:
+    def fail(self, failure: HostFailure) -> None:
         """Report a failure to the first host, which decides."""
         self._send_or_queue(type="failed", **failure._asdict())
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime import contract
 from scriptmode_runtime._processes import stacks
-from scriptmode_runtime._values.failure import LAUNCHER_FAILED, Failure
+from scriptmode_runtime._values.failure import LAUNCHER_FAILED, HostFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ class HangHooks(NamedTuple):
     #: Called with each text to log.
     on_report: Callable[[str], None]
     #: Called with the failure once all texts are logged.
-    on_hang: Callable[[Failure], None] = lambda _cause: None
+    on_hang: Callable[[HostFailure], None] = lambda _cause: None
 
 
 class HangDetector:
@@ -139,7 +139,7 @@ class HangDetector:
                 f"({contract.HANG_ACTION_VARIABLE}=continue goes on)"
             )
             message = f"{self._stopped}; {message}" if self._stopped else f"{name}: {message}"
-            self._hooks.on_hang(Failure(name, "launcher", LAUNCHER_FAILED, message))
+            self._hooks.on_hang(HostFailure(name, "launcher", LAUNCHER_FAILED, message))
 
     def _record_stopped(self, process: str) -> None:
         if self._decides:

@@ -19,7 +19,7 @@ from scriptmode_runtime._terminal_line import readable
 from scriptmode_runtime._values.failure import (
     LAUNCHER_FAILED,
     SIGNALLED,
-    Failure,
+    HostFailure,
     exception_type,
     excerpt,
     last_error,
@@ -66,7 +66,7 @@ def release(output: str) -> None:
         _remove(_reserve(output, name))
 
 
-def write(output: str, failure: Failure) -> None:
+def write(output: str, failure: HostFailure) -> None:
     """Write the failure file, unless the script wrote its own, and the record, if the directory can be written."""
     size = 0
     with contextlib.suppress(OSError):
@@ -78,7 +78,7 @@ def write(output: str, failure: Failure) -> None:
     _replace(output, _RECORD_NAME, json.dumps(_record(failure), ensure_ascii=False))
 
 
-def _record(failure: Failure) -> dict[str, object]:
+def _record(failure: HostFailure) -> dict[str, object]:
     """Return the content of `contract.FAILURE_RECORD_FILE`."""
     cause, _, rest = failure.message.partition("\n")
     # In a process's failure the lines that follow are its hint and its output, shortened for the failure file.
@@ -129,7 +129,7 @@ def _try_replace(output: str, name: str, content: bytes) -> bool:
 
 def describe(
     environment: TrainingEnvironment, spec: ProcessSpec, status: int, output: str, rank: RankFailure | None = None
-) -> Failure:
+) -> HostFailure:
     """Return the failure of the job by a process's end; ``status`` is its exit code, or minus a signal's number.
 
     ``rank`` is the first rank that reported a failure; without it the output of ``mpirun`` names the rank.
@@ -155,7 +155,7 @@ def describe(
     if not script_text and text and not error:
         head += _LOG_HEADING
     tail = excerpt(text, contract.FAILURE_FILE_LIMIT - len(head))
-    return Failure(
+    return HostFailure(
         host,
         process,
         _exit_code(status),

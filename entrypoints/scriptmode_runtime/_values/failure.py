@@ -188,7 +188,7 @@ def _whole_lines(end: str, needed: int) -> str:
     return whole if newline and len(whole) >= needed else end
 
 
-class Failure(NamedTuple):
+class HostFailure(NamedTuple):
     """The reason why a job failed or was stopped; the same on every host."""
 
     host: str

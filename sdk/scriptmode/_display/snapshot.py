@@ -89,7 +89,7 @@ def create_snapshot(description: JobDescription, now: datetime, failure: Failure
         history=tuple(_describe_status(status, None if has_ended else now) for status in description.transitions),
         elapsed=_seconds(description.created, ended),
         instances=f"{resources.count} x {kinds}" if kinds else "",
-        model=description.model_uri,
+        model=description.artifact_uri,
         checkpoints=description.job.output.checkpoint_uri or "",
         failure=failure,
     )

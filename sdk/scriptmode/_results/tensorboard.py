@@ -84,7 +84,7 @@ def _artifact_uris(description: JobDescription) -> Iterator[tuple[str, str]]:
         # The Debugger's documentation: below the path, a directory of the job.
         yield "tensorboard", f"{board.rstrip('/')}/{job.name}/tensorboard-output"
     yield "data", output_uri(job)
-    if description.model_uri:
-        yield "model", description.model_uri
+    if description.artifact_uri:
+        yield "model", description.artifact_uri
     if job.output.checkpoint_uri:
         yield "checkpoints", job.output.checkpoint_uri

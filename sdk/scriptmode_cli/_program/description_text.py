@@ -90,7 +90,7 @@ def _labelled(
         "environment": ", ".join(sorted(job.environment)),
         "checkpoints": _checkpoints(description),
         "output": job.output.path,
-        "model": description.model_uri,
+        "model": description.artifact_uri,
     }
 
 

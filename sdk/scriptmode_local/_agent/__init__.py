@@ -10,7 +10,7 @@
 - `usage`: sampling and recording the resources that the hosts use
 - `cleanup`: removal of files after the end of a job
 - `recovery`: reconciling the state of a job with where its agent is; `lost_agent`: one that died or does not answer
-- `interruption`: a job that was interrupted and goes on; `delivery`: its artifacts, at its end
+- `interruption`: a job that was interrupted and goes on; `artifact_delivery`: its artifacts, at its end
 - `removal`: deleting a job
 - `log_stream`: the agent's log
 

@@ -19,7 +19,7 @@ from scriptmode._core.spec.job_failure import Failure
 from scriptmode._core.spec.service_values import JobEvent
 from scriptmode._core.text.messages import format_duration, pluralize
 from scriptmode.errors import PlatformError
-from scriptmode_local._agent.delivery import Delivery
+from scriptmode_local._agent.artifact_delivery import Delivery
 from scriptmode_local._data import mounts
 from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, AgentSignal, StopReason, Termination
 from scriptmode_local._hosts.engine import find_control, find_engine, find_kind
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import Limits, Output
-    from scriptmode_local._agent.delivery import Losses
+    from scriptmode_local._agent.artifact_delivery import Losses
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._store.state import JobState

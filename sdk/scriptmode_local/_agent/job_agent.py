@@ -37,7 +37,7 @@ from scriptmode._core.spec.job_failure import Failure
 from scriptmode._core.spec.service_values import JobEvent
 from scriptmode.errors import ContainerError, DataError
 from scriptmode_local._agent import cleanup, host_agent, interruption, progress, supervision
-from scriptmode_local._agent.delivery import Delivery
+from scriptmode_local._agent.artifact_delivery import Delivery
 from scriptmode_local._agent.host_failure import describe_host_failure
 from scriptmode_local._agent.host_link import HostLinks
 from scriptmode_local._agent.supervision import SupervisionHooks

@@ -40,7 +40,7 @@ def describe(job: JobRequest, state: JobState) -> JobDescription:
         transitions=tuple(transitions),
         # What names a file or a key of S3, too, may have control characters.
         failure_reason=contract.shorten(readable(state.reason), contract.FAILURE_LIMIT),
-        model_uri=state.artifacts,
+        artifact_uri=state.artifacts,
         created=_time(state.created),
         modified=_time(state.modified),
         training_started=started,
@@ -64,7 +64,7 @@ def _render(description: JobDescription) -> dict[str, Any]:
         TrainingJobName=description.name,
         TrainingJobArn=description.arn,
         # The shape requires it also before there is a model.
-        ModelArtifacts={"S3ModelArtifacts": description.model_uri},
+        ModelArtifacts={"S3ModelArtifacts": description.artifact_uri},
         TrainingJobStatus=str(description.status),
         SecondaryStatus=description.secondary,
         StoppingCondition={**request.get("StoppingCondition", {}), **limit},

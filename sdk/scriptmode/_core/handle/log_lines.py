@@ -88,7 +88,7 @@ def ended(description: JobDescription, stream: TextIO | None = None) -> None:
         how += f", {billable:,} s billable: spot instances saved {saved:.0%}"
     elif is_billed and billable not in (None, seconds):
         how += f", {billable:,} s billable on all hosts"
-    model = f"; model: {description.model_uri}" if description.model_uri else ""
+    model = f"; model: {description.artifact_uri}" if description.artifact_uri else ""
     write_line(f"training job {description.name}: {how}{model}", stream)
 
 

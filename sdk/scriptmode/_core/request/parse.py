@@ -67,7 +67,7 @@ def parse_description(response: Mapping[str, Any]) -> JobDescription:
             for entry in response.get("SecondaryStatusTransitions") or ()
         ),
         failure_reason=response.get("FailureReason") or "",
-        model_uri=(response.get("ModelArtifacts") or {}).get("S3ModelArtifacts") or "",
+        artifact_uri=(response.get("ModelArtifacts") or {}).get("S3ModelArtifacts") or "",
         respond=lambda: response,
         **times,
     )

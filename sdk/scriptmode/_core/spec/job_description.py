@@ -68,7 +68,7 @@ class JobDescription:
     #: FailureReason, as the platform has it.
     failure_reason: str = ""
     #: URI of the model.
-    model_uri: str = ""
+    artifact_uri: str = ""
     created: datetime | None = None
     modified: datetime | None = None
     training_started: datetime | None = None

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from scriptmode._core.aws.sagemaker_config import SageMakerConfig
     from scriptmode._core.platforms.sagemaker.cloudwatch_logs import LogTail
     from scriptmode._core.platforms.sagemaker.job_buckets import JobBuckets
-    from scriptmode._core.platforms.sagemaker.job_details import JobDetails
     from scriptmode._core.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
+    from scriptmode._core.platforms.sagemaker.server_details import ServerDetails
     from scriptmode._core.spec import host_values, service_values
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode._core.spec.job_failure import Failure
@@ -197,10 +197,10 @@ class SageMakerPlatform:
         return self._details.queue_position(name)
 
     @cached_property
-    def _details(self) -> JobDetails:
-        from scriptmode._core.platforms.sagemaker.job_details import JobDetails
+    def _details(self) -> ServerDetails:
+        from scriptmode._core.platforms.sagemaker.server_details import ServerDetails
 
-        return JobDetails(self.connection)
+        return ServerDetails(self.connection)
 
     def with_settings_of(self, name: str) -> SageMakerPlatform:  # noqa: ARG002 - whichever job it is
         """Return this platform: a description has all settings of a job."""

@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 _AMAZONS = (".amazonaws.com", ".amazonaws.com.cn", ".aws")
 
 
-class JobDetails:
+class ServerDetails:
     """The details of jobs of the service that a connection leads to."""
 
     def __init__(self, connection: Connection) -> None:
