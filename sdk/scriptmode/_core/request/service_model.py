@@ -115,16 +115,11 @@ def shapes(root: str = REQUEST_SHAPE) -> dict[str, Any]:
         by_name: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
         return by_name
     by_name = _read_shapes(source, root)
-    from scriptmode._core.machine import drafts
-
     with suppress(OSError):
         kept.parent.mkdir(parents=True, exist_ok=True)
-        drafts.remove_orphans(kept.parent)
-        descriptor, draft = drafts.new_file(kept.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(by_name, file)
-            file.flush()
-            Path(draft).replace(kept)
+        draft = kept.with_suffix(f".{os.getpid()}")
+        draft.write_text(json.dumps(by_name), encoding="utf-8")
+        draft.replace(kept)
     return by_name
 
 
