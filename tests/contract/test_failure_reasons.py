@@ -9,8 +9,9 @@ from fakes.host_folders import write_host
 from hypothesis import example, given, strategies as st
 
 from scriptmode._core.request.parse import parse_request
+from scriptmode_local._agent.host_failure import algorithm_error
 from scriptmode_local._opt_ml.opt_ml import Sandbox
-from scriptmode_local._store.job_response import algorithm_error, describe
+from scriptmode_local._store.job_response import describe
 from scriptmode_local._store.state import failure_from_json, starting_state
 from scriptmode_runtime import _environment as environment, _report as report, contract
 from scriptmode_runtime._report.hints import _OF_EXIT_CODE, hint

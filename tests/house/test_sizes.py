@@ -12,7 +12,7 @@ PRODUCT, TESTS = 63_575, 59_474
 #: What is counted: tracked files with these endings, and scripts and Dockerfiles without one.
 ENDINGS = (".py", ".cc", ".h", ".html", ".js", ".css", ".sh")
 #: The most own lines that a call loads.
-LOADED = {"request": 5_999, "fit(wait=False)": 10_104, "fit": 10_986}
+LOADED = {"request": 5_969, "fit(wait=False)": 10_210, "fit": 11_000}
 #: Without its signature and its docstring.
 LINES_OF_A_FUNCTION = 40
 #: A list of the parts of a job, one or a few lines each.

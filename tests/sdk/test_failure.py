@@ -21,8 +21,8 @@ from scriptmode._core.spec.failure_text import (
 from scriptmode._core.spec.foreign_failure import describe_foreign_failure, lacks_reason
 from scriptmode.testing import Life
 from scriptmode_cli._program.error_reporting import exit_code, report_error
+from scriptmode_local._agent.host_failure import algorithm_error
 from scriptmode_local._opt_ml.opt_ml import Sandbox
-from scriptmode_local._store.job_response import algorithm_error
 from scriptmode_local._store.state import failure_from_json, starting_state, state_from_json
 from scriptmode_local._system.full_disk import full_disk_error
 from scriptmode_runtime import _report as report, contract

@@ -18,9 +18,10 @@ from scriptmode.errors import JobNotFoundError, RequestError, UnreadableJobError
 from scriptmode_local import LocalPlatform
 from scriptmode_local._store.host_logs import last_lines
 from scriptmode_local._store.job_record import Job
-from scriptmode_local._store.job_response import describe, render_summary
+from scriptmode_local._store.job_response import describe
 from scriptmode_local._store.job_store import JobStore
 from scriptmode_local._store.state import MESSAGES, STATUS_OF, failure_from_json, starting_state
+from scriptmode_local._store.summary_response import render_summary
 
 RESOURCES = {"InstanceType": "local_process", "InstanceCount": 1}
 REQUEST = parse_request({"TrainingJobName": "job", "ResourceConfig": RESOURCES})

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from scriptmode._core.spec import foreign_failure
 from scriptmode_local._store import host_logs
-from scriptmode_local._store.job_response import algorithm_error
 from scriptmode_local._store.state import Outcome, failure_from_json
 from scriptmode_local._system import full_disk
 from scriptmode_runtime._terminal_line import readable
@@ -34,6 +33,11 @@ def describe_host_failure(folder: JobFolder, sandboxes: Mapping[str, Sandbox], n
         full = f"{full_disk.describe_full_disk(disk)}, so nothing more is known; delete some files"
         return Outcome("Failed", f"ClientError: {reason}; {full}, exit code: {exit_code}", failure)
     return Outcome("Failed", algorithm_error(reason, exit_code), failure)
+
+
+def algorithm_error(message: str, exit_code: int) -> str:
+    """Return the failure reason of a failed script, in the service's form; `describe` shortens it."""
+    return f"AlgorithmError: {message}, exit code: {exit_code}"
 
 
 def _read_record(sandboxes: Mapping[str, Sandbox], name: str, exit_code: int) -> Failure | None:

@@ -22,11 +22,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from scriptmode._core.spec.job_failure import Failure
-from scriptmode.errors import DataError, PlatformError, UnreadableJobError
-from scriptmode_local._hosts.agent_control import AgentSignal, Presence
-from scriptmode_local._hosts.engine import absent_engine, find_control, find_kind
-from scriptmode_local._store.state import MESSAGES, Outcome
+from scriptmode.errors import PlatformError
+from scriptmode_local._hosts.agent_control import Presence
+from scriptmode_local._hosts.engine import find_control
 from scriptmode_runtime._processes import proc
 
 if TYPE_CHECKING:
@@ -81,12 +79,16 @@ def _remove_rest(folder: JobFolder, state: JobState) -> None:
 def _with_location(folder: JobFolder, state: JobState, control: AgentControl, location: AgentLocation) -> JobState:
     """Return the state of a job whose agent is not gone, as far as its engine knows."""
     if location.presence is Presence.WAITING:
-        return _with_waiting_agent(folder, state, control, location)
+        from scriptmode_local._agent.waiting_agent import with_waiting_agent
+
+        return with_waiting_agent(folder, state, control, location)
     if location.presence is Presence.UNKNOWN:
         return replace(state, note=location.message)
     if location.message and state.secondary in ("Pending", "Interrupted"):
+        from scriptmode_local._agent.waiting_agent import with_message
+
         # The agent of this run has not begun: there is no heartbeat of it.
-        return _with_message(state, location.message)
+        return with_message(state, location.message)
     since = folder.silent_since()
     if since is None:
         return _with_stopped_host(folder, state)
@@ -104,55 +106,6 @@ def _with_stopped_host(folder: JobFolder, state: JobState) -> JobState:
             what = f"the {name}" if name.startswith("agent") else f"the launcher of {name}"
             return replace(state, note=f"{what} (process {identity.pid}) {STOPPED.format(pid=identity.pid)}")
     return state
-
-
-def request_stop(folder: JobFolder) -> None:
-    """Request that a job stop, and end it where its agent does not answer; raise what `reconcile` raises."""
-    try:
-        if not folder.read_state().ended and not folder.has_agent() and not find_kind(folder).pending_message:
-            # Before the job is found, and started again.
-            folder.request_stop()
-        state = reconcile(folder)
-    except UnreadableJobError as error:
-        if not error.is_running:
-            raise
-        # Its agent has the request and the state in memory.
-        folder.request_stop()
-        return
-    if not state.ended and (absent := absent_engine(folder)) and not folder.has_agent():
-        raise DataError(f"training job {folder.name} cannot be stopped: its agent died, and {absent}, which ends it")
-    is_silent = not state.ended and folder.silent_since() is not None
-    if state.stoppable or is_silent:
-        folder.request_stop()
-        control = find_control(folder)
-        if control.locate(folder, folder.read_state()).presence is Presence.WAITING:
-            control.signal(folder, AgentSignal.WITHDRAW)
-    if is_silent:
-        reconcile(folder)
-
-
-def _with_waiting_agent(folder: JobFolder, state: JobState, control: AgentControl, location: AgentLocation) -> JobState:
-    """Return the state of a job whose agent waits in the engine's queue; end a job that would wait for ever."""
-    if location.never_starts:
-        control.signal(folder, AgentSignal.WITHDRAW)
-        from scriptmode_local._agent.lost_agent import record_end
-
-        return record_end(folder, lambda _: Outcome.failed("ClientError", Failure(location.message)))
-    if state.status != "InProgress":
-        return state
-    if not folder.never_had_processes:
-        # If its node was lost, the agent could not record that: since its last heartbeat.
-        with suppress(OSError):
-            state = state.with_status("Interrupted", folder.last_heartbeat(state))
-    return replace(_with_message(state, location.message), position=location.position)
-
-
-def _with_message(state: JobState, message: str) -> JobState:
-    """Return the state with what the engine says of a job that waits or starts, after why it was interrupted."""
-    why = state.transitions[-1].message
-    if state.secondary == "Interrupted" and why != MESSAGES["Interrupted"]:
-        message = f"{why}. {message}"
-    return state.with_message(message, state.modified)
 
 
 class ReconciledJob:

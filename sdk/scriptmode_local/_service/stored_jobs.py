@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.machine.clock import SYSTEM
 from scriptmode._core.spec.service_values import ANY_JOB
-from scriptmode.errors import PlatformError, RequestError, ScriptmodeError
-from scriptmode_runtime import contract
+from scriptmode.errors import RequestError, ScriptmodeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -80,9 +79,9 @@ class StoredJobs:
             UnreadableJobError: A file of the job, which has ended, is damaged.
 
         """
-        from scriptmode_local._agent import recovery
+        from scriptmode_local._agent.stop_request import request_stop
 
-        recovery.request_stop(self._store.find(name))
+        request_stop(self._store.find(name))
 
     def update(self, name: str, **changes: Mapping[str, object]) -> None:
         """Raise `RequestError`: jobs have neither a profiler nor remote debugging here."""
@@ -147,21 +146,9 @@ class StoredJobs:
 
         Raises `PlatformError` for a job that does not train.
         """
-        from scriptmode_local._agent import recovery
-        from scriptmode_local._opt_ml.opt_ml import Sandbox
+        from scriptmode_local._service.stacks import read_stacks
 
-        folder = self._store.find(name)
-        if (status := recovery.reconcile(folder).secondary) != "Training":
-            raise PlatformError(f"training job {name} is {status}", f"look at its log: scriptmode logs {name}")
-        hosts = [Sandbox(host, path, contract.DEFAULT_BASE_DIR) for host, path in self.host_folders(name).items()]
-        asked = [sandbox for sandbox in hosts if sandbox.request_stacks()]
-        answers: dict[str, str] = {}
-        # They take about two seconds, more on a loaded machine.
-        deadline = SYSTEM.now() + 15
-        while len(answers) < len(asked) and SYSTEM.now() < deadline:
-            SYSTEM.sleep(self.poll_seconds)
-            answers = {sandbox.host: text for sandbox in asked if (text := sandbox.read_stacks()) is not None}
-        return answers
+        return read_stacks(self._store.find(name), self.host_folders(name))
 
     def log_locations(self, name: str) -> dict[str, str]:
         """Return the paths of the hosts' logs by host."""
@@ -191,7 +178,7 @@ class StoredJobs:
 
     def list(self, which: service_values.JobFilter = ANY_JOB) -> list[dict[str, Any]]:
         """Return TrainingJobSummary objects, newest first."""
-        from scriptmode_local._store.job_response import render_summary
+        from scriptmode_local._store.summary_response import render_summary
 
         def select(jobs: Iterable[JobSummary]) -> dict[str, Any]:
             newest_first = map(render_summary, sorted(jobs, key=lambda job: job.created, reverse=True))

@@ -1,4 +1,4 @@
-"""A job's request and state as its description, and as the service's responses. Pure."""
+"""A job's request and state as its description, and as the service's response. Pure."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.spec.job_description import JobDescription, JobStatus, Transition
-from scriptmode._core.spec.service_values import UNREADABLE
-from scriptmode_local._store.state import STATUS_OF
 from scriptmode_runtime import contract
 from scriptmode_runtime._terminal_line import readable
 
 if TYPE_CHECKING:
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode_local._store import state as states
-    from scriptmode_local._store.state import JobState, JobSummary
+    from scriptmode_local._store.state import JobState
 
 
 _time = partial(datetime.fromtimestamp, tz=timezone.utc)
@@ -81,42 +79,6 @@ def _render(description: JobDescription) -> dict[str, Any]:
     }
     response.update({field: value for field, value in known.items() if value is not None})
     return response
-
-
-def render_summary(job: JobSummary) -> dict[str, Any]:
-    """Render a TrainingJobSummary, with six fields that the service lacks.
-
-    ``InstanceCount``, ``Distribution`` and ``LastMetric`` are there where they are known, ``QueuePosition`` while the
-    job waits for others, and ``QueueEndTime`` afterwards; ``StatusMessage`` describes a problem of the job.
-    """
-    summary = {
-        "TrainingJobName": job.name,
-        "TrainingJobArn": job.arn,
-        "CreationTime": _time(job.created),
-        "LastModifiedTime": _time(job.modified),
-        "TrainingJobStatus": STATUS_OF.get(job.secondary, UNREADABLE),
-        "SecondaryStatus": job.secondary,
-    }
-    if job.hosts:
-        summary["InstanceCount"] = job.hosts
-    if job.distribution:
-        summary["Distribution"] = job.distribution
-    if job.metric_name:
-        summary["LastMetric"] = {"MetricName": job.metric_name, "Value": job.metric_value}
-    if job.position:
-        summary["QueuePosition"] = job.position
-    if job.queue_ended is not None:
-        summary["QueueEndTime"] = _time(job.queue_ended)
-    if job.note:
-        summary["StatusMessage"] = readable(job.note)
-    if job.training_ended is not None:
-        summary["TrainingEndTime"] = _time(job.training_ended)
-    return summary
-
-
-def algorithm_error(message: str, exit_code: int) -> str:
-    """Return the failure reason of a failed script, in the service's form; `describe` shortens it."""
-    return f"AlgorithmError: {message}, exit code: {exit_code}"
 
 
 def _transition(transition: states.Transition) -> Transition:

@@ -22,8 +22,8 @@ from scriptmode.errors import (
     SpecError,
     UnreadableJobError,
 )
-from scriptmode_local._store.job_response import render_summary
 from scriptmode_local._store.state import STATUS_OF
+from scriptmode_local._store.summary_response import render_summary
 from scriptmode_serve._operations import paging, request_errors, request_mapping
 from scriptmode_serve._operations.allowed_paths import check_local_paths
 from scriptmode_serve._operations.aws_json import ApiError, not_found_error, validation_error
