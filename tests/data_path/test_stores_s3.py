@@ -93,11 +93,6 @@ def test_what_a_server_refuses_is_an_error_of_listing_and_of_reading(monkeypatch
             ask()
 
 
-def test_missing_credentials_are_an_error(no_credentials):
-    with pytest.raises(CredentialsError, match=r"s3://b/x: there are no AWS credentials"):
-        next(S3Store().objects("s3://b/x"))
-
-
 @pytest.mark.usefixtures("s3")
 def test_an_object_that_is_overwritten_is_not_mixed_with_the_old_one(s3_server, bucket):
     s3_server.client.put_object(Bucket=bucket, Key="changing", Body=b"first")

@@ -121,21 +121,6 @@ def test_the_command_queues_a_job_with_and_without_a_number(jobs, tmp_path):
     assert json.loads((jobs.data_dir / "jobs/job-1/job.json").read_text())["queue"] == 2
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--queue", "0", "train.py"], "0 is not in the range x>=1"),
-        (["train.py", "--queue", "--instance-type", "ml.m5.large"], "--queue is for jobs of this machine"),
-    ],
-)
-def test_a_wrong_number_is_an_error(tmp_path, monkeypatch, words, message):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.py").touch()
-    done = program("run", *words)
-    assert done.returncode == 2
-    assert message in done.stderr
-
-
 @pytest.mark.parametrize("number", [0, "2"])
 def test_a_wrong_number_of_the_platform_is_an_error(number):
     with pytest.raises(SpecError, match="queue is .*give the number of jobs that may run at once"):

@@ -81,20 +81,6 @@ def test_a_disk_without_inodes_is_told_as_such(tmp_path, monkeypatch, inodes):
     assert "; delete some files, or set SCRIPTMODE_DATA_DIR to a directory on another disk" in done.stderr
 
 
-@pytest.mark.mpi
-def test_a_failure_names_the_rank_that_failed(jobs):
-    script = """
-        import os, time
-        if os.environ["OMPI_COMM_WORLD_RANK"] == "3":
-            raise ValueError("no such rate")
-        time.sleep(60)
-    """
-    switches = {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
-    failure = failure_of(jobs, script, hosts=2, hyperparameters=switches)
-    assert (failure.host, failure.process, failure.exit_code) == ("algo-2", "rank 3", 1)
-    assert (failure.exception, failure.traceback.splitlines()[-1]) == ("ValueError", "ValueError: no such rate")
-
-
 def forge(**fields):
     """Return a script that writes a record of a failure and kills its launcher, which can then not write its own."""
     texts = dict.fromkeys(("cause", "process", "signal", "exception", "hint", "traceback"), "forged")

@@ -2,8 +2,6 @@
 
 import textwrap
 
-from fakes.local_jobs import channel
-
 from scriptmode import Estimator
 
 
@@ -27,23 +25,3 @@ def test_any_name_of_a_source_an_input_an_output_and_an_argument_works(jobs, tmp
     job = made.fit({"train": f"file://{data}"})
     assert "content" in [event.message for event in job.logs()]
     assert (tmp_path / name / job.name / "output" / "model.tar.gz").exists()
-
-
-def test_a_script_cannot_damage_the_files_it_trains_on(jobs):
-    (jobs.folder / "in").mkdir()
-    (jobs.folder / "in" / "precious").write_text("original")
-    description = jobs.run(
-        """
-        import os
-        path = os.path.join(os.environ["SM_CHANNEL_TRAIN"], "precious")
-        try:
-            with open(path, "w") as file:
-                file.write("broken")
-        except PermissionError:
-            pass
-        os.unlink(path)
-        """,
-        channels=[channel("train", f"file://{jobs.folder}/in")],
-    )
-    assert description["TrainingJobStatus"] == "Completed"
-    assert (jobs.folder / "in" / "precious").read_text() == "original"

@@ -7,7 +7,7 @@ import sys
 
 from fakes.host_folders import write_files, write_host
 from processes.driver import LAUNCHER, run
-from processes.launchers import ENTRYPOINTS, host, until
+from processes.launchers import ENTRYPOINTS, until
 
 DRIVER = f"""{LAUNCHER}
 import os, resource, signal, sys
@@ -137,10 +137,3 @@ print(cause.message if cause else "well")
     process.wait(600)
     assert "algo-1: stopped by SIGTERM" in log.read_text()
     assert "the script ran" not in log.read_text()
-
-
-def test_a_signal_without_a_name_is_reported_by_its_number(tmp_path, launch):
-    number = int(signal.SIGRTMIN) + 6
-    launcher = launch(host(tmp_path, f"import os; os.kill(os.getpid(), {number})"))
-    assert launcher.wait() == 128 + number
-    assert launcher.failure == f"algo-1, script: killed by signal {number}"

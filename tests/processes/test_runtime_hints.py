@@ -8,14 +8,7 @@ import sys
 
 import pytest
 from fakes.host_folders import write_job
-from processes.launchers import ENTRYPOINTS, host
-
-
-def first_lines(launcher, timeout=600):
-    launcher.wait(timeout)
-    lines = launcher.failure.splitlines()
-    assert len(lines) > 1, launcher.output
-    return lines[0], lines[1]
+from processes.launchers import ENTRYPOINTS
 
 
 def test_a_signal_that_killed_pip_is_named(tmp_path, launch):
@@ -25,16 +18,8 @@ def test_a_signal_that_killed_pip_is_named(tmp_path, launch):
     code = {"train.py": "", "requirements.txt": "extra"}
     base = write_job(tmp_path / "job", 1, code, sagemaker_program="train.py")["algo-1"]
     launcher = launch(base, also_on_path=str(tmp_path / "first"))
-    assert first_lines(launcher)[0] == "algo-1, requirements: killed by SIGKILL"
-    assert launcher.wait() == 137
-
-
-def test_a_port_that_is_taken_is_looked_for_elsewhere(tmp_path, launch):
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        script = f"import socket; socket.create_server({held.getsockname()!r})"
-        assert first_lines(launch(host(tmp_path, script)))[1].startswith(
-            "A port of this task is held by another program: "
-        )
+    assert launcher.wait(600) == 137
+    assert launcher.failure.startswith("algo-1, requirements: killed by SIGKILL\n")
 
 
 @pytest.mark.tf

@@ -169,16 +169,3 @@ def test_jobs_that_are_billed_are_not_started(folder):
     estimator = Estimator(entry_point="train.py", instance_type="ml.m5.xlarge", role="arn:aws:iam::123456789012:role/r")
     with pytest.raises(SpecError, match="instance_type is 'ml.m5.xlarge'; measure on this machine"):
         estimator.scale()
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--hosts", "1,b"], "hosts is 'b'; give a whole number (int) of at least 1 (--hosts)"),
-        (["--job-name", "one"], "scale starts several jobs, but --job-name 'one' is the name of one"),
-    ],
-)
-def test_a_wrong_option_is_a_usage_error(folder, words, message):
-    done = program("scale", "train.py", *words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert message in done.stderr

@@ -42,10 +42,8 @@ def test_a_program_is_started_as_its_name_and_its_folder_tell(tmp_path, program,
 @pytest.mark.parametrize(
     ("program", "code", "said"),
     [
-        pytest.param("absent.py", {"train.py": ""}, "is not in the source", id="not there"),
         pytest.param("in/../../train.py", {"in/x": ""}, "lies outside", id="above, through a folder"),
         pytest.param("/bin/true", {}, "lies outside", id="a path of the machine's"),
-        pytest.param("", {"train.py": ""}, "sagemaker_program is missing", id="none"),
     ],
 )
 def test_a_program_that_is_not_in_the_source_is_refused(tmp_path, program, code, said):

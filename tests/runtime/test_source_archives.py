@@ -36,7 +36,7 @@ OUT = "which leads out of its directory"
     [
         pytest.param([member("a/../../evil")], "'a/../../evil', which leads out", id="parent in the middle"),
         pytest.param([member("/tmp/scriptmode-evil")], "evil', which leads out", id="absolute"),
-        pytest.param([member("l", tarfile.SYMTYPE, "/etc")], "'l', which leads out", id="absolute link"),
+        pytest.param([member("l", tarfile.SYMTYPE, "/etc")], f"'l', {OUT} .to '/etc'.*pack it again", id="absolute link"),
         pytest.param([member("h", tarfile.LNKTYPE, "../secret")], "'h', which leads out", id="hard link to above"),
         pytest.param([member("d", tarfile.CHRTYPE)], "'d', which is not a file, directory or link", id="device"),
         pytest.param(
@@ -228,13 +228,12 @@ def test_a_fifo_in_place_of_an_archive_is_refused_at_once(tmp_path):
 @pytest.mark.parametrize(
     ("members", "message"),
     [
-        ([member("link", tarfile.SYMTYPE, "/outside")], f"'link', {OUT} .to '/outside'."),
         ([member("hl", tarfile.LNKTYPE, "none")], "'hl' .a hard link to 'none'., which cannot be unpacked: No "),
         ([member("d/f"), member("hl", tarfile.LNKTYPE, "d")], "'hl' .a hard link to 'd'., which .*: Is a directory"),
         ([member("f"), member("f/g")], "'f/g', which cannot be unpacked: File exists"),
         ([member("d/f"), member("d")], "'d', which cannot be unpacked: Is a directory"),
     ],
-    ids=["absolute", "hard link to nothing", "hard link to a folder", "below a file", "over a folder"],
+    ids=["hard link to nothing", "hard link to a folder", "below a file", "over a folder"],
 )
 def test_a_member_that_cannot_be_unpacked_is_named_with_the_next_step(tmp_path, members, message):
     with pytest.raises(UserCodeError, match=f"^the model holds {message}.*; pack it again") as caught:

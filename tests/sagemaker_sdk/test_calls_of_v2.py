@@ -261,10 +261,3 @@ def test_after_fit_what_was_given_reads_as_it_was_given(code):
     made.model_dir = "s3://mine/model"
     made.fit(logs=False)
     assert made.model_dir == "s3://mine/model"
-
-
-def test_after_fit_the_session_is_the_one_that_was_used(code):
-    fake = FakeSageMaker()
-    made = estimator(code, platform=None, sagemaker_session=fake, instance_type="ml.m5.large")
-    made.fit(logs=False, wait=False)
-    assert made.sagemaker_session.sagemaker_client.describe_training_job(TrainingJobName=made.latest_training_job.name)

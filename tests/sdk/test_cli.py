@@ -98,11 +98,6 @@ def test_the_help_imports_no_verb_and_no_job_code():
     assert done.stdout.splitlines()[-1] == str([f"scriptmode{name}" for name in names])
 
 
-def test_the_package_runs_as_the_command():
-    done = subprocess.run([sys.executable, "-m", "scriptmode", "list", "--json"], check=True, capture_output=True, text=True, timeout=600)  # fmt: skip
-    assert json.loads(done.stdout) == []
-
-
 USAGE = {
     "a verb misspelled": (["lsit"], "there is no command 'scriptmode lsit'; did you mean 'list'?", "scriptmode"),
     "another word": (["frobnicate"], "use one of describe, doctor", "scriptmode"),

@@ -249,12 +249,6 @@ def description(parameters, count=2, kind="ml.c5.xlarge", **fields):
     }
 
 
-def test_two_hundred_hosts_have_roles():
-    roles = host_roles(description(SERVERS, 200))
-    assert list(roles) == [f"algo-{number}" for number in range(1, 201)]
-    assert (roles["algo-1"], roles["algo-200"]) == ("master, ps", "worker, ps")
-
-
 def test_hosts_have_the_role_of_their_group():
     groups = [
         {"InstanceGroupName": "leader", "InstanceType": "ml.c5.xlarge", "InstanceCount": 1},

@@ -72,6 +72,8 @@ RUN = {
     "a name": (["--set", "job_name=x"], "use --job-name"),
     "inputs misspelled": (["--set", "inptus=x"], "there is no argument 'inptus'; did you mean 'inputs'?"),
     "a hyperparameter twice": (["-p", "n=1", "--", "-n", "2"], "n is given by --hyperparameter and after --"),
+    "no place in the queue": (["--queue", "0"], "0 is not in the range x>=1"),
+    "a queue of others": (["--queue", *CLOUD], "--queue is for jobs of this machine"),
     "no role": (["--instance-type", "ml.m5.large", "--region", "us-east-1", "--image-uri", "i"], "(--role"),
 }  # fmt: skip
 #: All other words, the exit code, and what the error says.
@@ -93,6 +95,8 @@ OTHERS = {
     "no job to delete": (["rm"], 2, "name each JOB, with --force if it still runs, or write --older-than AGE"),
     "two jobs to describe": (["describe", "taken", "x"], 2, "unexpected extra argument (x)"),
     "a profile": (["list", "--platform", "sagemaker", "--region", "us-east-1", "--profile", "nope"], 2, "(--profile)"),
+    "hosts to measure": (["scale", "train.py", "--hosts", "1,b"], 2, "hosts is 'b'; give a whole number (int) of at least 1 (--hosts)"),
+    "a name to measure": (["scale", "train.py", "--job-name", "one"], 2, "scale starts several jobs, but --job-name 'one' is the name of one"),
     "no module": (["jobs", "submit", "training", "j", "--package-path", "full"], 2, "--module-name"),
 }  # fmt: skip
 

@@ -10,7 +10,6 @@ from scriptmode.errors import DataError
 from scriptmode_local._opt_ml.opt_ml import Sandbox
 from scriptmode_local._outputs import packed_artifacts
 from scriptmode_local._outputs.checkpoints import CheckpointSync
-from scriptmode_runtime._files.archive import DEEPEST
 from scriptmode_runtime.contract import FAILURE_FILE_LIMIT
 
 
@@ -159,19 +158,6 @@ def test_links_of_a_process_are_this_machines_own(tmp_path, secret):
     host.model.symlink_to(tmp_path / "large disk")
     (tmp_path / "large disk" / "link").symlink_to(secret)
     assert packed(host, "model") == ({"weights": "w", "link": secret.read_text()}, [])
-
-
-def test_folders_are_packed_as_deep_as_they_are_unpacked(container):
-    path = container.model
-    for _ in range(DEEPEST + 1):
-        path /= "d"
-        path.mkdir()
-    found = packed_artifacts.collect_files("model", [container], "model")
-    assert max(name.count("/") for name in found.files) == DEEPEST
-    path.joinpath("file").write_text("")
-    found = packed_artifacts.collect_files("model", [container], "model")
-    (note,) = found.notes
-    assert note.endswith("is left out: its files more than 200 directories deep")
 
 
 def test_a_link_at_the_place_of_a_delivery_is_replaced_and_not_written_through(container, tmp_path, secret):

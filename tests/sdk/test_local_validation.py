@@ -102,11 +102,6 @@ def test_instance_groups_are_taken_with_the_channels_that_name_them():
     assert "the instance group name 'gpus' occurs 2 times" in problem(request)
 
 
-def test_channels_of_one_name_are_refused():
-    twice = [channel("train", "file:///a"), channel("train", "file:///b")]
-    assert "the channel name 'train' occurs 2 times" in problem(request_for("job", channels=twice))
-
-
 def test_a_channel_that_is_called_as_a_fifo_of_another_is_refused():
     piped = channel("train", "file:///a", InputMode="Pipe")
     beside = [channel("train_1", "file:///b"), channel("train_x", "file:///b"), channel("trains_1", "file:///b")]

@@ -1,6 +1,5 @@
 """Hosts of this machine with another TensorFlow or Python than a job names: one warning, and the job runs."""
 
-import re
 import warnings
 
 import pytest
@@ -95,22 +94,11 @@ def test_hosts_with_gpus_run_awss_image_as_in_the_sdk_v2(request_of):
     assert warned == []
 
 
-@pytest.mark.parametrize(
-    ("version", "python", "message"),
-    [
-        (
-            "2.13",
-            "py39",
-            "py_version is 'py39', but AWS has no image of TensorFlow 2.13 with that Python; give 'py310'",
-        ),
-        ("1.4", None, "framework_version is '1.4'"),
-        ("99", None, "framework_version is '99', of which no training image of AWS is known; give one of 2."),
-        (None, None, "image_uri is missing; 'local_gpu' needs an image for GPUs; give framework_version="),
-    ],
-)
-def test_hosts_with_gpus_for_which_aws_has_no_image_are_refused(request_of, version, python, message):
-    with pytest.raises(SpecError, match=re.escape(message)):
-        request_of("local_gpu", framework_version=version, py_version=python)
+def test_hosts_with_gpus_for_which_aws_has_no_image_are_refused(request_of):
+    with pytest.raises(
+        SpecError, match="framework_version is '99', of which no training image of AWS is known; give one"
+    ):
+        request_of("local_gpu", framework_version="99")
 
 
 def test_a_warning_is_shown_once_whichever_lines_ask(code, tmp_path):

@@ -119,9 +119,3 @@ def test_an_endpoint_that_cannot_be_reached_is_named(s3, monkeypatch):
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     with pytest.raises(DataError, match=r"s3://b/x: the S3 endpoint http://127.0.0.1:9 cannot be reached: .*AWS_ENDPO"):
         S3().upload_bytes(b"", "s3://b/x")
-
-
-def test_the_endpoint_of_s3_alone_is_used_too(s3, bucket, monkeypatch):
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", s3.endpoint)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    assert S3().exists(f"s3://{bucket}/one")

@@ -52,12 +52,8 @@ def test_a_job_is_started_in_three_calls_and_the_next_one_of_the_same_source_in_
     assert operations(fake) == ["head_object", "create_training_job"]
 
 
-def test_a_default_bucket_that_is_not_there_is_made(fake, code):
+def test_a_default_bucket_that_is_not_there_is_made_for_a_job_without_a_source(fake, code):
     fake.buckets.clear()
-    estimator(fake, code).fit(wait=False)
-    assert list(fake.buckets) == ["sagemaker-eu-west-1-123456789012"]
-    fake.buckets.clear()
-    fake.objects.clear()
     estimator(fake, code, entry_point=None, source_dir=None).fit(wait=False)
     assert list(fake.buckets) == ["sagemaker-eu-west-1-123456789012"]
 

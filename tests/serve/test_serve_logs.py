@@ -144,14 +144,12 @@ def test_errors_have_the_codes_of_aws(api, job):
             api.logs.get_log_events(logGroupName=GROUP, logStreamName=job[1], **arguments)
     with pytest.raises(ClientError, match="UnknownOperationException.* DescribeLogGroups of CloudWatch Logs; it has D"):
         api.client("logs").describe_log_groups()
-    with pytest.raises(ClientError, match="InvalidParameterException.*filter pattern"):
-        api.logs.filter_log_events(logGroupName=GROUP, filterPattern="{ $.loss = 1 }")
 
 
 @pytest.mark.parametrize("pattern", ["{ $.a = 1 }", "[a, b]", '"open', "%a+%", "?warn ?error", "loss -nan", "x" * 1025])
 def test_a_pattern_that_is_not_of_terms_or_too_long_is_refused(pattern):
     logs = Logs(tuple, None, "arn").operations
-    with pytest.raises(ApiError, match="Invalid filter pattern: .* Served are terms and quoted terms, 1024 characters"):
+    with pytest.raises(ApiError, match="InvalidParameterException: Invalid filter pattern: .* Served are terms and"):
         logs["FilterLogEvents"]({"logGroupName": GROUP, "filterPattern": pattern})
 
 

@@ -34,7 +34,7 @@ NOT_SERVED = {
     "ResourceConfig.InstancePreferences": "ResourceConfig must have either InstanceType and InstanceCount, or Inst",
     "ResourceConfig.Selected": "is read-only and cannot be specified",
     "ServerlessJobConfig": "ServerlessJobConfig is not supported by scriptmode serve",
-    "TensorBoardOutputConfig": "TensorBoardOutputConfig is not supported by scriptmode serve",
+    "TensorBoardOutputConfig": "serve cannot run this job: TensorBoardOutputConfig is not supported by scriptmode serve",
 }
 #: What else a request needs that has a member, by the beginning of the member's path.
 WITH = {

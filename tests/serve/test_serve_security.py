@@ -50,9 +50,6 @@ def test_with_a_key_every_request_is_signed_with_it(tmp_path):
             urllib.request.urlopen(signed.replace("/mine/", "/other/"), timeout=600)
         raised.value.close()
         assert api.client("sts", **keys).get_caller_identity()["Account"]
-        for wrong in ({}, {**keys, "aws_secret_access_key": "wrong"}):
-            with pytest.raises(ClientError, match="UnrecognizedClient|InvalidSignature"):
-                api.client("sagemaker", **wrong).list_training_jobs()
         unknown = {**keys, "aws_access_key_id": "AKIAUNKNOWN"}
         wrong = {**keys, "aws_secret_access_key": "wrong"}
         # Each in the protocol of the service, by AWS's code.

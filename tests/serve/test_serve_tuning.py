@@ -263,12 +263,12 @@ REFUSED = {
     "missing data": (
         f"{DEFINITION}.InputDataConfig",
         [channel("train", "s3://no-such-bucket/train")],
-        "TrainingJobDefinition: channel 'train': .*no-such-bucket",
+        "TrainingJobDefinition: channel 'train': .*there is no bucket 'no-such-bucket'",
     ),
     "a missing source": (
         f"{DEFINITION}.StaticHyperParameters.sagemaker_submit_directory",
         '"s3://no-such-bucket/source.tar.gz"',
-        "TrainingJobDefinition: StaticHyperParameters.sagemaker_submit_directory: .*no-such-bucket",
+        "TrainingJobDefinition: StaticHyperParameters.sagemaker_submit_directory: .*there is no bucket 'no-such-bucket'",
     ),
     "a reserved tag": ("Tags", [{"Key": "scriptmode:tuning-job", "Value": "a"}], "'scriptmode:tuning-job' is reserved"),
 }

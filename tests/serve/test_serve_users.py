@@ -133,10 +133,6 @@ REFUSED = {
         "OutputDataConfig.S3OutputPath: s3://no-bucket/x: there is no bucket 'no-bucket'; create it, or correct the URI",
     ),
     "CheckpointConfig": ({"S3Uri": "s3://no-bucket/x"}, "CheckpointConfig.S3Uri: s3://no-bucket/x: there is no bucket"),
-    "TensorBoardOutputConfig": (
-        {"S3OutputPath": "s3://data/x"},
-        "scriptmode serve cannot run this job: TensorBoardOutputConfig is not supported by scriptmode serve yet",
-    ),
 }
 
 
@@ -144,14 +140,6 @@ REFUSED = {
 def test_an_answer_names_members_and_the_server(api, in_s3, member):
     value, text = REFUSED[member]
     assert text in refusal(api.sagemaker.create_training_job, **api.request("", **{member: value}))
-
-
-def test_a_missing_bucket_is_told_alike_of_source_and_input(api):
-    source = {"sagemaker_program": "train.py", "sagemaker_submit_directory": "s3://no-bucket/x.tar.gz"}
-    data = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": "s3://no-bucket/x"}}
-    create = api.sagemaker.create_training_job
-    for changed in ({"HyperParameters": source}, {"InputDataConfig": [{"ChannelName": "train", "DataSource": data}]}):
-        assert "there is no bucket 'no-bucket'" in refusal(create, **api.request("", **changed))
 
 
 def test_a_job_without_a_source_fails_for_that(api):
@@ -163,15 +151,6 @@ def test_a_name_that_the_server_does_not_have_is_asked_of_the_server(api, tmp_pa
     elsewhere = {**api.server.environment, "SCRIPTMODE_DATA_DIR": str(tmp_path)}
     text = shell(api, "logs", "nothing", code=1, **elsewhere)
     assert f"the service at {api.server.url}: training job" in text
-
-
-def test_the_list_names_the_regions_of_several(api, in_s3):
-    ireland = boto3.Session("t", "t", region_name="eu-west-1").client("sagemaker", endpoint_url=api.server.url)
-    request = api.request("print('hello')")
-    ireland.create_training_job(**request)
-    head, *rows = [line.split() for line in shell(api, "list").splitlines()]
-    regions = {row[-1]: row[head.index("REGION") - len(head)] for row in rows}
-    assert (regions[request["TrainingJobName"]], regions[in_s3]) == ("eu-west-1", "us-east-1")
 
 
 def test_a_job_without_hosts_has_its_reason_instead_of_a_log_and_the_advice_is_a_configuration(api):
