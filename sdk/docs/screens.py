@@ -52,11 +52,10 @@ TIMEOUT = 180.0
 ANIMATED_WIDTH, ANIMATED_LINES, SHORTEST, LONGEST = 100, 20, 0.2, 0.35
 ANIMATION = PICTURES / "live.svg"
 
-#: The command whose live view is animated; its program is that of the README.
-FIRST = (
-    "scriptmode run train.py --instance-count 2 --distribution multi-worker-mirrored"
-    " --input train=notebooks/data/fashion_mnist/train -p epochs=5 --metric keras --job-name fashion-first"
-)
+#: The command whose live view is animated; its data and its program are those of the README.
+DATA = "mkdir data; seq 1000 > data/numbers.txt"
+MIRRORED = "--instance-count 2 --distribution multi-worker-mirrored"
+FIRST = f"scriptmode run train.py {MIRRORED} --input train=data --metric keras"
 FASHION = (
     "scriptmode run train_ps.py --source-dir notebooks/code --instance-count 2"
     " --distribution parameter-server --coordinator"
@@ -68,15 +67,12 @@ LINE = (
     " --input train=points --hyperparameter epochs=40 --metric 'loss=loss=([0-9.]+)' --job-name line-1"
 )
 SLOW = "scriptmode run slow.py --job-name slow-1 --no-wait; scriptmode stop slow-1 --wait"
-WORDS = "scriptmode run words.py --instance-count 2 --distribution multi-worker-mirrored --job-name words-1"
+WORDS = f"scriptmode run words.py {MIRRORED} --job-name words-1"
 ELSEWHERE = (
     " --region eu-west-1 --image-uri team/training:1 --role arn:aws:iam::123456789012:role/training"
     " --output-path s3://bucket/models --input train=s3://bucket/train/"
 )
-PLAN = (
-    "scriptmode plan words.py --instance-type ml.c5.2xlarge --instance-count 2 --distribution multi-worker-mirrored"
-    + ELSEWHERE
-)
+PLAN = f"scriptmode plan words.py --instance-type ml.c5.2xlarge {MIRRORED}{ELSEWHERE}"
 #: The documents with the screens' programs: blocks of Python whose first line is the file's name.
 WITH_PROGRAMS = [ROOT / "README.md", ROOT / "sdk" / "docs" / "guides" / "getting_started.md"]
 PROGRAM = re.compile(r"^```python\n(?P<text># (?P<name>\w+\.py)\n.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -221,7 +217,7 @@ def doctor(terminal: Terminal) -> list[str]:
 def animation(terminal: Terminal) -> None:
     """Save the animated picture of a job's live view, with the command above it."""
     prompt = "; ".join(f"printf '%s\\n' {shlex.quote(line)}" for line in _wrapped(FIRST, ANIMATED_WIDTH))
-    frames = terminal.record(f"{prompt}; {FIRST}")
+    frames = terminal.record(f"{DATA}; {prompt}; {FIRST}")
     title = "A training job on two hosts in the terminal, from start to end"
     ANIMATION.write_text(animate(frames, ANIMATED_WIDTH, title))
 
