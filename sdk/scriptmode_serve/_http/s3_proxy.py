@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import re
-from contextlib import closing
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -85,24 +84,28 @@ class S3Proxy:
         try:
             self._send(connection, environ)
             answer = connection.getresponse()
-        except (OSError, UnicodeError, http.client.HTTPException) as error:
+            if self._key is not None and answer.status == HTTPStatus.OK and (listing := parse_listing(environ)):
+                content = ordered(listing, answer.read(), partial(self._fetch, connection, self._key))
+                connection.close()
+                return respond(start_response, content, content_type="application/xml")
+        except (OSError, UnicodeError, http.client.HTTPException, ET.ParseError) as error:
             connection.close()
             return _refuse(start_response, "ServiceUnavailable", type(error).__name__, 503)
         except _BodyError as error:
             connection.close()
             return _refuse(start_response, "IncompleteBody", str(error), 400)
-        if self._key is not None and answer.status == HTTPStatus.OK and (listing := parse_listing(environ)):
-            with closing(connection):
-                content = ordered(listing, answer.read(), partial(self._fetch, connection, self._key))
-            return respond(start_response, content, content_type="application/xml")
         start_response(f"{answer.status} {answer.reason or 'OK'}", self._answer_headers(answer))
         return _body(connection, answer)
 
     def _fetch(self, connection: http.client.HTTPConnection, key: AccessKey, target: str) -> bytes:
-        """Return the answer to a GET of the server's own."""
+        """Return the answer to a GET of the server's own; raise ``HTTPException`` for an error, which is no list."""
         target, headers = self._signed("GET", target, {}, key)
         connection.request("GET", target, headers=headers)
-        return connection.getresponse().read()
+        answer = connection.getresponse()
+        content = answer.read()
+        if answer.status != HTTPStatus.OK:
+            raise http.client.HTTPException(answer.status)
+        return content
 
     @staticmethod
     def _answer_headers(answer: http.client.HTTPResponse) -> list[tuple[str, str]]:
