@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import time
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
@@ -36,9 +37,13 @@ if TYPE_CHECKING:
 
     #: By host and name, a file's size, time of change (ns) and inode.
     Signatures = dict[str, dict[str, list[int]]]
+    #: By host and name, files to copy whose names other files have by now.
+    OpenFiles = dict[tuple[str, str], BinaryIO]
 
 #: A file that has not changed for this time is copied.
 REST_SECONDS = 2.0
+#: The most replaced files that are open at once, of all hosts.
+_MOST_OPEN = 256
 _KEPT = {"signatures": {"*": {"*": [int]}}, "owners": {"*": str}}
 
 
@@ -64,9 +69,7 @@ class CheckpointSync:
         self._sandboxes = {sandbox.host: sandbox for sandbox in sandboxes}
         self._path = checkpoints_path(output)
         self._record = record
-        self._replaced = {host: ReplacedFiles() for host in self._sandboxes}
-        #: By host and name, open files to copy whose names other files have by now.
-        self._earlier: dict[tuple[str, str], BinaryIO] = {}
+        self._replaced = {host: ReplacedFiles(_MOST_OPEN // len(sandboxes) or 1) for host in self._sandboxes}
         self._copies = copies
 
     @property
@@ -108,7 +111,11 @@ class CheckpointSync:
             time.sleep(REST_SECONDS)
             try:
                 before, seen = seen, _signatures(self._trees())
-                problem = self._copy(self._complete(before, seen))
+                complete, earlier = self._complete(before, seen)
+                with ExitStack() as stack:
+                    for file in earlier.values():
+                        stack.enter_context(file)
+                    problem = self._copy(complete, earlier)
             except (OSError, ValueError) as error:
                 problem = problem_of(error)
             if problem and problem != logged:
@@ -116,19 +123,20 @@ class CheckpointSync:
                 sys.stderr.write(f"checkpoints were not copied, which is tried again: {logged}\n")
                 sys.stderr.flush()
 
-    def _complete(self, before: Signatures, now: Signatures) -> Signatures:
-        """Return the signatures of the complete files: those that did not change, and those that were replaced."""
+    def _complete(self, before: Signatures, now: Signatures) -> tuple[Signatures, OpenFiles]:
+        """Return the signatures of the complete files, which did not change or were replaced; the latter are open."""
         complete: Signatures = {host: {} for host in now}
+        earlier: OpenFiles = {}
         for host, files in now.items():
             for name, mine in files.items():
                 opened = partial(self._sandboxes[host].open_file, f"{self._path}/{name}")
                 if file := self._replaced[host].look(name, mine[-1], opened):
-                    self._earlier[host, name] = file
+                    earlier[host, name] = file
                     complete[host][name] = _signature(os.fstat(file.fileno()))
                 elif before.get(host, {}).get(name) == mine:
                     complete[host][name] = mine
             self._replaced[host].keep(files.keys())
-        return complete
+        return complete, earlier
 
     def finish(self, say: Callable[[str], None]) -> None:
         """Copy the remaining files after the hosts ended; raise `DataError`."""
@@ -137,7 +145,7 @@ class CheckpointSync:
             for note in tree.notes:
                 say(note)
         now = _signatures(trees)
-        if problem := self._copy(now):
+        if problem := self._copy(now, {}):
             raise DataError(problem.text, advice=problem.advice)
         kept = self._read()
         for host, files in now.items():
@@ -147,7 +155,7 @@ class CheckpointSync:
                 if is_other and kept.signatures.get(host, {}).get(name) != signature:
                     say(f"checkpoints: {host}'s {name!r} is left out: {owner} has {name!r} too")
 
-    def _copy(self, files: Signatures) -> Problem | None:
+    def _copy(self, files: Signatures, earlier: OpenFiles) -> Problem | None:
         kept = self._read()
         # In the order of the hosts, of which the first owns a name of two.
         changed = [
@@ -161,7 +169,7 @@ class CheckpointSync:
         # The oldest first, because a file that names others is written after them.
         for _, host, name, signature in sorted(changed):
             try:
-                self._put(host, name, entries)
+                self._put(host, name, entries, earlier.get((host, name)))
             except FileNotFoundError:  # noqa: PERF203 - the others are copied nevertheless
                 # Removed by a script that keeps only the newest checkpoints.
                 continue
@@ -179,13 +187,11 @@ class CheckpointSync:
             kept.signatures.setdefault(host, {})[name] = signature
         if changed:
             self._write(kept)
-        while self._earlier:
-            self._earlier.popitem()[1].close()
         return problem
 
-    def _put(self, host: str, name: str, entries: ChangedDirectories) -> None:
+    def _put(self, host: str, name: str, entries: ChangedDirectories, earlier: BinaryIO | None) -> None:
         try:
-            file = self._earlier.pop((host, name), None) or self._sandboxes[host].open_file(f"{self._path}/{name}")
+            file = earlier or self._sandboxes[host].open_file(f"{self._path}/{name}")
         except EscapeError as error:
             raise DataError(
                 f"{host}'s checkpoint {name!r} became a link out of its directory", advice="write it in the directory"

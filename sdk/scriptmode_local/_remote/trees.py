@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, Callable
 
 from scriptmode_local._data.replaced_files import ReplacedFiles
@@ -77,10 +77,11 @@ class TreeSender:
             elif time.time_ns() - status.st_mtime_ns < _REST_NANOSECONDS:
                 return
         signature = (status.st_size, status.st_mtime_ns, status.st_ino)
-        if self._sent.get(path) != signature:
-            with suppress(OSError), file or open_file() as opened:
-                self.send_file(path, opened)
-                self._sent[path] = signature
+        with file or nullcontext():
+            if self._sent.get(path) != signature:
+                with suppress(OSError), file or open_file() as opened:
+                    self.send_file(path, opened)
+                    self._sent[path] = signature
 
     def _once(self, path: str, signature: tuple[Any, ...], send: Callable[[], None]) -> None:
         if self._sent.get(path) != signature:
