@@ -6,7 +6,7 @@ import operator
 import os
 import stat
 import tarfile
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path, PurePath
@@ -146,7 +146,10 @@ def trainers(job: JobRequest) -> list[str]:
     together = job.parameter(contract.DISTRIBUTION_INSTANCE_GROUPS) or list(hosts)
     named = [roles.get(role, []) for role in contract.ROLES[:3]] if isinstance(roles, dict) else [together]
     groups = [group for names in named for group in (names if isinstance(names, list) else [names])]
-    return [host for group in groups for host in hosts.get(str(group), ())]
+    servers = job.parameter(contract.PARAMETER_SERVER_HOSTS)
+    # The last hosts are servers alone.
+    end = -servers if isinstance(servers, int) else None
+    return [host for group in groups for host in hosts.get(str(group), ())][:end]
 
 
 def chief_first(job: JobRequest, sandboxes: Sequence[Sandbox]) -> list[Sandbox]:
@@ -191,9 +194,11 @@ def _is_copy(file: HostFile, other: HostFile, *, is_expected: bool) -> bool:
         return file.is_directory and other.is_directory
     if is_expected or file.status.st_size != other.status.st_size:
         return is_expected
-    with file.open() as one, other.open() as two:
+    # One that cannot be read, or was replaced, is none.
+    with suppress(OSError), file.open() as one, other.open() as two:
         parts = (iter(partial(opened.read, _PART), b"") for opened in (one, two))
         return all(map(operator.eq, *parts))
+    return False
 
 
 def pack_archive(tree: ArtifactTree, archive: Path) -> None:
