@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -57,9 +58,17 @@ class Plan:
 
     def _like(self) -> dict[str, str]:
         """Return which host each of those is like that have no plan of their own in a document."""
-        # The first host of a group may be a chief, and the last one an evaluator.
-        groups = parse_request(self._shown).resources.host_groups if len(self.hosts) > _MOST_WHOLE else ()
-        return {name: group.hosts[1] for group in groups for name in group.hosts[2:-1]}
+        if len(self.hosts) <= _MOST_WHOLE:
+            return {}
+        groups = parse_request(self._shown).resources.host_groups
+        first: dict[object, str] = {}
+        # The first host of a group may be a chief; the names and numbers of roles differ in all.
+        names = [
+            (name, (group.name, re.sub(r"\d+", "", self.hosts[name].roles)))
+            for group in groups
+            for name in group.hosts[1:]
+        ]
+        return {name: other for name, kind in names if (other := first.setdefault(kind, name)) != name}
 
     def text(self, *, width: int = 118) -> str:
         """Return the essential lines of the plan, or with ``against`` the difference alone, without secrets.
