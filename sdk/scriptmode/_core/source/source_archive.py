@@ -48,8 +48,9 @@ _SECRETS = (".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kd
             ".htpasswd", "secrets.*", "kaggle.json", "service-account*.json", "service_account*.json",
             "client_secret*.json", "kubeconfig")  # fmt: skip
 _SECRET = re.compile("|".join(map(fnmatch.translate, _SECRETS)))
-#: The first line of a private key, of OpenSSL, OpenSSH, PGP and PuTTY.
-_PRIVATE_KEY = re.compile(rb"\s*(-{4,5} ?BEGIN [A-Z0-9 ]*PRIVATE KEY|PuTTY-User-Key-File-)")
+#: The first line of a private key, of OpenSSL, OpenSSH, PGP and PuTTY; certificates may stand before it.
+_PRIVATE_KEY = re.compile(rb"^\s*(-{4,5} ?BEGIN [A-Z0-9 ]*PRIVATE KEY|PuTTY-User-Key-File-)", re.MULTILINE)
+_KEY_BYTES = 64 * 1024
 
 
 class Archive(NamedTuple):
@@ -307,8 +308,13 @@ def _left_out(path: Path) -> bool:
 
 
 def _is_private_key(path: Path) -> bool:
-    """Return whether the first line says so; what cannot be read is reported when it is packed."""
+    """Return whether the first line says so, or a later one of a file that looks like secrets.
+
+    What cannot be read is reported when it is packed.
+    """
     with suppress(OSError), path.open("rb") as file:
+        if _looks_secret(path.name):
+            return _PRIVATE_KEY.search(file.read(_KEY_BYTES)) is not None
         return _PRIVATE_KEY.match(file.read(80)) is not None
     return False
 
