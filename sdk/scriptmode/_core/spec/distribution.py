@@ -59,11 +59,11 @@ class ParameterServer:
             raise _error("ParameterServer has chief=True, but a coordinator is always the chief", "leave chief out")
         if self.chief and self.roles:
             raise _error("ParameterServer chief=True and roles both say what the first trainer is", "say it in roles")
+        known = [role for role in ROLES if role != "master" or not self.coordinator]
+        _validate_roles(self, known, needed=("worker", "ps") if self.coordinator else ("ps",))
         set_whole(self, "ps", "ParameterServer ps", 1, optional=True)
         if self.ps and (self.roles or self.evaluator):
             raise _error("ParameterServer ps and roles or evaluator both say what the last host is", "say it in roles")
-        known = [role for role in ROLES if role != "master" or not self.coordinator]
-        _validate_roles(self, known, needed=("worker", "ps") if self.coordinator else ("ps",))
         leads = [role for role in ("master", "chief") if role in self.roles]
         if self.roles and len(leads) != 1:
             none = f"no {'chief' if self.coordinator else 'chief or master'}; give it a group of one host"

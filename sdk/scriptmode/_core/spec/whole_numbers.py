@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from contextlib import suppress
 
 from scriptmode.errors import SpecError, invalid
 
@@ -34,8 +35,7 @@ def truth_value(name: str, value: object, argument: str | None = None) -> bool:
     """
     if isinstance(value, str) and value.lower() == "true":
         return True
-    # NumPy's truth value is no number.
-    if value is None or isinstance(value, float) or hasattr(value, "__index__") or type(value).__name__[:4] == "bool":
+    if value is None or _is_bool(value) or _as_float(value) is not None:
         return bool(value)
     raise SpecError(f"{name} is {value!r}", "give True or False", argument=argument or name)
 
@@ -48,12 +48,22 @@ def set_truth(settings: object, field: str, name: str, argument: str | None = No
 
 
 def _as_int(value: object) -> int | None:
-    # NumPy's truth value, which is not imported here, still counts as an index.
-    if isinstance(value, bool) or type(value).__name__.startswith("bool"):
+    if _is_bool(value):
         return None
-    try:
+    with suppress(TypeError):
         return operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        from numbers import Real
+    number = _as_float(value)
+    return int(number) if number is not None and number.is_integer() else None
 
-        return int(float(value)) if isinstance(value, Real) and float(value).is_integer() else None
+
+def _is_bool(value: object) -> bool:
+    # NumPy's truth value, which is not imported here, still counts as an index.
+    return isinstance(value, bool) or type(value).__name__.startswith("bool")
+
+
+def _as_float(value: object) -> float | None:
+    if isinstance(value, (int, float)):
+        return float(value)
+    from numbers import Real
+
+    return float(value) if isinstance(value, Real) else None
