@@ -35,9 +35,12 @@ def metrics(job: TrainingJob, names: tuple[str, ...], *, plot: str | None, as_js
     rows = job.metrics()
     if names:
         rows = rows.of(*names)
+    if plot and as_json:
+        raise click.UsageError("--plot writes a picture, and --json prints values: give one of them")
     if plot:
+        figure = rows.plot()
         try:
-            rows.plot().savefig(plot)
+            figure.savefig(plot)
         except ValueError as error:
             # Matplotlib names the endings that it knows.
             raise click.UsageError(f"--plot {plot!r}: {error}") from error

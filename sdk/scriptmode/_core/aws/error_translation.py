@@ -51,7 +51,9 @@ def translate_errors(subject: str) -> Iterator[None]:
     except exceptions.ParamValidationError as error:
         raise RequestError(f"{subject}: {foreign_text(error)}", "correct the request") from error
     except credential_errors() as error:
-        raise CredentialsError(f"{subject}: {foreign_text(error)}", HOW_TO_GIVE_CREDENTIALS) from error
+        argument = "profile" if isinstance(error, exceptions.ProfileNotFound) else None
+        what = f"{subject}: {foreign_text(error)}"
+        raise CredentialsError(what, HOW_TO_GIVE_CREDENTIALS, argument=argument) from error
     except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:
         what = f"{subject}: AWS could not be reached: {foreign_text(error)}"
         raise TransientError(what, "check the network, and AWS_ENDPOINT_URL if it is set") from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -83,8 +83,10 @@ class LocalBucket:
             names = {uri: Path(key).name} if (root / key).is_file() else names
 
         def copy(source: str, path: Path) -> None:
-            with _opened(source) as reader, _draft(path.parent, reader) as draft:
-                draft.replace(path)
+            with ExitStack() as stack:
+                with _reading(source):
+                    reader = stack.enter_context(_opened(source))
+                stack.enter_context(_draft(path.parent, reader)).replace(path)
 
         return write_files(uri, names, folder, copy)
 
@@ -137,7 +139,7 @@ def _store(uri: str, content: BinaryIO) -> None:
     # A listing of the bucket, and a job's channel of it, must not have the incomplete file.
     beside = root.parent if is_in_local_bucket(uri) else root
     with _draft(beside, content) as draft, beneath.Directory(root) as directory:
-        for parent in reversed(PurePosixPath(key).parents[:-1]):
+        for parent in reversed([*PurePosixPath(key).parents][:-1]):
             with directory.at(str(parent)) as at, suppress(FileExistsError):
                 os.mkdir(at.name, dir_fd=at.dir_fd)
         with directory.at(key) as at:
