@@ -9,8 +9,8 @@
 - `progress`: recording how much of the inputs has arrived
 - `usage`: sampling and recording the resources that the hosts use
 - `cleanup`: removal of files after the end of a job
-- `recovery`: reconciling the state of a job with where its agent is; `lost_agent`: one that died or does not answer;
-  `waiting_agent`: one in its engine's queue; `stop_request`: a user's
+- `recovery`: reconciling the state of a job with where its agent is; `lost_agent`: one that died, does
+  not answer, or waits in its engine's queue; `stop_request`: a user's
 - `interruption`: a job that was interrupted and goes on; `artifact_delivery`: its artifacts, at its end
 - `removal`: deleting a job
 - `log_stream`: the agent's log

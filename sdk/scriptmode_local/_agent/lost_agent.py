@@ -1,4 +1,4 @@
-"""A job whose agent is gone or does not answer: the end of its processes, and another run of it or a record of its end.
+"""A job whose agent is gone, does not answer, or waits: the end of its processes, another run, a record of its end.
 
 `recovery` calls this module, and says when.
 """
@@ -18,13 +18,14 @@ from scriptmode.errors import DataError, PlatformError, UnreadableJobError
 from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, AgentSignal, StopReason, Termination
 from scriptmode_local._hosts.engine import find_control, find_engine, find_kind
 from scriptmode_local._store import agent_log, heartbeat
-from scriptmode_local._store.state import Outcome
+from scriptmode_local._store.state import MESSAGES, Outcome
 from scriptmode_runtime._processes import proc, process_tree
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from scriptmode_local._hosts.agent_control import AgentControl, AgentLocation
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._store.state import JobState
     from scriptmode_runtime._processes.proc import ProcessIdentity
@@ -34,6 +35,28 @@ WAKING_SECONDS = 10.0
 #: Seconds after its time limit and the grace period in which a working agent has ended a job for certain.
 _OVERDUE_SECONDS = 15.0
 STOPPED = "is stopped, and goes on by: kill -CONT {pid}"
+
+
+def with_waiting_agent(folder: JobFolder, state: JobState, control: AgentControl, location: AgentLocation) -> JobState:
+    """Return the state of a job whose agent waits in the engine's queue; end a job that would wait for ever."""
+    if location.never_starts:
+        control.signal(folder, AgentSignal.WITHDRAW)
+        return record_end(folder, lambda _: Outcome.failed("ClientError", Failure(location.message)))
+    if state.status != "InProgress":
+        return state
+    if not folder.never_had_processes:
+        # If its node was lost, the agent could not record that: since its last heartbeat.
+        with suppress(OSError):
+            state = state.with_status("Interrupted", folder.last_heartbeat(state))
+    return replace(with_message(state, location.message), position=location.position)
+
+
+def with_message(state: JobState, message: str) -> JobState:
+    """Return the state with what the engine says of a job that waits or starts, after why it was interrupted."""
+    why = state.transitions[-1].message
+    if state.secondary == "Interrupted" and why != MESSAGES["Interrupted"]:
+        message = f"{why}. {message}"
+    return state.with_message(message, state.modified)
 
 
 def handle_silent_agent(folder: JobFolder, state: JobState, since: float) -> JobState:

@@ -79,13 +79,13 @@ def _remove_rest(folder: JobFolder, state: JobState) -> None:
 def _with_location(folder: JobFolder, state: JobState, control: AgentControl, location: AgentLocation) -> JobState:
     """Return the state of a job whose agent is not gone, as far as its engine knows."""
     if location.presence is Presence.WAITING:
-        from scriptmode_local._agent.waiting_agent import with_waiting_agent
+        from scriptmode_local._agent.lost_agent import with_waiting_agent
 
         return with_waiting_agent(folder, state, control, location)
     if location.presence is Presence.UNKNOWN:
         return replace(state, note=location.message)
     if location.message and state.secondary in ("Pending", "Interrupted"):
-        from scriptmode_local._agent.waiting_agent import with_message
+        from scriptmode_local._agent.lost_agent import with_message
 
         # The agent of this run has not begun: there is no heartbeat of it.
         return with_message(state, location.message)
