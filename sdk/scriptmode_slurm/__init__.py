@@ -19,7 +19,6 @@ SLURM = HostKind(
     platform="scriptmode_slurm._engine.platform:Slurm",
     is_scheduled=True,
     pending_message="Waiting in Slurm's queue",
-    runs_images=True,
     suffix="PARTITION",
     other_names=("sbatch", "srun"),
     checks="scriptmode_slurm._engine.checks:CHECKS",

@@ -193,7 +193,6 @@ def test_an_argument_precedes_the_variable_and_that_the_files(config_file, tmp_p
         ),
         ({"min_nodes": "0"}, "min_nodes is '0'; give a whole number of at least 1"),
         ({"interface": 5}, "interface is 5; give the name of a network interface"),
-        ({"container_runtime": "apptaner"}, "container_runtime is 'apptaner'; give one of apptainer, singularity"),
         ({"partitions": {"gpu": "gres=1"}}, "partitions is {'gpu': 'gres=1'}; give options by partition"),
         ({"partitions": {"gpu": {"time": 1}}}, "partitions['gpu']: time is 1; give one for the whole job: Slurm(time="),
     ],

@@ -3,7 +3,6 @@
 import ipaddress
 import os
 import socket
-from pathlib import PurePosixPath
 
 import pytest
 from fakes.local_jobs import request_for
@@ -14,7 +13,7 @@ from scriptmode_local._store.job_record import Job
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_local._system.forked_tasks import Tasks
 from scriptmode_local._system.ports import DEFAULT_EPHEMERAL, LOWEST, ROLES
-from scriptmode_slurm._engine import addresses, apptainer_images, steps
+from scriptmode_slurm._engine import addresses, steps
 from scriptmode_slurm._engine.addresses import Interface
 from scriptmode_slurm._engine.fleet import SlurmFleet
 from scriptmode_slurm._engine.settings import SlurmSettings
@@ -103,35 +102,3 @@ def test_jobs_of_one_node_have_ports_of_their_own_below_the_ephemeral_range():
     assert min(ports) >= LOWEST
     assert max(ports) < DEFAULT_EPHEMERAL
     assert set(blocks[0]) == set(ROLES)
-
-
-#: Options of the program before its verb, and those of ``exec`` with the number of their values: apptainer-exec(1) of
-#: Apptainer 1.4, and singularity-exec(1) of SingularityCE 3.11, have them all.
-GLOBAL, OPTIONS = {"--quiet"}, {"--mount": 1, "--nv": 0, "--no-home": 0, "--pwd": 1}
-
-
-def test_an_image_sees_the_hosts_directory_as_opt_ml_and_other_directories_at_their_paths():
-    base = PurePosixPath("/shared/jobs/j/hosts/algo-1")
-    folders = [PurePosixPath("/shared"), PurePosixPath('/tmp/x,"y:z')]
-    command = apptainer_images.image_command(
-        "apptainer", "team/image:1", base, [*folders, folders[0]], ("train", "--x")
-    )
-    words = list(command)
-    assert words.pop(0) == "apptainer"
-    assert {words.pop(0)} <= GLOBAL
-    assert words.pop(0) == "exec"
-    binds = []
-    while words[0].startswith("--"):
-        option = words.pop(0)
-        values = [words.pop(0) for _ in range(OPTIONS[option])]
-        binds += values if option == "--mount" else []
-    assert binds == [
-        f"type=bind,src={base},dst={base}",
-        "type=bind,src=/shared,dst=/shared",
-        'type=bind,"src=/tmp/x,""y:z","dst=/tmp/x,""y:z"',
-        f"type=bind,src={base},dst=/opt/ml",
-    ]
-    assert words == ["docker://team/image:1", "train", "--x"]
-    for image in ("/shared/image.sif", "oras://registry/image:1"):
-        assert apptainer_images.image_reference(image) == image
-    assert apptainer_images.image_reference("registry:5000/a@sha256:12") == "docker://registry:5000/a@sha256:12"

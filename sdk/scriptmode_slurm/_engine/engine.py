@@ -56,19 +56,14 @@ class SlurmEngine(SlurmAgent, Engine):
 
         Raises `PlatformError` where Slurm does not answer.
         """
-        if spec.script is None and not spec.algorithm.image_uri:
-            raise invalid("entry_point", "is missing", "give a script, or image_uri")
+        if spec.script is None:
+            raise invalid("entry_point", "is missing", "give a script, because nodes of a cluster run no image")
         if settings.container_limits:
             what = f"is {settings.container_limits!r}, but the hosts are nodes of a Slurm cluster"
             advice = "leave it out, and give Slurm options such as mem and cpus_per_task"
             raise invalid("container_limits", what, advice)
-        image = spec.algorithm.image_uri or ""
-        if image.endswith(".sif") and "://" not in image and not image.startswith("/"):
-            step = "give the absolute path of the file, which all nodes must have"
-            raise invalid("image_uri", f"is {image!r}, a relative path", step)
         commands.find_config()
-        if not spec.algorithm.image_uri:
-            interpreter.compare_versions(spec.algorithm, settings)
+        interpreter.compare_versions(spec.algorithm, settings)
         return spec
 
     def problems(self, job: JobRequest) -> Iterator[Problem]:
@@ -108,7 +103,7 @@ class SlurmEngine(SlurmAgent, Engine):
                 str(sandbox.base),
                 sandbox.config_files(job.request, content),
                 process_fleet.process_environment(job, sandbox, inherited),
-                "" if job.request.algorithm.image_uri else job.python,
+                job.python,
                 gpus[name],
             )
             for name, sandbox in sandboxes.items()

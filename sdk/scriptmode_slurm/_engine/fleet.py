@@ -26,7 +26,7 @@ from scriptmode_local._store.job_store import JobStore
 from scriptmode_runtime import contract
 from scriptmode_runtime._files import scratch
 from scriptmode_runtime._values.errors import ClusterError
-from scriptmode_slurm._engine import addresses, apptainer_images, commands, steps
+from scriptmode_slurm._engine import addresses, commands, steps
 from scriptmode_slurm._engine.settings import settings_from_json
 
 if TYPE_CHECKING:
@@ -169,20 +169,6 @@ class NodeFleet(ProcessFleet):
         self._directory = self._create_directory(sandbox.base / contract.DATA_DIR, inherited.get("TMPDIR", ""))
         self.staging = StagingArea(self._directory / "channels", links_files=True)
 
-    def command(self) -> tuple[str, ...]:
-        """Return what the host runs: a program of the node, or of the job's image."""
-        algorithm = self._job.request.algorithm
-        if not algorithm.image_uri:
-            return super().command()
-        wanted = settings_from_json(self._job.engine).container_runtime
-        program = wanted or next(filter(shutil.which, apptainer_images.PROGRAMS), apptainer_images.PROGRAMS[0])
-        channels = (getattr(channel.source, "s3_data", "") for channel in self._job.request.channels)
-        linked = [file_uris.file_path(uri) for uri in channels if file_uris.is_file(uri)]
-        command = (*algorithm.container_entry_point, *algorithm.container_arguments) or ("train",)
-        binds = (self._folder.path.parent.parent, self._directory, *linked)
-        (base,) = (sandbox.base for sandbox in self.sandboxes.values())
-        return apptainer_images.image_command(program, algorithm.image_uri, base, binds, command)
-
     def _create_directory(self, data: Path, tmpdir: str) -> Path:
         try:
             directory = Path(self._own_disk.enter_context(scratch.directory(tmpdir)))
@@ -223,7 +209,7 @@ def _revalidate(directory: Path) -> None:
 def _require_shared(job: Job, host: str, node: str) -> None:
     """Raise `DataError` for an interpreter or a channel that this node does not have, though the login node does."""
     algorithm = job.request.algorithm
-    if not (algorithm.image_uri or algorithm.container_entry_point) and not shutil.which(job.python):
+    if not algorithm.container_entry_point and not shutil.which(job.python):
         raise DataError(
             f"{node} does not have the interpreter {job.python!r}",
             advice="give Slurm(python=...) one on a file system that all nodes share; check: "

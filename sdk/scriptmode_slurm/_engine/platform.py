@@ -42,8 +42,7 @@ class Slurm(LocalPlatform):
             ``gres="gpu:4"``, ``exclusive=True``. They go to sbatch as they are, and it refuses wrong
             ones in its words before the job is submitted. Options that a job sets by itself are refused. Also
             ``partitions``, options of the hosts of one partition by its name
-            (``{"cpu": {"gres": None, "mem": "64G"}}``), ``container_runtime``, ``"apptainer"`` or
-            ``"singularity"``, which runs an ``image_uri``, and ``min_nodes``, the number of nodes with which a run may
+            (``{"cpu": {"gres": None, "mem": "64G"}}``), and ``min_nodes``, the number of nodes with which a run may
             start where not all are free.
 
     Raises:

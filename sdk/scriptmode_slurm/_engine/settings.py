@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scriptmode._core.machine.yaml_files import parse_yaml
 from scriptmode.errors import ConfigError, SpecError
 from scriptmode_local._store import shapes
-from scriptmode_slurm._engine import apptainer_images
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -36,7 +35,6 @@ _SHAPE: Mapping[str, object] = {
     "setup!": [str],
     "interface!": str,
     "min_nodes!": int,
-    "container_runtime!": str,
     "partitions!": {"*": dict},
 }
 #: A comma that separates the variable's entries; any other comma is part of a value: ``gres=gpu:2,nic:1``.
@@ -55,7 +53,6 @@ class SlurmSettings:
         setup: Lines of the batch script before the job's agent starts, such as ``module load cuda``.
         interface: Name or CIDR network of the interface between the hosts; "" for the one of the nodes' addresses.
         min_nodes: Number of nodes with which a job without instance groups may run; 0 for all of its hosts.
-        container_runtime: What runs images: ``apptainer`` or ``singularity``; "" for the one that a node has.
         partitions: Options of the hosts of one partition, by its name; False for an option that they do not have.
     """
 
@@ -63,7 +60,6 @@ class SlurmSettings:
     setup: tuple[str, ...] = ()
     interface: str = ""
     min_nodes: int = 0
-    container_runtime: str = ""
     partitions: Mapping[str, Mapping[str, str | bool]] = field(default_factory=dict)
 
     def options_of(self, partition: str) -> dict[str, str | bool]:
@@ -219,10 +215,6 @@ _OWN: Mapping[str, tuple[Callable[[Any], object], str]] = {
     "setup": (_lines, "give lines of a shell script, ('module load cuda',), and options of sbatch as arguments"),
     "interface": (str.strip, "give the name of a network interface of the nodes, 'ib0', or its network, '10.1.0.0/16'"),
     "min_nodes": (_count, "give a whole number of at least 1"),
-    "container_runtime": (
-        lambda value: apptainer_images.PROGRAMS[apptainer_images.PROGRAMS.index(value)],
-        f"give one of {', '.join(apptainer_images.PROGRAMS)}",
-    ),
 }
 
 
