@@ -147,7 +147,7 @@ def test_roles_without_groups_say_what_is_missing(code):
 def test_parameter_servers_leave_a_host_to_train(code):
     for arguments, message in (
         ({"ps": 0}, "ps is 0"),
-        ({"ps": 1, "evaluator": True}, "both say what the last host is"),
+        ({"ps": 1, "evaluator": True}, "both say what the last hosts are; keep one"),
     ):
         with pytest.raises(SpecError, match=message):
             ParameterServer(**arguments)

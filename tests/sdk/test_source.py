@@ -189,10 +189,10 @@ NAMES_OF_SECRETS = (".env", "secrets.py", "public.pem", "sub/credentials.json", 
 def test_files_that_look_like_secrets_are_warned_of_and_private_keys_refused(code, name, text):
     (code / name).write_text(text)
     if text == KEY:
-        with pytest.raises(SourceError, match=f"has private keys: {name!r}; take them away or name them in"):
+        with pytest.raises(SourceError, match=f"has private keys: {name!r}; name in .scriptmodeignore what"):
             read_source(Script("train.py", str(code)))
     else:
-        with pytest.warns(UserWarning, match=f"has files that look like secrets and are packed: {name!r}; take them"):
+        with pytest.warns(UserWarning, match=f"has files that look like secrets and are packed: {name!r}; name in"):
             assert name in packed_names(code)
     (code / ".scriptmodeignore").write_text(f"/{name}\n")
     assert name not in packed_names(code)

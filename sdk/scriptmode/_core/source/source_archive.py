@@ -245,6 +245,8 @@ def _dependency(value: str) -> dict[str, _Member]:
     if path.is_dir():
         return {f"{path.name}/{name}": member for name, member in _tree(path).items()}
     _require_file(path, "dependency", value)
+    if _is_private_key(path):
+        raise SourceError(f"dependency {value!r} is a private key", "leave it out", argument="dependencies")
     return {path.name: _Member(path)}
 
 
@@ -267,7 +269,7 @@ def _tree(root: Path) -> dict[str, _Member]:
     if secrets:
         kind = "private keys" if keys else "files that look like secrets and are packed"
         what = f"source directory {str(root)!r} has {kind}: {', '.join(map(repr, secrets))}"
-        step = f"take them away or name them in {IGNORE_FILE}, as '!{secrets[0]}' to pack them all the same"
+        step = f"name in {IGNORE_FILE} what the job does not need; the line '!{secrets[0]}' there packs one knowingly"
         if keys:
             raise SourceError(what, step, argument="source_dir")
         from scriptmode._core.text.caller_warning import warn_caller

@@ -63,7 +63,8 @@ class ParameterServer:
         _validate_roles(self, known, needed=("worker", "ps") if self.coordinator else ("ps",))
         set_whole(self, "ps", "ParameterServer ps", 1, optional=True)
         if self.ps and (self.roles or self.evaluator):
-            raise _error("ParameterServer ps and roles or evaluator both say what the last host is", "say it in roles")
+            what = "ParameterServer ps and roles or evaluator both say what the last hosts are"
+            raise _error(what, "keep one of them, or name each role's group in roles")
         leads = [role for role in ("master", "chief") if role in self.roles]
         if self.roles and len(leads) != 1:
             none = f"no {'chief' if self.coordinator else 'chief or master'}; give it a group of one host"
