@@ -57,6 +57,15 @@ def test_a_job_that_hangs_continues_with_that_setting(tmp_path, launch):
     assert [launcher.wait() for launcher in launchers] == [0, 0]
 
 
+def test_a_host_that_cannot_create_its_directory_of_stacks_tells_the_others(tmp_path, launch):
+    job = write_job(tmp_path, 2, {"train.py": "pass"}, sagemaker_program="train.py", **LAYOUTS["mirrored"])
+    (job["algo-2"] / "stacks").touch()
+    launchers = [launch(base, SCRIPTMODE_HANG_SECONDS="600") for base in job.values()]
+    assert [launcher.wait() for launcher in launchers] == [1, 1]
+    for launcher in launchers:
+        assert re.match("algo-2: .*stacks cannot be created: File exists; free space", launcher.failure)
+
+
 def test_a_host_that_speaks_speaks_for_the_job(tmp_path, launch):
     script = child("hangs.py").replace(
         "    time.sleep(0.05)", "    time.sleep(0.05)\n    if talks: print('step', flush=True)"
