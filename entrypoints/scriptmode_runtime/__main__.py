@@ -234,7 +234,7 @@ def _create_hang_detector(
 def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.TrainingEnvironment]:
     """Create the directories of stacks and of sockets that the job needs; remove that of sockets at the end.
 
-    Raises `ClusterError` or `ConfigurationError`.
+    The directory of stacks stays with the job's other files. Raises `ClusterError` or `ConfigurationError`.
     """
     folder = here.path(contract.STACKS_DIR)
     if here.settings.hang_seconds:

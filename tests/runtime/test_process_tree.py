@@ -10,7 +10,7 @@ import pytest
 from fakes.processes import until
 
 from scriptmode_runtime._processes import proc, process_tree
-from scriptmode_runtime._processes.stacks import VARIABLE, stack_variables
+from scriptmode_runtime._processes.stacks import VARIABLE, StackRequests, stack_variables
 
 #: A launcher whose program ended, where the number of the program's session is one of ``sleep``: of what the program
 #: started, or of another program, which is not below a launcher that adopts no orphans.
@@ -155,4 +155,15 @@ for child in children:
 def test_a_process_writes_its_stacks_and_runs_a_hidden_sitecustomize(tmp_path, customized):
     (tmp_path / "sitecustomize.py").write_text(f"import sys; sys.customized = {customized!r}")
     variables = {"PATH": os.defpath, **stack_variables(str(tmp_path), {"PYTHONPATH": str(tmp_path)})}
-    assert subprocess.check_output([sys.executable, "-c", STACKS], env=variables, text=True, timeout=600) == "True\n"
+    command = [sys.executable, "-W", "error", "-c", STACKS]
+    assert subprocess.check_output(command, env=variables, stderr=subprocess.STDOUT, text=True, timeout=600) == "True\n"
+
+
+def test_the_files_of_ended_processes_are_removed_in_time(tmp_path):
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    own = str(os.getpid())
+    for name in (own, str(ended.pid), "answer"):
+        (tmp_path / name).touch()
+    StackRequests(str(tmp_path), str(tmp_path), time.monotonic, str).tick()
+    assert {path.name for path in tmp_path.iterdir()} == {own, "answer"}

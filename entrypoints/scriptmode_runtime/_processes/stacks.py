@@ -32,6 +32,8 @@ _STATES = {
 ANSWER_SECONDS = 1.0
 #: Processes of the runtime, which are left out.
 _OWN = frozenset({"scriptmode_runtime.rank", "rsh.py"})
+#: Seconds between two removals of the files of ended processes: a script may start thousands of short ones.
+_REMOVAL_SECONDS = 5.0
 _SHOWN_WORDS = 4
 _HARMLESS = ("-m", "-u")
 
@@ -115,7 +117,7 @@ class StackRequests:
         self._folder = folder
         self._clock = clock
         self._redact = redact
-        self._due = clock()
+        self._due = self._removal = clock()
         self._requests: list[StackRequest] | None = None
 
     def deadline(self) -> float | None:
@@ -127,6 +129,9 @@ class StackRequests:
         if self._clock() < self._due:
             return
         self._due = self._clock() + ANSWER_SECONDS
+        if self._clock() >= self._removal:
+            self._removal = self._clock() + _REMOVAL_SECONDS
+            _remove_ended(self._folder)
         if self._requests is None:
             self._requests = request_stacks(self._folder) if os.path.exists(self._request) else None
             return
@@ -136,6 +141,14 @@ class StackRequests:
             file.write(self._redact(text))
         with suppress(OSError):
             os.unlink(self._request)
+
+
+def _remove_ended(folder: str) -> None:
+    """Remove the files of processes that have ended."""
+    with suppress(OSError):
+        for name in filter(str.isdigit, os.listdir(folder) if proc.has_processes() else ()):
+            if not os.path.exists(f"/proc/{name}"):
+                os.unlink(os.path.join(folder, name))
 
 
 def _program(words: list[str]) -> list[str]:

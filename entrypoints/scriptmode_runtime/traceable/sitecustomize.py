@@ -5,8 +5,10 @@ Python imports it at start. A ``sitecustomize`` that this one hides is imported 
 
 import contextlib
 import faulthandler
+import functools
 import importlib.machinery
 import importlib.util
+import io
 import os
 import sys
 
@@ -14,12 +16,16 @@ import sys
 _VARIABLE = "SCRIPTMODE_STACKS"
 
 
-def _register() -> None:
+def _register(files: list[io.FileIO]) -> None:
+    """Open this process's file, and close that of the process which forked it, the only one of ``files``."""
     number, _, folder = os.environ[_VARIABLE].partition(":")
     with contextlib.suppress(OSError, ValueError):
         # Open as long as the process lives: the signal's handler writes to it.
         file = open(os.path.join(folder, str(os.getpid())), "ab", buffering=0)  # noqa: SIM115
         faulthandler.register(int(number), file, all_threads=True)
+        while files:
+            files.pop().close()
+        files.append(file)
 
 
 def _import_hidden() -> None:
@@ -31,6 +37,7 @@ def _import_hidden() -> None:
 
 
 if os.environ.get(_VARIABLE):
-    _register()
-    os.register_at_fork(after_in_child=_register)
+    register = functools.partial(_register, [])
+    register()
+    os.register_at_fork(after_in_child=register)
 _import_hidden()
