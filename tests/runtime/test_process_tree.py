@@ -1,5 +1,6 @@
 """Processes: which of them are a program's, how they are identified and found, and their stacks."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -157,6 +158,25 @@ def test_a_process_writes_its_stacks_and_runs_a_hidden_sitecustomize(tmp_path, c
     variables = {"PATH": os.defpath, **stack_variables(str(tmp_path), {"PYTHONPATH": str(tmp_path)})}
     command = [sys.executable, "-W", "error", "-c", STACKS]
     assert subprocess.check_output(command, env=variables, stderr=subprocess.STDOUT, text=True, timeout=600) == "True\n"
+
+
+@pytest.fixture
+def answering(tmp_path):
+    """Answers requests for stacks; each look at its clock is a second later."""
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / "request").touch()
+    return StackRequests(str(tmp_path), str(tmp_path / "stacks"), itertools.count().__next__, lambda _: "new")
+
+
+@pytest.mark.parametrize("name", ["answer", "answer.new"])
+@pytest.mark.parametrize("kind", ["link", "fifo"])
+def test_an_answer_replaces_links_and_fifos(tmp_path, answering, name, kind):
+    path = tmp_path / "stacks" / name
+    os.mkfifo(path) if kind == "fifo" else path.symlink_to(tmp_path / "other")
+    answering.tick()
+    answering.tick()
+    assert [(file.name, file.read_text()) for file in (tmp_path / "stacks").iterdir()] == [("answer", "new")]
+    assert not (tmp_path / "other").exists()
 
 
 def test_the_files_of_ended_processes_are_removed_in_time(tmp_path):

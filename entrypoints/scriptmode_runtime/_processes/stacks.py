@@ -137,10 +137,19 @@ class StackRequests:
             return
         text = "\n".join(report.text for report in read_stacks(self._folder, self._requests))
         self._requests = None
-        with suppress(OSError), open(self._answer, "w", encoding="utf-8") as file:
-            file.write(self._redact(text))
+        draft = f"{self._answer}.new"
+        _unlink(draft)
+        # A new file: a link there is not followed, and a FIFO's reader not waited for.
         with suppress(OSError):
-            os.unlink(self._request)
+            with open(draft, "x", encoding="utf-8") as file:
+                file.write(self._redact(text))
+            os.replace(draft, self._answer)
+        _unlink(self._request)
+
+
+def _unlink(path: str) -> None:
+    with suppress(OSError):
+        os.unlink(path)
 
 
 def _remove_ended(folder: str) -> None:
