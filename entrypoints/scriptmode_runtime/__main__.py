@@ -232,10 +232,7 @@ def _create_hang_detector(
 
 @contextlib.contextmanager
 def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.TrainingEnvironment]:
-    """Create the directories of stacks and of sockets that the job needs; remove that of sockets at the end.
-
-    The directory of stacks stays with the job's other files. Raises `ClusterError` or `ConfigurationError`.
-    """
+    """Create directories for stacks, which stays, and for sockets, if the job needs them; raise `RuntimeFailure`."""
     folder = here.path(contract.STACKS_DIR)
     if here.settings.hang_seconds:
         _create_directory(folder, mode=0o700)

@@ -160,23 +160,23 @@ def test_a_process_writes_its_stacks_and_runs_a_hidden_sitecustomize(tmp_path, c
     assert subprocess.check_output(command, env=variables, stderr=subprocess.STDOUT, text=True, timeout=600) == "True\n"
 
 
-@pytest.fixture
-def answering(tmp_path):
-    """Answers requests for stacks; each look at its clock is a second later."""
-    (tmp_path / "stacks").mkdir()
-    (tmp_path / "stacks" / "request").touch()
-    return StackRequests(str(tmp_path), str(tmp_path / "stacks"), itertools.count().__next__, lambda _: "new")
+PLACES = {
+    "link": ("answer", lambda path: path.symlink_to("other"), {"answer"}),
+    "fifo": ("answer", os.mkfifo, {"answer"}),
+    "full disk": ("answer.new", lambda path: path.mkdir() or path.with_name("answer").touch(), {"answer.new"}),
+}
 
 
-@pytest.mark.parametrize("name", ["answer", "answer.new"])
-@pytest.mark.parametrize("kind", ["link", "fifo"])
-def test_an_answer_replaces_links_and_fifos(tmp_path, answering, name, kind):
-    path = tmp_path / "stacks" / name
-    os.mkfifo(path) if kind == "fifo" else path.symlink_to(tmp_path / "other")
-    answering.tick()
-    answering.tick()
-    assert [(file.name, file.read_text()) for file in (tmp_path / "stacks").iterdir()] == [("answer", "new")]
-    assert not (tmp_path / "other").exists()
+@pytest.mark.parametrize(("name", "put", "left"), PLACES.values(), ids=PLACES)
+def test_an_answer_is_a_new_file_or_missing(tmp_path, name, put, left):
+    folder = tmp_path / "stacks"
+    folder.mkdir()
+    (folder / "request").touch()
+    put(folder / name)
+    requests = StackRequests(str(tmp_path), str(folder), itertools.count().__next__, str)
+    requests.tick()
+    requests.tick()
+    assert {path.name for path in folder.iterdir()} == left
 
 
 def test_the_files_of_ended_processes_are_removed_in_time(tmp_path):

@@ -138,8 +138,8 @@ class StackRequests:
         text = "\n".join(report.text for report in read_stacks(self._folder, self._requests))
         self._requests = None
         draft = f"{self._answer}.new"
-        _unlink(draft)
-        # A new file: a link there is not followed, and a FIFO's reader not waited for.
+        # An earlier answer would pass for one that cannot be written.
+        _unlink(draft, self._answer)
         with suppress(OSError):
             with open(draft, "x", encoding="utf-8") as file:
                 file.write(self._redact(text))
@@ -147,17 +147,17 @@ class StackRequests:
         _unlink(self._request)
 
 
-def _unlink(path: str) -> None:
-    with suppress(OSError):
-        os.unlink(path)
+def _unlink(*paths: str) -> None:
+    for path in paths:
+        with suppress(OSError):
+            os.unlink(path)
 
 
 def _remove_ended(folder: str) -> None:
     """Remove the files of processes that have ended."""
     with suppress(OSError):
-        for name in filter(str.isdigit, os.listdir(folder) if proc.has_processes() else ()):
-            if not os.path.exists(f"/proc/{name}"):
-                os.unlink(os.path.join(folder, name))
+        pids = filter(str.isdigit, os.listdir(folder) if proc.has_processes() else ())
+        _unlink(*(os.path.join(folder, pid) for pid in pids if not os.path.exists(f"/proc/{pid}")))
 
 
 def _program(words: list[str]) -> list[str]:

@@ -5,7 +5,6 @@ Python imports it at start. A ``sitecustomize`` that this one hides is imported 
 
 import contextlib
 import faulthandler
-import functools
 import importlib.machinery
 import importlib.util
 import io
@@ -37,7 +36,7 @@ def _import_hidden() -> None:
 
 
 if os.environ.get(_VARIABLE):
-    register = functools.partial(_register, [])
-    register()
-    os.register_at_fork(after_in_child=register)
+    files: list[io.FileIO] = []
+    _register(files)
+    os.register_at_fork(after_in_child=lambda: _register(files))
 _import_hidden()
