@@ -99,11 +99,12 @@ def read_stacks(folder: str, requests: list[StackRequest]) -> Iterator[ProcessRe
 
 
 def _script_line(pid: int, stacks: str) -> str:
-    """Return where the main thread is, the one that the signal interrupted, in a file below the working directory."""
+    """Return where the main thread, which the signal interrupted, is in the working directory, without packages."""
     with suppress(OSError):
         folder = re.escape(os.readlink(f"/proc/{pid}/cwd"))
-        main = stacks[max(0, stacks.find("Current thread")) :]
-        if match := re.search(rf'File "(?:{folder}/)?([^/<"][^"]*)", line (\d+) in (\S+)', main):
+        main = re.split(r"\n\n|\nThread 0x", stacks.partition("Current thread")[2])[0]
+        package = r'(?:[^"]*/)?(?:site|dist)-packages/'
+        if match := re.search(rf'File "(?:{folder}/)?(?!{package})([^/<"][^"]*)", line (\d+) in (\S+)', main):
             return "{}, line {}, in {}".format(*match.groups())
     return ""
 
