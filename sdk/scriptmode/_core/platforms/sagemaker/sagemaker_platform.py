@@ -188,6 +188,10 @@ class SageMakerPlatform:
         """Return what `scriptmode serve` tells; nothing for Amazon SageMaker."""
         return self._details.activity(name)
 
+    def stacks(self, name: str) -> dict[str, str]:
+        """Raise `SpecError`: nothing asks the service's hosts."""
+        raise errors.SpecError("stacks are of jobs of this machine", f"look at the log: scriptmode logs -f {name}")
+
     def events(self, name: str) -> tuple[service_values.JobEvent, ...]:
         """Return what `scriptmode serve` tells; nothing for Amazon SageMaker."""
         return self._details.events(name)
