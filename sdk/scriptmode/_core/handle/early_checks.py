@@ -107,8 +107,8 @@ def _unused_settings(job: JobRequest) -> Iterator[str]:
     for name in sorted({*LAUNCHER_VARIABLES, *own} & job.environment.keys()) if job.program else ():
         yield f"environment variable {name} is not used: the launcher sets its own on each host"
     for name in sorted(name[len(_OURS) :] for name in job.environment if name.startswith(_OURS)):
-        if name not in SETTINGS and (meant := did_you_mean(name, SETTINGS, most=0)):
-            yield f"environment variable {_OURS}{name} is no setting of the launcher; {meant}"
+        if name not in SETTINGS and (suggestion := did_you_mean(name, SETTINGS, most=0)):
+            yield f"environment variable {_OURS}{name} is no setting of the launcher; {suggestion}"
 
 
 def _syntax_error(path: Path) -> str:
