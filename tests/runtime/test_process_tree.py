@@ -174,7 +174,7 @@ def test_an_answer_is_a_new_file_or_missing(tmp_path, name, put, left):
     folder.mkdir()
     (folder / "request").touch()
     put(folder / name)
-    requests = StackRequests(str(tmp_path), str(folder), itertools.count().__next__, str)
+    requests = StackRequests(str(tmp_path), str(folder), itertools.count().__next__, lambda _: "caf\udce9")
     requests.tick()
     requests.tick()
     assert {path.name for path in folder.iterdir()} == left

@@ -91,7 +91,7 @@ def read_stacks(folder: str, requests: list[StackRequest]) -> Iterator[ProcessRe
         if not words:
             continue
         state = proc.state(pid)
-        stacks = _read_from(os.path.join(folder, str(pid)), length).strip() if length >= 0 else ""
+        stacks = proc.read_text(os.path.join(folder, str(pid)))[length:].strip() if length >= 0 else ""
         note = _STATES.get(state) or ("" if stacks else "shows no Python stack")
         title = ", ".join(filter(None, (_task(pid), f"process {pid}", note)))
         text = f"{title}: {' '.join(_program(words))}" + (f"\n{stacks}" if stacks else "")
@@ -142,7 +142,7 @@ class StackRequests:
         # An earlier answer would pass for one that cannot be written.
         _unlink(draft, self._answer)
         with suppress(OSError):
-            with open(draft, "x", encoding="utf-8") as file:
+            with open(draft, "x", encoding="utf-8", errors="replace") as file:
                 file.write(self._redact(text))
             os.replace(draft, self._answer)
         _unlink(self._request)
@@ -176,13 +176,4 @@ def _task(pid: int) -> str:
         task = json.loads(environ["TF_CONFIG"])["task"]
         return f"{task['type']} {task['index']}"
     except (KeyError, ValueError, TypeError):
-        return ""
-
-
-def _read_from(path: str, start: int) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            file.seek(start)
-            return file.read()
-    except OSError:
         return ""

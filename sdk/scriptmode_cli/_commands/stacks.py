@@ -23,8 +23,7 @@ def stacks(job: TrainingJob, *, as_json: bool) -> None:
     Example:
       scriptmode stacks --last
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
-    found = job.platform.stacks(job.name)
-    answers = dict.fromkeys(job.hosts, "no answer of a launcher of scriptmode") | found
+    answers = dict.fromkeys(job.hosts, "no answer of a launcher of scriptmode") | job.platform.stacks(job.name)
     shown = [(host, line) for host, text in answers.items() for line in (text or "no processes").splitlines()]
     lines = [f"{host} | {escape_unprintable(line)}" for host, line in shown]
     output.print_result(answers, "\n".join(lines), as_json=as_json)
