@@ -118,15 +118,8 @@ def test_a_member_of_a_stopped_group_has_the_grace_period_when_its_leader_has_en
     assert not proc.is_running(member)
 
 
-def test_a_member_that_ignores_the_signal_is_killed_after_the_grace_period():
+def test_a_member_that_ignores_the_signal_is_killed_before_its_leader_is_reaped(monkeypatch):
     leader, member = group("pass")
-    process_tree.stop_group(leader, grace=0.2)
-    assert process_tree.wait_until(lambda: not proc.is_running(member), 10)
-    assert leader.returncode == -signal.SIGTERM
-
-
-def test_the_group_is_killed_before_its_leader_is_reaped(monkeypatch):
-    leader, _ = group("pass")
     signalled = []
 
     def record(number, kind):
@@ -137,6 +130,8 @@ def test_the_group_is_killed_before_its_leader_is_reaped(monkeypatch):
     monkeypatch.setattr(process_tree, "signal_group", record)
     process_tree.stop_group(leader, grace=0.2)
     assert signalled == [(signal.SIGTERM, True), (signal.SIGKILL, True)]
+    assert process_tree.wait_until(lambda: not proc.is_running(member), 10)
+    assert leader.returncode == -signal.SIGTERM
 
 
 STACKS = f"""
@@ -169,15 +164,18 @@ PLACES = {
 
 
 @pytest.mark.parametrize(("name", "put", "left"), PLACES.values(), ids=PLACES)
-def test_an_answer_is_a_new_file_or_missing(tmp_path, name, put, left):
-    folder = tmp_path / "stacks"
+def test_an_answer_is_a_new_file_or_missing_and_the_files_of_ended_processes_are_removed(tmp_path, name, put, left):
+    folder, own = tmp_path / "stacks", str(os.getpid())
     folder.mkdir()
-    (folder / "request").touch()
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    for file in ("request", own, str(ended.pid)):
+        (folder / file).touch()
     put(folder / name)
     requests = StackRequests(str(tmp_path), str(folder), itertools.count().__next__, lambda _: "caf\udce9")
     requests.tick()
     requests.tick()
-    assert {path.name for path in folder.iterdir()} == left
+    assert {path.name for path in folder.iterdir()} == {own} | left
 
 
 def test_the_line_of_a_process_is_one_of_its_script_in_its_main_thread(tmp_path):
@@ -185,13 +183,3 @@ def test_the_line_of_a_process_is_one_of_its_script_in_its_main_thread(tmp_path)
     (tmp_path / str(os.getpid())).write_text(f'{stacks}\nThread 0x2:\n  File "other.py", line 4 in run\n')
     (report,) = read_stacks(str(tmp_path), [StackRequest(os.getpid(), 0)])
     assert not report.line
-
-
-def test_the_files_of_ended_processes_are_removed_in_time(tmp_path):
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    own = str(os.getpid())
-    for name in (own, str(ended.pid), "answer"):
-        (tmp_path / name).touch()
-    StackRequests(str(tmp_path), str(tmp_path), time.monotonic, str).tick()
-    assert {path.name for path in tmp_path.iterdir()} == {own, "answer"}

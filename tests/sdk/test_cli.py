@@ -46,8 +46,8 @@ COMMANDS = dict(commands())
 
 
 def test_stacks_of_a_host_without_processes_say_so(capsys):
-    platform = SimpleNamespace(stacks=lambda _: {"algo-1": ""})
-    inspect.unwrap(stacks.callback)(SimpleNamespace(name="j", hosts=["algo-1"], platform=platform), as_json=False)
+    job = SimpleNamespace(name="j", hosts=["algo-1"], platform=SimpleNamespace(stacks=lambda _: {"algo-1": ""}))
+    inspect.unwrap(stacks.callback)(job, as_json=False)
     assert capsys.readouterr().out == "algo-1 | no processes\n"
     with pytest.raises(SpecError, match="of this machine; look at the log: scriptmode logs -f job-1"):
         started(Life.completed())[1].platform.stacks("job-1")
