@@ -7,7 +7,6 @@ import contextlib
 import faulthandler
 import importlib.machinery
 import importlib.util
-import io
 import os
 import sys
 
@@ -15,16 +14,15 @@ import sys
 _VARIABLE = "SCRIPTMODE_STACKS"
 
 
-def _register(files: list[io.FileIO]) -> None:
+def _register(files: contextlib.ExitStack) -> None:
     """Open this process's file, and close that of the process which forked it, the only one of ``files``."""
     number, _, folder = os.environ[_VARIABLE].partition(":")
     with contextlib.suppress(OSError, ValueError):
         # Open as long as the process lives: the signal's handler writes to it.
         file = open(os.path.join(folder, str(os.getpid())), "ab", buffering=0)  # noqa: SIM115
         faulthandler.register(int(number), file, all_threads=True)
-        while files:
-            files.pop().close()
-        files.append(file)
+        files.close()
+        files.enter_context(file)
 
 
 def _import_hidden() -> None:
@@ -36,7 +34,7 @@ def _import_hidden() -> None:
 
 
 if os.environ.get(_VARIABLE):
-    files: list[io.FileIO] = []
+    files = contextlib.ExitStack()
     _register(files)
     os.register_at_fork(after_in_child=lambda: _register(files))
 _import_hidden()
