@@ -232,10 +232,10 @@ def _create_hang_detector(
 
 @contextlib.contextmanager
 def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.TrainingEnvironment]:
-    """Create the launcher's scratch directory where the job needs one; remove it at the end. Raises `ClusterError`."""
+    """Create directories for stacks, which stays, and for sockets, if the job needs them; raise `RuntimeFailure`."""
     folder = here.path(contract.STACKS_DIR)
     if here.settings.hang_seconds:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        _create_directory(folder, mode=0o700)
     if os.path.isdir(folder):
         from scriptmode_runtime._processes import stacks
 
@@ -253,18 +253,20 @@ def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.Trai
         yield here._replace(scratch=folder)
 
 
-def _run(here: environment.TrainingEnvironment, supervisor: Supervisor, processes: HostProcesses) -> None:
-    """Install the program's requirements, then run it."""
-    os.environ.update(host_variables(here, os.environ))
-    path = ""
+def _create_directory(path: str, mode: int = 0o777) -> None:
     try:
-        for name in (contract.MODEL_DIR, contract.OUTPUT_DATA_DIR, contract.OUTPUT_INTERMEDIATE_DIR):
-            path = here.path(name)
-            os.makedirs(path, exist_ok=True)
+        os.makedirs(path, mode=mode, exist_ok=True)
     except OSError as error:
         raise ConfigurationError(
             f"{path} cannot be created: {error.strerror}; free space on its volume, or make it writable"
         ) from error
+
+
+def _run(here: environment.TrainingEnvironment, supervisor: Supervisor, processes: HostProcesses) -> None:
+    """Install the program's requirements, then run it."""
+    os.environ.update(host_variables(here, os.environ))
+    for name in (contract.MODEL_DIR, contract.OUTPUT_DATA_DIR, contract.OUTPUT_INTERMEDIATE_DIR):
+        _create_directory(here.path(name))
     for prepare in (user_code.fetch, user_code.install):
         spec = prepare(here)
         if spec and supervisor.run(LaunchPlan(main=spec), last=False):

@@ -1,16 +1,18 @@
 """Processes: which of them are a program's, how they are identified and found, and their stacks."""
 
+import itertools
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from fakes.processes import until
 
 from scriptmode_runtime._processes import proc, process_tree
-from scriptmode_runtime._processes.stacks import VARIABLE, stack_variables
+from scriptmode_runtime._processes.stacks import VARIABLE, StackRequest, StackRequests, read_stacks, stack_variables
 
 #: A launcher whose program ended, where the number of the program's session is one of ``sleep``: of what the program
 #: started, or of another program, which is not below a launcher that adopts no orphans.
@@ -116,15 +118,8 @@ def test_a_member_of_a_stopped_group_has_the_grace_period_when_its_leader_has_en
     assert not proc.is_running(member)
 
 
-def test_a_member_that_ignores_the_signal_is_killed_after_the_grace_period():
+def test_a_member_that_ignores_the_signal_is_killed_before_its_leader_is_reaped(monkeypatch):
     leader, member = group("pass")
-    process_tree.stop_group(leader, grace=0.2)
-    assert process_tree.wait_until(lambda: not proc.is_running(member), 10)
-    assert leader.returncode == -signal.SIGTERM
-
-
-def test_the_group_is_killed_before_its_leader_is_reaped(monkeypatch):
-    leader, _ = group("pass")
     signalled = []
 
     def record(number, kind):
@@ -135,6 +130,8 @@ def test_the_group_is_killed_before_its_leader_is_reaped(monkeypatch):
     monkeypatch.setattr(process_tree, "signal_group", record)
     process_tree.stop_group(leader, grace=0.2)
     assert signalled == [(signal.SIGTERM, True), (signal.SIGKILL, True)]
+    assert process_tree.wait_until(lambda: not proc.is_running(member), 10)
+    assert leader.returncode == -signal.SIGTERM
 
 
 STACKS = f"""
@@ -155,4 +152,34 @@ for child in children:
 def test_a_process_writes_its_stacks_and_runs_a_hidden_sitecustomize(tmp_path, customized):
     (tmp_path / "sitecustomize.py").write_text(f"import sys; sys.customized = {customized!r}")
     variables = {"PATH": os.defpath, **stack_variables(str(tmp_path), {"PYTHONPATH": str(tmp_path)})}
-    assert subprocess.check_output([sys.executable, "-c", STACKS], env=variables, text=True, timeout=600) == "True\n"
+    command = [sys.executable, "-W", "error", "-c", STACKS]
+    assert subprocess.check_output(command, env=variables, stderr=subprocess.STDOUT, text=True, timeout=600) == "True\n"
+
+
+PLACES = {
+    "link": ("answer", lambda path: path.symlink_to("other"), {"answer"}),
+    "fifo": ("answer", os.mkfifo, {"answer"}),
+    "full disk": ("answer.new", lambda path: path.mkdir() or path.with_name("answer").touch(), {"answer.new"}),
+}
+
+
+@pytest.mark.parametrize(("name", "put", "left"), PLACES.values(), ids=PLACES)
+def test_an_answer_is_a_new_file_or_missing_and_the_files_of_ended_processes_are_removed(tmp_path, name, put, left):
+    folder, own = tmp_path / "stacks", str(os.getpid())
+    folder.mkdir()
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    for file in ("request", own, str(ended.pid)):
+        (folder / file).touch()
+    put(folder / name)
+    requests = StackRequests(str(tmp_path), str(folder), itertools.count().__next__, lambda _: "caf\udce9")
+    requests.tick()
+    requests.tick()
+    assert {path.name for path in folder.iterdir()} == {own} | left
+
+
+def test_the_line_of_a_process_is_one_of_its_script_in_its_main_thread(tmp_path):
+    stacks = f'Current thread 0x1:\n  File "{Path.cwd()}/venv/site-packages/fit.py", line 3 in fit\n'
+    (tmp_path / str(os.getpid())).write_text(f'{stacks}\nThread 0x2:\n  File "other.py", line 4 in run\n')
+    (report,) = read_stacks(str(tmp_path), [StackRequest(os.getpid(), 0)])
+    assert not report.line

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
@@ -15,10 +16,11 @@ from docs.documents import DOCS
 from fakes.command_line import PROGRAM, invoke
 from fakes.sagemaker_jobs import started
 
-from scriptmode import Failure, JobNotFoundError, RequestError, TrainingJobFailed, TrainingJobStopped
+from scriptmode import Failure, JobNotFoundError, RequestError, SpecError, TrainingJobFailed, TrainingJobStopped
 from scriptmode._core.request.parse import parse_description
 from scriptmode.testing import Life
 from scriptmode_cli import SECTIONS, scriptmode
+from scriptmode_cli._commands.stacks import stacks
 from scriptmode_cli._options.options import account_options
 from scriptmode_cli._options.values import parse_number_or_text
 from scriptmode_cli._program.description_text import render_description
@@ -41,6 +43,14 @@ def commands(command=scriptmode, path=()):
 
 
 COMMANDS = dict(commands())
+
+
+def test_stacks_of_a_host_without_processes_say_so(capsys):
+    job = SimpleNamespace(name="j", hosts=["algo-1"], platform=SimpleNamespace(stacks=lambda _: {"algo-1": ""}))
+    inspect.unwrap(stacks.callback)(job, as_json=False)
+    assert capsys.readouterr().out == "algo-1 | no processes\n"
+    with pytest.raises(SpecError, match="of this machine; look at the log: scriptmode logs -f job-1"):
+        started(Life.completed())[1].platform.stacks("job-1")
 
 
 def test_without_arguments_the_command_prints_its_help_and_succeeds():

@@ -49,6 +49,9 @@ def test_stacks_are_asked_for_in_the_hosts_own_directory_alone(container, tmp_pa
     (container.base / "stacks" / "answer").write_text("an earlier one")
     assert container.request_stacks()
     assert container.read_stacks() is None
+    (container.base / "stacks" / "request").unlink()
+    os.mkfifo(container.base / "stacks" / "request")
+    assert not container.request_stacks()
 
 
 def test_links_of_a_container_that_lead_to_this_machine_are_left_out(container, secret):

@@ -32,6 +32,8 @@ _STATES = {
 ANSWER_SECONDS = 1.0
 #: Processes of the runtime, which are left out.
 _OWN = frozenset({"scriptmode_runtime.rank", "rsh.py"})
+#: Seconds between two removals of the files of ended processes: a script may start thousands of short ones.
+_REMOVAL_SECONDS = 5.0
 _SHOWN_WORDS = 4
 _HARMLESS = ("-m", "-u")
 
@@ -89,7 +91,7 @@ def read_stacks(folder: str, requests: list[StackRequest]) -> Iterator[ProcessRe
         if not words:
             continue
         state = proc.state(pid)
-        stacks = _read_from(os.path.join(folder, str(pid)), length).strip() if length >= 0 else ""
+        stacks = proc.read_text(os.path.join(folder, str(pid)))[length:].strip() if length >= 0 else ""
         note = _STATES.get(state) or ("" if stacks else "shows no Python stack")
         title = ", ".join(filter(None, (_task(pid), f"process {pid}", note)))
         text = f"{title}: {' '.join(_program(words))}" + (f"\n{stacks}" if stacks else "")
@@ -97,11 +99,12 @@ def read_stacks(folder: str, requests: list[StackRequest]) -> Iterator[ProcessRe
 
 
 def _script_line(pid: int, stacks: str) -> str:
-    """Return where the main thread is, the one that the signal interrupted, in a file below the working directory."""
+    """Return where the main thread, which the signal interrupted, is in the working directory, without packages."""
     with suppress(OSError):
         folder = re.escape(os.readlink(f"/proc/{pid}/cwd"))
-        main = stacks[max(0, stacks.find("Current thread")) :]
-        if match := re.search(rf'File "(?:{folder}/)?([^/<"][^"]*)", line (\d+) in (\S+)', main):
+        main = re.split(r"\n\n|\nThread 0x", stacks.partition("Current thread")[2])[0]
+        package = r'(?:[^"]*/)?(?:site|dist)-packages/'
+        if match := re.search(rf'File "(?:{folder}/)?(?!{package})([^/<"][^"]*)", line (\d+) in (\S+)', main):
             return "{}, line {}, in {}".format(*match.groups())
     return ""
 
@@ -115,7 +118,7 @@ class StackRequests:
         self._folder = folder
         self._clock = clock
         self._redact = redact
-        self._due = clock()
+        self._due = self._removal = clock()
         self._requests: list[StackRequest] | None = None
 
     def deadline(self) -> float | None:
@@ -127,15 +130,35 @@ class StackRequests:
         if self._clock() < self._due:
             return
         self._due = self._clock() + ANSWER_SECONDS
+        if self._clock() >= self._removal:
+            self._removal = self._clock() + _REMOVAL_SECONDS
+            _remove_ended(self._folder)
         if self._requests is None:
             self._requests = request_stacks(self._folder) if os.path.exists(self._request) else None
             return
         text = "\n".join(report.text for report in read_stacks(self._folder, self._requests))
         self._requests = None
-        with suppress(OSError), open(self._answer, "w", encoding="utf-8") as file:
-            file.write(self._redact(text))
+        draft = f"{self._answer}.new"
+        # An earlier answer would pass for one that cannot be written.
+        _unlink(draft, self._answer)
         with suppress(OSError):
-            os.unlink(self._request)
+            with open(draft, "x", encoding="utf-8", errors="replace") as file:
+                file.write(self._redact(text))
+            os.replace(draft, self._answer)
+        _unlink(self._request)
+
+
+def _unlink(*paths: str) -> None:
+    for path in paths:
+        with suppress(OSError):
+            os.unlink(path)
+
+
+def _remove_ended(folder: str) -> None:
+    """Remove the files of processes that have ended."""
+    with suppress(OSError):
+        pids = filter(str.isdigit, os.listdir(folder) if proc.has_processes() else ())
+        _unlink(*(os.path.join(folder, pid) for pid in pids if not os.path.exists(f"/proc/{pid}")))
 
 
 def _program(words: list[str]) -> list[str]:
@@ -153,13 +176,4 @@ def _task(pid: int) -> str:
         task = json.loads(environ["TF_CONFIG"])["task"]
         return f"{task['type']} {task['index']}"
     except (KeyError, ValueError, TypeError):
-        return ""
-
-
-def _read_from(path: str, start: int) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            file.seek(start)
-            return file.read()
-    except OSError:
         return ""

@@ -14,12 +14,15 @@ import sys
 _VARIABLE = "SCRIPTMODE_STACKS"
 
 
-def _register() -> None:
+def _register(files: contextlib.ExitStack) -> None:
+    """Open this process's file, and close that of the process which forked it, the only one of ``files``."""
     number, _, folder = os.environ[_VARIABLE].partition(":")
     with contextlib.suppress(OSError, ValueError):
         # Open as long as the process lives: the signal's handler writes to it.
         file = open(os.path.join(folder, str(os.getpid())), "ab", buffering=0)  # noqa: SIM115
         faulthandler.register(int(number), file, all_threads=True)
+        files.close()
+        files.enter_context(file)
 
 
 def _import_hidden() -> None:
@@ -31,6 +34,7 @@ def _import_hidden() -> None:
 
 
 if os.environ.get(_VARIABLE):
-    _register()
-    os.register_at_fork(after_in_child=_register)
+    files = contextlib.ExitStack()
+    _register(files)
+    os.register_at_fork(after_in_child=lambda: _register(files))
 _import_hidden()

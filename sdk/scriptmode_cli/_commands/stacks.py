@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from scriptmode import SpecError, TrainingJob
+from scriptmode import TrainingJob
 from scriptmode._core.text.terminal_text import escape_unprintable
 from scriptmode_cli._options.options import job_options, json_option
 from scriptmode_cli._program import output
@@ -23,9 +23,7 @@ def stacks(job: TrainingJob, *, as_json: bool) -> None:
     Example:
       scriptmode stacks --last
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
-    read = getattr(job.platform, "stacks", None)
-    if read is None:
-        raise SpecError("stacks are of jobs of this machine", f"look at the log: scriptmode logs -f {job.name}")
-    answers = dict.fromkeys(job.hosts, "no answer of a launcher of scriptmode") | read(job.name)
-    lines = [f"{host} | {escape_unprintable(line)}" for host, text in answers.items() for line in text.splitlines()]
+    answers = dict.fromkeys(job.hosts, "no answer of a launcher of scriptmode") | job.platform.stacks(job.name)
+    shown = [(host, line) for host, text in answers.items() for line in (text or "no processes").splitlines()]
+    lines = [f"{host} | {escape_unprintable(line)}" for host, line in shown]
     output.print_result(answers, "\n".join(lines), as_json=as_json)

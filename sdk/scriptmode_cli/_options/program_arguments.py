@@ -15,7 +15,7 @@ from scriptmode_cli._program.group import split_at_dashes
 _AFTER_DASHES = "scriptmode.arguments_after_dashes"
 _ALL_WORDS = "scriptmode.words"
 #: What other launchers call options, and what does the same here.
-_MEANT = {
+_SUGGESTIONS = {
     **dict.fromkeys(("-n", "--hosts", "--nodes", "--workers", "--num-workers"), "--instance-count N"),
     **dict.fromkeys(("--gpus", "--gpu"), "--instance-type of hosts with GPUs, such as local_gpu or ml.g5.xlarge"),
     **dict.fromkeys(("-d", "--detach", "--background"), "--no-wait"),
@@ -35,14 +35,15 @@ class ProgramCommand(click.Command):
         try:
             return super().parse_args(ctx, own)
         except click.UsageError as error:
-            meant = _MEANT.get(error.option_name, "") if isinstance(error, click.NoSuchOption) else ""
-            has_meant = any(meant.partition(" ")[0] in (*option.opts, *option.secondary_opts) for option in self.params)
+            suggestion = _SUGGESTIONS.get(error.option_name, "") if isinstance(error, click.NoSuchOption) else ""
+            name = suggestion.partition(" ")[0]
+            has_option = any(name in (*option.opts, *option.secondary_opts) for option in self.params)
             is_stray = isinstance(error, click.NoSuchOption) or "unexpected extra argument" in error.message
-            if not has_meant and (not is_stray or "--" in args):
+            if not has_option and (not is_stray or "--" in args):
                 raise
             step = "write arguments of the script after --"
-            if has_meant:
-                step = f"write {meant}, and arguments of the script after --"
+            if has_option:
+                step = f"write {suggestion}, and arguments of the script after --"
             elif any("--set" in option.opts for option in self.params):
                 step += ", and those of the estimator with --set"
             raise click.UsageError(f"{error.format_message().rstrip('.')}; {step}", ctx) from error

@@ -16,7 +16,7 @@ from scriptmode import ScriptmodeError
 from scriptmode._core.text.messages import did_you_mean
 
 #: Verbs of other tools, and what does the same here.
-_MEANT = {"resume": "rerun", "restart": "rerun", "ps": "list", "kill": "stop", "delete": "rm"}
+_SUGGESTIONS = {"resume": "rerun", "restart": "rerun", "ps": "list", "kill": "stop", "delete": "rm"}
 #: The exit status of a program that SIGINT ended: 128 + 2.
 INTERRUPTED = 130
 #: Modules of verbs that do not have the verb's name.
@@ -40,8 +40,8 @@ class Group(click.Group):
         word = args[0]
         if not ctx.resilient_parsing and not word.startswith("-") and self.get_command(ctx, word) is None:
             known = self.list_commands(ctx)
-            meant = _MEANT.get(word)
-            step = f"did you mean {meant!r}?" if meant in known else did_you_mean(word, known, most=len(known))
+            verb = _SUGGESTIONS.get(word)
+            step = f"did you mean {verb!r}?" if verb in known else did_you_mean(word, known, most=len(known))
             raise click.UsageError(f"there is no command '{ctx.command_path} {word}'; {step}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -104,7 +104,8 @@ class Sandbox:
     def request_stacks(self) -> bool:
         """Ask the host's launcher for the stacks of its processes; return whether it can be asked."""
         with suppress(OSError), self.directory() as directory, directory.at(contract.STACKS_REQUEST, links=False) as at:
-            os.close(os.open(at.name, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o666, dir_fd=at.dir_fd))
+            flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+            os.close(os.open(at.name, flags, 0o666, dir_fd=at.dir_fd))
             return True
         return False
 

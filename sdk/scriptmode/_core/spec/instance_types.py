@@ -33,5 +33,5 @@ def describe() -> str:
 def suggest(word: str, *others: str) -> str:
     """Return advice for an unknown instance type, a local one or one of ``others``; "" where none is similar."""
     forms = local_forms()
-    meant = {other: form for form, kind in reversed(forms.items()) for other in kind.other_names}.get(word.lower())
-    return f"did you mean {meant!r}?" if meant else did_you_mean(word, [*forms, *others], most=0)
+    suggestion = {other: form for form, kind in reversed(forms.items()) for other in kind.other_names}.get(word.lower())
+    return f"did you mean {suggestion!r}?" if suggestion else did_you_mean(word, [*forms, *others], most=0)

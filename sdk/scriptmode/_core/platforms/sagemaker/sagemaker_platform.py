@@ -98,20 +98,17 @@ class SageMakerPlatform:
         """Call CreateTrainingJob; if its response was lost, find out whether the job was started."""
         from scriptmode._core.platforms.sagemaker.host_secret import with_host_secret
 
-        job = with_host_secret(request)
-        fields, name = render_request(job), job.name
-        self._buckets.prepare_output(str(job.output.path), str(job.role))
+        fields = render_request(with_host_secret(request))
+        self._buckets.prepare_output(str(request.output.path), str(request.role))
         try:
-            answer = self._call(name, lambda client: client.create_training_job(**fields))
+            return str(self._call(request.name, lambda client: client.create_training_job(**fields))["TrainingJobArn"])
         except errors.JobNotFoundError as error:
             # A resource of the request was not found: data, a role, an experiment.
             raise errors.RequestError(str(error)) from error
         except (errors.TransientError, errors.JobExistsError) as error:
-            arn = self._find_started(fields, error)
-            if arn is None:
-                raise
-            return arn
-        return str(answer["TrainingJobArn"])
+            if arn := self._find_started(fields, error):
+                return arn
+            raise
 
     def describe(self, name: str) -> JobDescription:
         """Call DescribeTrainingJob."""
@@ -188,6 +185,10 @@ class SageMakerPlatform:
         """Return what `scriptmode serve` tells; nothing for Amazon SageMaker."""
         return self._details.activity(name)
 
+    def stacks(self, name: str) -> dict[str, str]:
+        """Raise `SpecError`: nothing asks the service's hosts."""
+        raise errors.SpecError("stacks are of jobs of this machine", f"look at the log: scriptmode logs -f {name}")
+
     def events(self, name: str) -> tuple[service_values.JobEvent, ...]:
         """Return what `scriptmode serve` tells; nothing for Amazon SageMaker."""
         return self._details.events(name)
@@ -248,17 +249,16 @@ class SageMakerPlatform:
 
     def _find_started(self, request: Mapping[str, Any], error: errors.PlatformError) -> str | None:
         """Return the ARN of the job whose response was lost; ``None`` where it does not exist or is another job."""
-        if isinstance(error, errors.JobExistsError):
-            # Errors of botocore's HTTP client have a response too, None if none arrived.
-            response = getattr(error.__cause__, "response", None) or {}
-            if not response.get("ResponseMetadata", {}).get("RetryAttempts"):
-                return None
+        # Errors of botocore's HTTP client have a response too, None if none arrived.
+        response = getattr(error.__cause__, "response", None) or {}
+        if isinstance(error, errors.JobExistsError) and not response.get("ResponseMetadata", {}).get("RetryAttempts"):
+            return None
+        name = str(request["TrainingJobName"])
         try:
-            started = self.describe(str(request["TrainingJobName"])).response
+            started = self.describe(name).response
         except errors.JobNotFoundError:
             return None
         except errors.PlatformError:
-            name = request["TrainingJobName"]
             raise errors.TransientError(f"{error}. It may have been started: scriptmode describe {name}") from error
         same = all((started.get(field) or {}) == (request.get(field) or {}) for field in ("RoleArn", "HyperParameters"))
         return str(started["TrainingJobArn"]) if same else None
