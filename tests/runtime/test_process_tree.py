@@ -37,6 +37,15 @@ def test_only_the_descendants_of_an_ended_program_belong_to_it(is_own):
     assert done.stdout == f"{is_own} {is_own}\n"
 
 
+def test_the_boot_is_known_again_once_files_can_be_opened():
+    program = (
+        "import resource; from scriptmode_runtime._processes.proc import boot_id as it; limit = resource.setrlimit;"
+    )
+    program += "limit(7, (3, 99)); print(repr(it())); limit(7, (99, 99)); print(len(it()))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=600)
+    assert done.stdout == "''\n36\n"
+
+
 UNFORKED = """
 import os, resource, signal
 from scriptmode_runtime._values.errors import UserCodeError
