@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import os
 import tarfile
 import zlib
 
@@ -268,6 +269,8 @@ def test_files_are_uploaded_while_the_script_trains_and_at_its_end(tmp_path, lau
         return {key.removeprefix("out/job-1/output/intermediate/inner/"): content for key, content in read.items()}
 
     until(lambda: stored() == {"one": b"first"})
+    os.kill(int(launcher.output.partition("upload started, process ")[2].split()[0]), 9)  # as for a lack of memory
+    until(lambda: "upload ended " in launcher.output)
     go.touch()
     assert launcher.wait() == code, launcher.output
     assert stored() == {"one": b"another", "last": b"last"}

@@ -69,15 +69,6 @@ print(children.has_children())
     assert sorted(names) == [f"bad?name{'x' * 52}", "python"], ran  # no arguments, and at most 60 characters
 
 
-def test_an_optional_service_may_end_before_the_script():
-    ran = drive("""
-plan = LaunchPlan(spec("script", "import time; time.sleep(1)"), (spec("upload", "exit(3)"),), optional=("upload",))
-with launcher(described) as it:
-    print(it.run(plan))
-""")
-    assert (ran.stdout, b"upload ended with exit code 3\n" in ran.stderr) == (b"None\n", True), ran
-
-
 def test_an_error_in_the_launcher_leaves_no_process_and_no_descriptor():
     ran = drive("""
 before = opened()
