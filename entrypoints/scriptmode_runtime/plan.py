@@ -54,7 +54,7 @@ class LaunchPlan(NamedTuple):
 
     #: The process whose exit code is this host's result. None: this host does not train.
     main: ProcessSpec | None
-    #: Started first and stopped after main; one that ends earlier is a failure.
+    #: Started first and stopped after main; one that ends earlier is a failure, but for those that ``optional`` names.
     services: tuple[ProcessSpec, ...] = ()
     #: Waits between the start of the services and of main.
     before: tuple[Wait, ...] = ()
@@ -62,6 +62,7 @@ class LaunchPlan(NamedTuple):
     files: tuple[File, ...] = ()
     #: Processes beside main that run to their own ends, such as an evaluator; a failure of one fails the job.
     side_processes: tuple[ProcessSpec, ...] = ()
+    optional: tuple[str, ...] = ()
 
     @property
     def trainers(self) -> tuple[ProcessSpec, ...]:

@@ -39,6 +39,14 @@ def test_only_the_descendants_of_an_ended_program_belong_to_it(is_own):
     assert done.stdout == f"{is_own} {is_own}\n"
 
 
+def test_the_boot_is_known_again_once_files_can_be_opened():
+    program = (
+        "import resource; from scriptmode_runtime._processes.proc import boot_id as it; limit = resource.setrlimit;"
+    )
+    program += "limit(7, (3, 99)); print(repr(it())); limit(7, (99, 99)); print(len(it()))"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True, timeout=600) == "''\n36\n"
+
+
 UNFORKED = """
 import os, resource, signal
 from scriptmode_runtime._values.errors import UserCodeError

@@ -9,6 +9,9 @@ import contextlib
 import json
 import os
 import re
+import selectors
+import signal
+import stat
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -19,6 +22,7 @@ from scriptmode_runtime.plan import ProcessSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from io import FileIO
 
     from scriptmode_runtime._environment import TrainingEnvironment
     from scriptmode_runtime.plan import LaunchPlan
@@ -27,8 +31,8 @@ S3 = "s3://"
 #: The job's region, as the script sees it.
 _REGION = "SAGEMAKER_REGION"
 _REPOSITORY = re.compile("arn:[^:]+:codeartifact:([^:]+):([^:]+):repository/([^/]+)/(.+)")
-#: Seconds for which a file must not have changed before it is uploaded, and those after an error.
-_UNCHANGED, _RETRY = 1.0, 60.0
+#: Seconds for which a file must not have changed before it is uploaded, those after an error, and of the last upload.
+_UNCHANGED, _RETRY, _LAST = 1.0, 60.0, 120.0
 #: What was uploaded, in the output directory: lines of a file's name, size and time of change.
 _UPLOADED = f"{contract.OUTPUT_DIR}/.intermediate-uploaded"
 #: A directory of the uploads of AWS's ``train``.
@@ -43,21 +47,31 @@ def process(environment: TrainingEnvironment, name: str, *words: str) -> Process
 
 def with_upload(environment: TrainingEnvironment, plan: LaunchPlan) -> LaunchPlan:
     """Return the plan with the process that uploads while the script trains, if the job asks for it."""
-    return plan._replace(services=(*plan.services, *_uploads(environment)))
+    return plan._replace(services=(*plan.services, *_uploads(environment)), optional=("upload",))
 
 
 def upload_rest(environment: TrainingEnvironment) -> None:
-    """Upload what the process beside the script has not uploaded, whatever the job's outcome, and wait for it."""
-    from scriptmode_runtime._processes import children
+    """Upload what is left, whatever the job's outcome; wait for it until a signal to stop, or a deadline."""
+    from scriptmode_runtime._processes import children, process_tree
+    from scriptmode_runtime._processes.loop import Loop
 
-    for spec in _uploads(environment, "last"):
-        # Neither it nor a log that is closed changes the outcome.
-        with contextlib.suppress(OSError, UserCodeError):
-            pid, output = children.start(spec)
-            with open(output, "rb") as lines:
-                for line in lines:
-                    os.write(2, line)
+    ended: set[int] = set()
+    # Neither it nor a log that is closed changes the outcome.
+    with contextlib.suppress(OSError, UserCodeError, StopIteration), Loop() as loop:
+        loop.handle_signals(lambda number: ended.update(children.reap() if number == signal.SIGCHLD else {0}))
+        pid, output = children.start(next(_uploads(environment, "last")))
+        os.set_blocking(output, False)  # another process may hold the other end
+        loop.selector.register(output, selectors.EVENT_READ, lambda: os.write(2, os.read(output, 1 << 16)))
+        loop.until(lambda: not ended.isdisjoint((0, pid)), loop.clock() + _LAST)
+        if pid not in ended:
+            process_tree.signal_group(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
+            line = (
+                f"scriptmode: {contract.OUTPUT_INTERMEDIATE_DIR} is not uploaded to its end: {_LAST:g} s, or a signal\n"
+            )
+            os.write(2, line.encode())
+        while text := os.read(output, 1 << 16):
+            os.write(2, text)
 
 
 def _uploads(environment: TrainingEnvironment, *words: str) -> Iterator[ProcessSpec]:
@@ -81,7 +95,7 @@ def _client(service: str, problem: str, region: str | None = None) -> Iterator[A
     endpoint = os.environ.get("S3_ENDPOINT_URL") if service == "s3" else None
     try:
         yield boto3.client(service, region_name=region or None, endpoint_url=endpoint or None)
-    except (Boto3Error, BotoCoreError, ClientError, OSError) as error:
+    except (Boto3Error, BotoCoreError, ClientError, OSError, ValueError) as error:
         raise UserCodeError(f"{problem}: {error}; check the address and that this host's role may use it") from error
 
 
@@ -96,8 +110,8 @@ def _download_source(base_dir: str, uri: str) -> None:
         path = os.path.join(folder, "sourcedir.tar.gz")
         with _client("s3", f"{uri} cannot be downloaded") as client:
             client.download_file(bucket, key, path)
-        limits = source_limits(os.environ)
-        unpack(path, os.path.join(base_dir, contract.CODE_DIR), title=f"the source {uri}", limits=limits)
+        code = os.path.join(base_dir, contract.CODE_DIR)
+        unpack(path, code, title=f"the source {uri}", limits=source_limits(os.environ))
 
 
 def _install(arn: str, folder: str, *words: str) -> None:
@@ -122,47 +136,57 @@ def _install(arn: str, folder: str, *words: str) -> None:
 def _upload(base_dir: str, uri: str, *words: str) -> None:
     """Upload ``output/intermediate``: each file that does not change, again after a change; with ``last`` what is left.
 
-    A file that cannot be uploaded does not fail the job, as in AWS's ``train``.
+    A file that cannot be uploaded does not fail the job, as in AWS's ``train``. An error is written once: a line counts
+    as output of the host, and without output it hangs.
     """
+    before: set[tuple[Any, ...]] = set()
+    written = ""
     while True:
-        try:
-            with _client("s3", f"{contract.OUTPUT_INTERMEDIATE_DIR} cannot be uploaded to {uri}") as client:
-                _upload_files(client, base_dir, uri, is_last=bool(words))
-        except UserCodeError as error:
+        found = set(_states(os.path.join(base_dir, contract.OUTPUT_INTERMEDIATE_DIR)))
+        error = _upload_files(base_dir, uri, found if words else found & before)
+        if error not in ("", written):
             sys.stderr.write(f"scriptmode: {error}\n")
+            written = error
         if words:
             return
-        time.sleep(_RETRY)
+        before = found
+        time.sleep(_RETRY if error else _UNCHANGED)
 
 
-def _upload_files(client: Any, base_dir: str, uri: str, *, is_last: bool) -> None:
-    folder = os.path.join(base_dir, contract.OUTPUT_INTERMEDIATE_DIR)
-    bucket, _, prefix = uri[len(S3) :].partition("/")
-    before: set[tuple[Any, ...]] = set()
-    with open(os.path.join(base_dir, _UPLOADED), "a+") as record:
+def _upload_files(base_dir: str, uri: str, states: set[tuple[Any, ...]]) -> str:
+    """Upload files that the record does not have; return an error, or ""."""
+    uploaded = set()
+    with open(os.path.join(base_dir, _UPLOADED), "ab+", buffering=0) as record:
         record.seek(0)
-        uploaded = {tuple(json.loads(line)) for line in record}
-        while True:
-            found = set(_states(folder))
-            for state in sorted((found if is_last else found & before) - uploaded):
-                with contextlib.suppress(FileNotFoundError):
-                    client.upload_file(os.path.join(folder, state[0]), bucket, f"{prefix}/{state[0]}")
-                    uploaded.add(state)
-                    record.write(f"{json.dumps(state)}\n")
-                    record.flush()
-            if is_last:
-                return
-            before = found
-            time.sleep(_UNCHANGED)
+        for line in record.read().splitlines():
+            with contextlib.suppress(ValueError):  # a line that was not written to its end
+                uploaded.add(tuple(json.loads(line)))
+        errors = [_upload_file(base_dir, uri, state, record) for state in sorted(states - uploaded)]
+    return next(filter(None, errors), "")
+
+
+def _upload_file(base_dir: str, uri: str, state: tuple[Any, ...], record: FileIO) -> str:
+    problem = f"{contract.OUTPUT_INTERMEDIATE_DIR} cannot be uploaded to {uri}: {state[0]!r}"
+    bucket, _, prefix = uri[len(S3) :].partition("/")
+    try:
+        with _client("s3", problem) as client, contextlib.suppress(FileNotFoundError):
+            client.upload_file(
+                os.path.join(base_dir, contract.OUTPUT_INTERMEDIATE_DIR, state[0]), bucket, f"{prefix}/{state[0]}"
+            )
+            record.write(f"{json.dumps(state)}\n".encode())
+    except UserCodeError as error:
+        return str(error)
+    return ""
 
 
 def _states(folder: str) -> Iterator[tuple[Any, ...]]:
+    """Yield name, size and time of change of regular files: a link may lead out of the directory."""
     for path, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != _COPIES]
         for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                status = os.stat(os.path.join(path, name))
-                yield os.path.relpath(os.path.join(path, name), folder), status.st_size, status.st_mtime_ns
+            with contextlib.suppress(OSError):
+                if stat.S_ISREG((status := os.lstat(os.path.join(path, name))).st_mode):
+                    yield os.path.relpath(os.path.join(path, name), folder), status.st_size, status.st_mtime_ns
 
 
 _PROGRAMS: dict[str, Callable[..., None]] = {"source": _download_source, "install": _install, "upload": _upload}
@@ -170,5 +194,5 @@ _PROGRAMS: dict[str, Callable[..., None]] = {"source": _download_source, "instal
 if __name__ == "__main__":
     try:
         _PROGRAMS[sys.argv[1]](*sys.argv[2:])
-    except RuntimeFailure as error:
+    except (RuntimeFailure, OSError) as error:
         sys.exit(f"scriptmode: {error}")

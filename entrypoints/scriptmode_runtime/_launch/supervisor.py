@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
 from scriptmode_runtime._processes import children, system
-from scriptmode_runtime._processes.children import DAEMON, SERVICE, TRAINER
+from scriptmode_runtime._processes.children import DAEMON, OPTIONAL, SERVICE, TRAINER
 from scriptmode_runtime._processes.loop import STOPPING
 from scriptmode_runtime._processes.process_tree import POLL_SECONDS
 from scriptmode_runtime._values.failure import LAUNCHER_FAILED, SIGNALLED, HostFailure, how_ended
@@ -126,7 +126,7 @@ class Supervisor:
             self._until(lambda: True)
             children.write_files(plan.files)
             for spec in plan.services:
-                self._processes.start(spec, SERVICE)
+                self._processes.start(spec, OPTIONAL if spec.name in plan.optional else SERVICE)
             self._wait_for(plan.before)
             self._until(lambda: True)
             for spec in plan.trainers:
@@ -211,13 +211,13 @@ class Supervisor:
             self._is_completed = True
             if last:
                 self._agreement.complete()
-            self._processes.signal(signal.SIGTERM, SERVICE, DAEMON)
+            self._processes.signal(signal.SIGTERM, SERVICE, OPTIONAL, DAEMON)
         else:
             self._processes.stop_trainers(_signal_of(failure))
             if graceful:
                 # A script may save state that the services of any host hold: they are stopped after it.
                 self._wait_for_saving(deadline)
-            self._processes.signal(signal.SIGTERM, SERVICE)
+            self._processes.signal(signal.SIGTERM, SERVICE, OPTIONAL)
         self._loop.until(self._processes.have_ended, deadline, POLL_SECONDS)
         if failure and graceful:
             self._log_killed(_signal_of(failure))
@@ -276,7 +276,7 @@ class Supervisor:
         """
         status = child.status or 0
         self._processes.output.log_line(f"{child.spec.name} ended {how_ended(status)}")
-        failed = {TRAINER: self._has_failed(child), SERVICE: True, DAEMON: status < 0}[child.role]
+        failed = {TRAINER: self._has_failed(child), SERVICE: True, OPTIONAL: False, DAEMON: status < 0}[child.role]
         if failed and self._agreement.failure is None and not self._is_completed and not self._lacks_reason(child):
             self._agreement.fail(self._failure_by(child))
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from scriptmode_runtime._processes.streams import Source
     from scriptmode_runtime.plan import File, ProcessSpec
 
-#: Roles of a child: its end ends the plan; it outlives the trainers; it belongs to a trainer on another host.
-TRAINER, SERVICE, DAEMON = "trainer", "service", "daemon"
+#: Roles of a child: its end ends the plan; it outlives the trainers, or may; it belongs to a trainer on another host.
+TRAINER, SERVICE, OPTIONAL, DAEMON = "trainer", "service", "optional", "daemon"
 #: Signals that Python ignores for itself and a program expects at their default.
 _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
 #: Programs in the log's line on orphaned processes, and characters of a name.

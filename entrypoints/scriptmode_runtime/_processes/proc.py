@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from typing import NamedTuple
@@ -29,29 +30,24 @@ class Process(NamedTuple):
 
 def has_processes() -> bool:
     """Return whether ``/proc`` exists and belongs to this process's namespace of process ids."""
-    try:
+    with contextlib.suppress(OSError):
         return os.readlink("/proc/self") == str(os.getpid())
-    except OSError:
-        return False
+    return False
 
 
 def process(pid: int) -> Process | None:
     """Return a process; None where no process has that id, or ``/proc`` is missing."""
-    try:
-        # As bytes, which is faster: it is read of every process, many times a second.
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            content = file.read()
-    except OSError:
-        return None
+    content = b""
+    # As bytes, which is faster: it is read of every process, many times a second.
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+        content = file.read()
     # "pid (name) state parent group session ...": the name may hold blanks and brackets.
     fields = content.rpartition(b")")[2].split()
     if len(fields) <= _RESIDENT:
         return None
     parent, group, session = map(int, fields[1:4])
-    running = fields[0] not in (b"Z", b"X")
-    return Process(
-        parent, group, session, int(fields[_STARTED]), running, sum(map(int, fields[_CPU])), int(fields[_RESIDENT])
-    )
+    started, memory = int(fields[_STARTED]), int(fields[_RESIDENT])
+    return Process(parent, group, session, started, fields[0] not in (b"Z", b"X"), sum(map(int, fields[_CPU])), memory)
 
 
 def processes() -> dict[int, Process]:
@@ -60,9 +56,15 @@ def processes() -> dict[int, Process]:
     return {pid: record for pid in pids if (record := process(pid))}
 
 
-@functools.cache
 def boot_id() -> str:
     """Return the ID of this machine's current boot; "" if it is unknown."""
+    if not _boot_id():
+        _boot_id.cache_clear()  # it may be read again, as after too many open files
+    return _boot_id()
+
+
+@functools.cache
+def _boot_id() -> str:
     return read_text("/proc/sys/kernel/random/boot_id").strip()
 
 
@@ -97,11 +99,9 @@ def control_groups(process: int) -> str:
 
 def read_text(path: str) -> str:
     """Return the text of a file of the kernel; "" where it cannot be read."""
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read()
-    except OSError:
-        return ""
+    with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="surrogateescape") as file:
+        return file.read()
+    return ""
 
 
 def _read(process: int, name: str) -> str:
