@@ -30,10 +30,6 @@ def test_twenty_jobs_end_truly(server):
     assert [(plan.seed, end, error) for plan, end, error in ends if error] == []
 
 
-def test_a_job_without_a_fault_is_completed(server):
-    assert run(QUIET, server)[1:] == ("Completed", None)
-
-
 def test_a_job_with_retries_whose_agent_is_killed_counts_each_step_once(server):
     plan = QUIET._replace(fault="SIGKILL", phase="Training", role=0.0, retries=1)
     assert run(plan, server)[1:] == ("Completed", None)

@@ -8,12 +8,22 @@ table alone, so it is the same in each run, and a new row, column or cell of the
 """
 
 import pytest
-from covering import covering
 from fakes.promptness import soon
 from faults.layouts import BETWEEN_GRAPH, COORDINATOR
 from faults.matrix import CELLS
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.prompt]
+
+
+def covering(cells, parts):
+    """Return cells that together have every part which any cell has: each time the first that adds most."""
+    of_cells = [parts(cell) for cell in cells]
+    missing, chosen = set().union(*of_cells), set()
+    while missing:
+        best = max(range(len(cells)), key=lambda number: len(of_cells[number] & missing))
+        chosen.add(best)
+        missing -= of_cells[best]
+    return [cells[number] for number in sorted(chosen)]
 
 
 def pairs(cell):

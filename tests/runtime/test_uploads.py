@@ -9,9 +9,7 @@ from fakes.aws_server import aws_server
 from fakes.host_folders import write_files, write_host
 
 ACCOUNT = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_DEFAULT_REGION": "eu-west-1"}
-PROGRAM = (
-    "import os, signal, sys, scriptmode_runtime._environment as of, scriptmode_runtime._launch.aws_programs as it;"
-)
+PROGRAM = "import os, signal, sys, scriptmode_runtime._environment as e, scriptmode_runtime._launch.aws_programs as it;"
 
 
 def run(base, endpoint, program):
@@ -26,7 +24,7 @@ def test_a_file_that_cannot_be_uploaded_keeps_no_other_one(tmp_path):
     os.mkfifo(folder / "fifo")
     (folder / "link").symlink_to("../other")
     with aws_server("uploads") as endpoint:
-        done = run(tmp_path, endpoint, "it.upload_rest(of.read(sys.argv[1], dict()))")
+        done = run(tmp_path, endpoint, "it.upload_rest(e.read(sys.argv[1], dict()))")
     assert (done.stderr.count("cannot be uploaded"), done.stderr.count(r"'a\udcff'")) == (1, 1), done
     assert (folder / "../.intermediate-uploaded").read_text().startswith('["torn["z", 1, ')
 
@@ -40,6 +38,6 @@ def test_an_error_is_written_once_and_the_upload_goes_on(tmp_path):
 
 @pytest.mark.parametrize("end", ["it._LAST = 0.5", "signal.pthread_sigmask(0, [15]); os.kill(os.getpid(), 15)"])
 def test_a_deadline_or_a_signal_ends_the_last_upload(tmp_path, silent_s3, end):
-    program = f"it._LAST = 600; {end}; it.upload_rest(of.read(sys.argv[1], dict())); print('ended')"
+    program = f"it._LAST = 600; {end}; it.upload_rest(e.read(sys.argv[1], dict())); print('ended')"
     done = run(tmp_path, f"http://127.0.0.1:{silent_s3.getsockname()[1]}", program)
     assert (done.stdout, "is not uploaded to its end" in done.stderr) == ("ended\n", True), done

@@ -252,17 +252,13 @@ def test_a_draft_that_was_renamed_is_not_copied_under_its_first_name(tmp_path):
         draft.write_text("x")
         return replaced.look("draft", draft.stat().st_ino, lambda: draft.open("rb"))
 
-    def rename():
-        draft.rename(tmp_path / "checkpoint")
-
     for _ in range(4):
         assert write_and_look() is None
-        rename()
+        draft.rename(tmp_path / "checkpoint")
     write_and_look()
     draft.unlink()
-    earlier = write_and_look()
-    assert earlier.read() == b"x"
-    earlier.close()
+    with write_and_look() as earlier:
+        assert earlier.read() == b"x"
     draft.unlink()
     replaced.keep([])
 

@@ -51,7 +51,7 @@ class FakeObjects:
     def _get(self, arguments: Mapping[str, Any]) -> dict[str, object]:
         from botocore.response import StreamingBody
 
-        content = self._account.objects[uri := self._found(arguments)]
+        content = self._account.objects[(uri := self._found(arguments))]
         return {**self._described(uri), "Body": StreamingBody(io.BytesIO(content), len(content))}
 
     def _put(self, arguments: Mapping[str, Any]) -> dict[str, object]:

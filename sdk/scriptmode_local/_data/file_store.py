@@ -78,9 +78,8 @@ def open_unchanged(item: StoredObject) -> Iterator[int]:
         try:
             file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError as error:
-            raise DataNotFoundError(
-                f"{item.uri}: the file was deleted while the job read its channel", advice=_LEAVE_ALONE
-            ) from error
+            what = f"{item.uri}: the file was deleted while the job read its channel"
+            raise DataNotFoundError(what, _LEAVE_ALONE) from error
     try:
         yield file
         if item.version not in ("", _identity(os.fstat(file))):
@@ -160,8 +159,7 @@ def translated(uri: str, path: str) -> Iterator[None]:
             missing = f"the link leads to {str(Path(path).readlink())!r}, which does not exist"
         raise DataNotFoundError(f"{uri}: {missing}", advice="correct the URI") from error
     except PermissionError as error:
-        raise DataAccessError(
-            f"{uri}: access denied ({error.strerror})", advice="the job's user must be able to read it"
-        ) from error
+        what = f"{uri}: access denied ({error.strerror})"
+        raise DataAccessError(what, "the job's user must be able to read it") from error
     except OSError as error:
         raise DataError(f"{uri}: it cannot be read: {error}", advice="check its disk") from error

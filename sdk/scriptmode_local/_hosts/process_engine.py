@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scriptmode._core.text.messages import Problem
-from scriptmode.errors import SpecError, invalid
+from scriptmode.errors import invalid
 from scriptmode_local._hosts.engine import Engine
 from scriptmode_runtime.contract import DEFAULT_PORTS
 
@@ -33,12 +33,9 @@ class ProcessEngine(Engine):
         if spec.script is None:
             raise invalid("entry_point", "is missing", "give a script, because hosts that are processes run no image")
         if settings.container_limits:
-            raise SpecError(
-                f"container_limits is {settings.container_limits!r}, but hosts of instance type "
-                f"{spec.resources.types[0]!r} are processes, which have no limits",
-                argument="container_limits",
-                advice="leave it out of LocalPlatform(...), or use instance_type='local'",
-            )
+            kind = spec.resources.types[0]
+            what = f"is {settings.container_limits!r}, but hosts of instance type {kind!r} are processes without limits"
+            raise invalid("container_limits", what, "leave it out of LocalPlatform(...), or use instance_type='local'")
         if spec.algorithm.framework_version or spec.algorithm.py_version:
             from scriptmode_local._hosts.interpreter import compare_versions
 
@@ -48,11 +45,8 @@ class ProcessEngine(Engine):
     def problems(self, job: JobRequest) -> Iterator[Problem]:
         """Yield a missing network."""
         if job.network.isolation:
-            yield Problem(
-                "EnableNetworkIsolation is True: hosts that are processes cannot be isolated",
-                "leave it out, or use instance type 'local'",
-                "enable_network_isolation",
-            )
+            what = "EnableNetworkIsolation is True: hosts that are processes cannot be isolated"
+            yield Problem(what, "leave it out, or use instance type 'local'", "enable_network_isolation")
 
     def plan(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> tuple[dict[str, PlannedHost], str]:
         """Return the environment of each host, with ports that are not chosen yet."""

@@ -131,16 +131,12 @@ def _check_input(channel: Channel, folders: Mapping[str, str]) -> None:
 
         path = file_uris.file_path(source.s3_data)
         if not file_uris.exists(path):
-            raise DataNotFoundError(
-                f"{name}: there is no file or directory {str(path)!r}",
-                argument="inputs",
-                advice=did_you_mean_path(path) or "correct the path or create it",
-            )
+            what, step = f"{name}: there is no file or directory {str(path)!r}", did_you_mean_path(path)
+            raise DataNotFoundError(what, step or "correct the path or create it", argument="inputs")
         try:
             if not os.access(path, os.R_OK | os.X_OK if path.is_dir() else os.R_OK):
-                raise DataAccessError(
-                    f"{str(path)!r} cannot be read: access denied", advice=f"make it readable: chmod -R +rX {path}"
-                )
+                what = f"{str(path)!r} cannot be read: access denied"
+                raise DataAccessError(what, f"make it readable: chmod -R +rX {path}")
             require_data(ChannelSource(channel.name, "File", source.s3_data_type, source.s3_data), FileStore())
         except DataError as error:
             raise type(error)(f"{name}: {error.message}", argument="inputs", advice=error.advice) from error

@@ -62,8 +62,8 @@ def check_job(platform: Platform, job: JobRequest, sent: tuple[Source, str] | No
     threads = {**(os.environ if runs_python else {}), **job.environment}.get(_THREADS)
     servers = contract.enabled(job.parameter(contract.PARAMETER_SERVER_ENABLED))
     waits = f"{_THREADS}=1: parameter servers can wait for each other for ever; set at least 2, or leave it out"
-    found = [crowded, servers and threads == "1" and waits, error and broken]
-    return [*_unused_settings(job), *_likely_mistakes(job), *filter(None, found)]
+    others = filter(None, [crowded, servers and threads == "1" and waits, error and broken])
+    return [*_unused_settings(job), *_likely_mistakes(job), *others]
 
 
 def _likely_mistakes(job: JobRequest) -> Iterator[str]:

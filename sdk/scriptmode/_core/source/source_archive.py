@@ -50,7 +50,6 @@ _SECRETS = (".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kd
 _SECRET = re.compile("|".join(map(fnmatch.translate, _SECRETS)))
 #: The first line of a private key, of OpenSSL, OpenSSH, PGP and PuTTY; certificates may stand before it.
 _PRIVATE_KEY = re.compile(rb"^\s*(-{4,5} ?BEGIN [A-Z0-9 ]*PRIVATE KEY|PuTTY-User-Key-File-)", re.MULTILINE)
-_KEY_BYTES = 64 * 1024
 
 
 class Archive(NamedTuple):
@@ -310,14 +309,10 @@ def _left_out(path: Path) -> bool:
 
 
 def _is_private_key(path: Path) -> bool:
-    """Return whether the first line says so, or a later one of a file that looks like secrets.
-
-    What cannot be read is reported when it is packed.
-    """
+    """Return whether a line says so, of a file that looks like secrets any; False for what cannot be read."""
     with suppress(OSError), path.open("rb") as file:
-        if _looks_secret(path.name):
-            return _PRIVATE_KEY.search(file.read(_KEY_BYTES)) is not None
-        return _PRIVATE_KEY.match(file.read(80)) is not None
+        find = _PRIVATE_KEY.search if _looks_secret(path.name) else _PRIVATE_KEY.match
+        return find(file.read(64 * 1024)) is not None
     return False
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from contextlib import suppress
+from numbers import Real
 
 from scriptmode.errors import SpecError, invalid
 
@@ -62,8 +63,4 @@ def _is_bool(value: object) -> bool:
 
 
 def _as_float(value: object) -> float | None:
-    if isinstance(value, (int, float)):
-        return float(value)
-    from numbers import Real
-
     return float(value) if isinstance(value, Real) else None
