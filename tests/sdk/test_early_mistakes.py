@@ -76,7 +76,7 @@ UNUSED = {
     "variable": ({"environment": {"SM_HOSTS": "1"}}, "variable SM_HOSTS is not used: the launcher sets its own on"),
     "a typo": (
         {"environment": {"SCRIPTMODE_HANG_SECOND": "9"}},
-        "no setting of the launcher; did you mean 'HANG_SECONDS'?",
+        "no setting of the launcher; did you mean 'SCRIPTMODE_HANG_SECONDS'?",
     ),
     "hyperparameter": (
         {"environment": {"SM_HP_EPOCHS": "1"}, "hyperparameters": {"epochs": 2}},
