@@ -119,7 +119,7 @@ def job_roles(job: JobRequest) -> dict[str, str]:
     if kind.is_scheduled and counts_gpus and contract.MPI_PROCESSES_PER_HOST not in job.hyperparameters:
         # The number of ranks is that of a node's GPUs, which only the nodes know.
         return {}
-    cluster = None if kind.runs_images else {"hosts": {}, "single_machine": True, "secret": ""}
+    cluster = None if kind.runs_images or kind.is_scheduled else {"hosts": {}, "single_machine": True, "secret": ""}
     hosts = planned_containers.plan_container_hosts(job, job.environment, cluster)
     try:
         return {name: preview.roles(host_environment(host)) for name, host in hosts.items()}
