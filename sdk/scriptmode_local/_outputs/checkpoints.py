@@ -189,7 +189,7 @@ class CheckpointSync:
             self._write(kept)
         return problem
 
-    def _put(self, host: str, name: str, entries: ChangedDirectories, earlier: BinaryIO | None) -> None:
+    def _put(self, host: str, name: str, entries: ChangedDirectories, earlier: BinaryIO | None = None) -> None:
         try:
             file = earlier or self._sandboxes[host].open_file(f"{self._path}/{name}")
         except EscapeError as error:
