@@ -107,7 +107,7 @@ def test_the_base_may_be_named_by_its_digest_and_is_recorded(registry, base_imag
 def test_a_refreshed_image_is_built_on_a_pulled_base_without_the_cache(built, base_image, monkeypatch):
     image = built("2.21.0")
     said, builds = [], []
-    monkeypatch.setattr(docker_client, "build", lambda _, name, options, *_1, **_2: builds.append((options["nocache"], name)))
+    monkeypatch.setattr(docker_client, "build", lambda _, name, made, *_1, **_2: builds.append((made["nocache"], name)))
     assert build_image("2.21.0", refresh=True, on_line=said.append) == image
     assert builds == [(True, image)]
     assert said.count("pulling debian:bookworm-slim") == 1
