@@ -11,13 +11,14 @@ from typing import Any
 import click
 
 from scriptmode._core.machine.entry_points import entry_points
+from scriptmode._core.spec import instance_types
 from scriptmode_cli._options.options import force_option, json_option
 from scriptmode_cli._program import output
 from scriptmode_cli._program.group import Group
 from scriptmode_serve._http.access_keys import AccessKeys
 from scriptmode_serve._http.configuration import parse_configuration, parse_toml
 from scriptmode_serve._http.server import DEFAULT_HOST, DEFAULT_PORT, Server, Settings, parse_address
-from scriptmode_serve._operations.request_mapping import HOSTS, HostTable, require_hosts
+from scriptmode_serve._operations.request_mapping import HostTable, require_hosts
 
 #: The group of entry points of verbs that run ``scriptmode serve`` elsewhere.
 _VERBS = "scriptmode.serve"
@@ -47,8 +48,9 @@ class _ServeGroup(Group):
     help="Address at which the server listens; port 0 is one that is free. Other machines need an access key.",
 )  # fmt: skip
 @click.option(
-    "--hosts", metavar="|".join(HOSTS), help=f"Hosts that stand for SageMaker's instance types. [default: {HOSTS[0]}]"
-)
+    "--hosts", metavar="|".join(instance_types.local_forms()),
+    help=f"Hosts that stand for SageMaker's instance types. [default: {HostTable.hosts}]",
+)  # fmt: skip
 @click.option(
     "--config", type=click.File("rb"), metavar="FILE",
     help="TOML file with 'hosts', and the tables 'instance_types' and 'images'.",

@@ -15,7 +15,7 @@ from typing import Any
 
 from scriptmode._core.text.messages import validate_keys
 from scriptmode.errors import SpecError, invalid
-from scriptmode_serve._operations.request_mapping import HOSTS, HostTable, require_hosts
+from scriptmode_serve._operations.request_mapping import HostTable, require_hosts
 
 _INSTANCE_TYPES, _IMAGES = "instance_types", "images"
 
@@ -34,7 +34,7 @@ def parse_configuration(content: dict[str, object], source: str) -> HostTable:
     """Return the table of a configuration file's content; ``source`` names the file in a `SpecError`."""
     validate_keys(source, content, ("hosts", _INSTANCE_TYPES, _IMAGES), argument="config")
     types, images = (_parse_table(content.get(name, {}), name, source) for name in (_INSTANCE_TYPES, _IMAGES))
-    hosts = content.get("hosts", HOSTS[0])
+    hosts = content.get("hosts", HostTable.hosts)
     for name, value in [("hosts", hosts), *types.items()]:
         require_hosts(value, f"{source}: {name}")
     return HostTable(str(hosts), types, images)

@@ -25,8 +25,6 @@ from scriptmode_serve._operations.aws_json import validation_error
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-#: Instance types of the local platform, the default first.
-HOSTS = tuple(instance_types.local_forms())
 _TYPES, _IMAGE = f"{SERVER_TAGS}instance-types", f"{SERVER_TAGS}training-image"
 #: The fields of a description that have what was asked for.
 _MAPPED = ("ResourceConfig", tuning.RESOURCES, "AlgorithmSpecification")
@@ -89,7 +87,8 @@ class HostTable:
 def require_hosts(hosts: object, name: str) -> None:
     """Raise `SpecError` for a value of a setting that is not the name of hosts."""
     if not isinstance(hosts, str) or not instance_kind(hosts).is_local:
-        raise invalid(name, f"is {hosts!r}", instance_types.suggest(str(hosts)) or f"give one of {', '.join(HOSTS)}")
+        forms = ", ".join(instance_types.local_forms())
+        raise invalid(name, f"is {hosts!r}", instance_types.suggest(str(hosts)) or f"give one of {forms}")
 
 
 def is_extension(table: HostTable, field: str, value: object) -> bool:
