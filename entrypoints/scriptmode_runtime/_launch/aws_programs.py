@@ -66,10 +66,8 @@ def upload_rest(environment: TrainingEnvironment) -> None:
         if pid not in ended:
             process_tree.signal_group(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-            line = (
-                f"scriptmode: {contract.OUTPUT_INTERMEDIATE_DIR} is not uploaded to its end: {_LAST:g} s, or a signal\n"
-            )
-            os.write(2, line.encode())
+            reason = f"is not uploaded to its end: {_LAST:g} s, or a signal"
+            os.write(2, f"scriptmode: {contract.OUTPUT_INTERMEDIATE_DIR} {reason}\n".encode())
         while text := os.read(output, 1 << 16):
             os.write(2, text)
 

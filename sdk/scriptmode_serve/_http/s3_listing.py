@@ -72,11 +72,9 @@ def parse_listing(environ: Environ) -> Listing | None:
     bucket, _, key = path.lstrip("/").partition("/")
     parameters = {name: values[0] for name, values in parse_qs(query, keep_blank_values=True).items()}
     is_listing = all(name in _PARAMETERS or name.lower() in SIGNED_URL for name in parameters)
-    return (
-        Listing(bucket, parameters)
-        if environ["REQUEST_METHOD"] == "GET" and bucket and not key and is_listing
-        else None
-    )
+    if environ["REQUEST_METHOD"] == "GET" and bucket and not key and is_listing:
+        return Listing(bucket, parameters)
+    return None
 
 
 def ordered(listing: Listing, answer: bytes, get: Callable[[str], bytes]) -> bytes:
@@ -86,9 +84,8 @@ def ordered(listing: Listing, answer: bytes, get: Callable[[str], bytes]) -> byt
     """
     root = ET.fromstring(answer)  # noqa: S314 - of a server that this one started
     is_encoded = "encoding-type" in listing.parameters
-    lists = [
-        [element.text or "" for element in root.iterfind(path)] for path in ("{*}Contents/{*}Key", "{*}*/{*}Prefix")
-    ]
+    paths = ("{*}Contents/{*}Key", "{*}CommonPrefixes/{*}Prefix")
+    lists = [[element.text or "" for element in root.iterfind(path)] for path in paths]
     is_whole = root.findtext("{*}IsTruncated") == "false" and not listing.after
     if is_whole and all(keys == sorted(keys, key=unquote_plus if is_encoded else str) for keys in lists):
         return answer
