@@ -64,15 +64,15 @@ def test_the_methods_of_v2_that_change_a_running_job_call_the_service(code):
     changes = {"ProfilerConfig": {"DisableProfiler": True}, "RemoteDebugConfig": {"EnableRemoteDebug": False}}
     sent = [call.arguments for call in fake.calls if call.operation == "update_training_job"]
     assert sent == [{"TrainingJobName": name, key: value} for key, value in changes.items()]
-    assert made.enable_remote_debug is False
+    described = fake.client("sagemaker").describe_training_job(TrainingJobName=name)
+    assert ({**described, **changes}, made.enable_remote_debug) == (described, False)
 
 
 def test_logs_shows_the_log_of_the_latest_job_and_jobs_has_all(code, capsys):
     made = estimator(code)
     with pytest.raises(SpecError, match=r"latest_training_job is None, and logs\(\) is about it; call fit"):
         made.logs()
-    jobs = [made.fit(wait=False) for _ in range(2)]
-    assert made.jobs == jobs
+    assert [made.fit(wait=False) for _ in range(2)] == made.jobs
     made.logs()
     assert (capsys.readouterr().out.count("algo-1"), made._changed(max_run=5).jobs) == (1, [])
 

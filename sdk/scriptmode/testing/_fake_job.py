@@ -84,7 +84,7 @@ class FakeJob:
     """A training job. Moments are seconds of the fake's clock."""
 
     def __init__(self, request: Mapping[str, Any], life: Life, clock: FakeClock, *, arn: str) -> None:
-        self.request = deepcopy(request)
+        self.request = dict(deepcopy(request))
         self.name = str(request["TrainingJobName"])
         self.is_spot = bool(request.get("EnableManagedSpotTraining"))
         self.life = life

@@ -23,7 +23,7 @@ class FakeTrainingJobs:
             "list_tags": self._list_tags,
             "list_training_jobs": self._list,
             "stop_training_job": self._stop,
-            "update_training_job": lambda arguments: {"TrainingJobArn": self._job(arguments).arn},
+            "update_training_job": self._update,
         }
 
     def _create(self, request: Mapping[str, Any]) -> dict[str, object]:
@@ -43,11 +43,8 @@ class FakeTrainingJobs:
 
     def _check_quotas(self, job: FakeJob) -> None:
         now = self._account.clock.now()
-        running = [
-            other.instances()
-            for other in self._account.jobs.values()
-            if other.is_spot == job.is_spot and not other.ended(now)
-        ]
+        others = self._account.jobs.values()
+        running = [other.instances() for other in others if other.is_spot == job.is_spot and not other.ended(now)]
         usage = "spot training job usage" if job.is_spot else "training job usage"
         for kind, count in job.instances().items():
             used = sum(instances.get(kind, 0) for instances in running)
@@ -70,6 +67,12 @@ class FakeTrainingJobs:
             raise status_error(job.status(now))
         job.stop(now)
         return {}
+
+    def _update(self, arguments: Mapping[str, Any]) -> dict[str, object]:
+        job = self._job(arguments)
+        for name, value in arguments.items():
+            job.request[name] = {**job.request.get(name, {}), **value} if isinstance(value, Mapping) else value
+        return {"TrainingJobArn": job.arn}
 
     def _list(self, arguments: Mapping[str, Any]) -> dict[str, object]:
         now = self._account.clock.now()
