@@ -86,12 +86,12 @@ def _describe_container(host: str, found: Pod, container: Mapping[str, Any]) -> 
 
 
 def describe_loss(host: str, found: Pod | None) -> str:
-    """Return how the pod of a host has ended that does not answer; "" for one that may answer again."""
+    """Return how the silent pod of a host ended; "" if it may answer again, or lost its connection and ended with 0."""
     if termination := find_termination({host: found}):
         return termination.text
     for container in (found or {}).get("status", {}).get("containerStatuses", ()):
         ended = container.get("state", {}).get("terminated")
-        if container["name"] == AGENT and ended:
+        if container["name"] == AGENT and ended and ended.get("exitCode"):
             what = f"the container {AGENT!r} of its pod ended with exit code {ended.get('exitCode')}"
             last = ended.get("message", "").strip().rpartition("\n")[2]
             return f"{what}, {ended.get('reason', '')}" + (f": {last}" if last else "") + _find_advice(last)
