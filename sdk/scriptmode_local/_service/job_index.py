@@ -34,25 +34,16 @@ _COLUMNS = " ".join(JobSummary._fields[1:_POSITION])
 def select_jobs(store: JobStore, select: Callable[[list[JobSummary]], dict[str, Any]]) -> dict[str, Any]:
     """Return the ListTrainingJobsResponse that ``select`` makes of the summaries of all jobs, which have no order.
 
-    While no job is created or deleted, of the files of ended jobs only those of the jobs that it takes are looked at.
+    While no job is created or deleted, the files of ended jobs are not looked at: nothing writes them any more.
     The status of a job whose files cannot be read is `UNREADABLE`, with the reason as its note.
     """
-    jobs, cached = _summarize(store, trusts_cache=True)
-    selected = select(jobs)
-    names = [name for job in selected["TrainingJobSummaries"] if (name := job["TrainingJobName"]) in cached]
-    are_unchanged = [cached[name][:_VERSION] for name in names] == [now for _, now in store.versions(names)]
-    return selected if are_unchanged else select(_summarize(store, trusts_cache=False)[0])
-
-
-def _summarize(store: JobStore, *, trusts_cache: bool) -> tuple[list[JobSummary], dict[str, list[Any]]]:
-    """Return the summaries of all jobs, and the cache's rows of those whose files were not looked at."""
     store.remove_orphans()
     # Before the names, because a job that comes or goes changes it. The cache's row "" is the version of the directory
     # at which the other rows were all ended jobs.
     directory = [*(store.version() or ())]
     known = _read(store.ended_jobs)
     is_new = known.pop("", []) != directory != []
-    trusted = known if trusts_cache and directory and not is_new else {}
+    trusted = known if directory and not is_new else {}
     kept, others = dict(trusted), []
     for name, version in store.versions(store.names() - trusted.keys()):
         row = known.get(name)
@@ -75,7 +66,7 @@ def _summarize(store: JobStore, *, trusts_cache: bool) -> tuple[list[JobSummary]
         # Without the cache the next call is only slower.
         with suppress(OSError):
             replace_file(store.ended_jobs, _render(rows), durable=False)
-    return [*others, *(JobSummary._make((name, *row[_VERSION:], 0)) for name, row in kept.items())], trusted
+    return select([*others, *(JobSummary._make((name, *row[_VERSION:], 0)) for name, row in kept.items())])
 
 
 def _job_summary(store: JobStore, name: str) -> JobSummary | None:
