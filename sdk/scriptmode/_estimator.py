@@ -18,7 +18,7 @@ from scriptmode._core.text import messages
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from typing_extensions import Self
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from scriptmode._results.scaling import Scaling
     from scriptmode._sagemaker_session import Session
     from scriptmode.planning import Plan
-    from scriptmode.rehearsal import Fault, Rehearsal
 
 _NAMES = names.JobNames()
 
@@ -369,40 +368,6 @@ class Estimator:
         if wait:
             job.follow(logs=shown, live=live)
         return job
-
-    def rehearse(
-        self, inputs: object = None, faults: Iterable[Fault | str] | None = None, *, step_metric: str
-    ) -> Rehearsal:
-        """Run the job on this machine once undisturbed and once for each fault, and return what each fault cost.
-
-        Each host is a process of this machine. A job that ends is started again. It has a checkpoint directory of its
-        own where the estimator has ``checkpoint_s3_uri``; nothing is written to the estimator's locations. Each line of
-        the result is written to the standard error as soon as it is known.
-
-        Args:
-            inputs: The inputs, as `fit` takes them; a little data is enough.
-            faults: Faults of `scriptmode.rehearsal`, or texts such as ``"kill:at=60"``. By default a process of the
-                last host is killed, all hosts are lost, and the job is interrupted, each after half of its steps.
-            step_metric: The metric whose values are the steps; one of ``metric_definitions``.
-
-        Returns:
-            The verdicts. ``ok`` is whether each fault happened, and the job reached its last step after it without
-            losing all that it had done.
-
-        Raises:
-            SpecError: For a wrong fault, and for arguments that cannot make a job.
-        """
-        registry.require_local_jobs()
-        from scriptmode._core.handle import log_lines
-        from scriptmode.rehearsal._faults import parse_faults
-        from scriptmode.rehearsal._run import RehearsalRun
-
-        def start(**changes: Any) -> TrainingJob:
-            return self._changed(**changes).fit(inputs, wait=False, logs=False)
-
-        chosen = parse_faults(faults, self.spec.resources.hosts)
-        tell = functools.partial(log_lines.write_line, stream=sys.stderr)
-        return RehearsalRun(self.spec, self.platform, start, tell, step_metric).rehearse(chosen)
 
     def scale(
         self,
