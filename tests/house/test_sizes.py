@@ -8,11 +8,11 @@ from tests.house import loaded, sources
 from tests.house.offenders import expect_none
 
 #: The most lines of the product and of its tests. Both are sums without a margin, and are only lowered.
-PRODUCT, TESTS = 62_792, 59_167
+PRODUCT, TESTS = 62_366, 58_976
 #: What is counted: tracked files with these endings, and scripts and Dockerfiles without one.
 ENDINGS = (".py", ".cc", ".h", ".html", ".js", ".css", ".sh")
 #: The most own lines that a call loads.
-LOADED = {"request": 5_945, "fit(wait=False)": 10_174, "fit": 10_964}
+LOADED = {"request": 5_898, "fit(wait=False)": 10_127, "fit": 10_917}
 #: Without its signature and its docstring.
 LINES_OF_A_FUNCTION = 40
 #: A list of the parts of a job, one or a few lines each.
