@@ -1,7 +1,7 @@
-"""The pytest plugin: the fixtures ``entry_point`` and ``rehearse``.
+"""The pytest plugin: the fixture ``entry_point``.
 
 pytest imports this module in every environment with scriptmode, before coverage starts. It is not part of the package
-``scriptmode``, which is imported by the first test that uses a fixture.
+``scriptmode``, which is imported by the first test that uses the fixture.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scriptmode import Estimator
-    from scriptmode.rehearsal import Rehearsal
     from scriptmode.testing import EntryPointRun
 
 # An assertion of the suite for engines that fails shows its values.
@@ -37,25 +35,5 @@ def entry_point(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[...,
             return testing.entry_point(script, **{"directory": tmp_path, **arguments})
         finally:
             os.chdir(before)
-
-    return run
-
-
-@pytest.fixture
-def rehearse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Rehearsal]:
-    """Return ``Estimator.rehearse`` with the estimator as first argument, which fails the test for a job not ready.
-
-    The jobs are in ``tmp_path``.
-    """
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "scriptmode"))
-
-    def run(estimator: Estimator, inputs: object = None, faults: Any = None, *, step_metric: str) -> Rehearsal:
-        __tracebackhide__ = True
-        rehearsal = estimator.rehearse(inputs, faults, step_metric=step_metric)
-        if not rehearsal.ok:
-            text = str(rehearsal)
-            # The first line is in pytest's summary.
-            pytest.fail(f"{text.rpartition(chr(10))[2]}\n{text}", pytrace=False)
-        return rehearsal
 
     return run

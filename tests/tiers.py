@@ -27,7 +27,6 @@ WAITING = (
     "tests/data_path/",
     "tests/docs/",
     "tests/sdk/test_local_tuning.py",
-    "tests/sdk/test_rehearsal.py",
     "tests/processes/",
 )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,7 +17,7 @@ from scriptmode._core.text import messages
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from typing_extensions import Self
 
@@ -30,10 +29,8 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode._job import TrainingJob
     from scriptmode._results.analytics import TrainingJobAnalytics
-    from scriptmode._results.scaling import Scaling
     from scriptmode._sagemaker_session import Session
     from scriptmode.planning import Plan
-    from scriptmode.rehearsal import Fault, Rehearsal
 
 _NAMES = names.JobNames()
 
@@ -183,21 +180,21 @@ class Estimator:
         """Set an argument, checked as by the constructor, or an attribute of the user's own."""
         given = self.__dict__.get("_arguments", {})
         if name in given:
-            self._construct({**given, name: value})
+            self._set_argument(name, value)
         else:
             object.__setattr__(self, name, value)
 
-    def _construct(self, arguments: Mapping[str, Any]) -> None:
-        changed = [name for name, value in arguments.items() if value is not self._arguments[name]]
-        if (additional := arguments["additional_request_fields"]) is not None:
+    def _set_argument(self, name: str, value: object) -> None:
+        given = {**self._arguments, name: value}
+        if (additional := given["additional_request_fields"]) is not None and value is not self._arguments[name]:
             from scriptmode._core.request import additional_fields
 
-            additional_fields.check_taken_out(changed, additional)
+            additional_fields.check_taken_out(name, additional)
         made = object.__new__(type(self))
         # An attached job may need several attributes to be set before its arguments are valid.
         deferred, ignored = self._refused is not None, self._ignores_config_defaults
         vars(made).update(_defers_checks=deferred, _ignores_config_defaults=ignored)
-        Estimator.__init__(made, **arguments)
+        Estimator.__init__(made, **given)
         if made._refused is None:
             is_same = self._refused is None and made._session is self._session and made._types == self._types
             if made._platform is None and is_same:
@@ -244,7 +241,7 @@ class Estimator:
         """Add or replace hyperparameters for the jobs that follow."""
         if unnamed:
             raise invalid("hyperparameters", "have names", "write set_hyperparameters(**values) for a dict of values")
-        self._construct({**self._arguments, "hyperparameters": {**self.hyperparameters(), **hyperparameters}})
+        self._set_argument("hyperparameters", {**self.hyperparameters(), **hyperparameters})
 
     def training_image_uri(self) -> str | None:
         """Return the URI of the hosts' image, which may be looked up by ``framework_version``, or ``None``."""
@@ -369,85 +366,6 @@ class Estimator:
         if wait:
             job.follow(logs=shown, live=live)
         return job
-
-    def rehearse(
-        self, inputs: object = None, faults: Iterable[Fault | str] | None = None, *, step_metric: str
-    ) -> Rehearsal:
-        """Run the job on this machine once undisturbed and once for each fault, and return what each fault cost.
-
-        Each host is a process of this machine. A job that ends is started again. It has a checkpoint directory of its
-        own where the estimator has ``checkpoint_s3_uri``; nothing is written to the estimator's locations. Each line of
-        the result is written to the standard error as soon as it is known.
-
-        Args:
-            inputs: The inputs, as `fit` takes them; a little data is enough.
-            faults: Faults of `scriptmode.rehearsal`, or texts such as ``"kill:at=60"``. By default a process of the
-                last host is killed, all hosts are lost, and the job is interrupted, each after half of its steps.
-            step_metric: The metric whose values are the steps; one of ``metric_definitions``.
-
-        Returns:
-            The verdicts. ``ok`` is whether each fault happened, and the job reached its last step after it without
-            losing all that it had done.
-
-        Raises:
-            SpecError: For a wrong fault, and for arguments that cannot make a job.
-        """
-        registry.require_local_jobs()
-        from scriptmode._core.handle import log_lines
-        from scriptmode.rehearsal._faults import parse_faults
-        from scriptmode.rehearsal._run import RehearsalRun
-
-        def start(**changes: Any) -> TrainingJob:
-            return self._changed(**changes).fit(inputs, wait=False, logs=False)
-
-        chosen = parse_faults(faults, self.spec.resources.hosts)
-        tell = functools.partial(log_lines.write_line, stream=sys.stderr)
-        return RehearsalRun(self.spec, self.platform, start, tell, step_metric).rehearse(chosen)
-
-    def scale(
-        self,
-        inputs: object = None,
-        *,
-        hosts: Sequence[int] = (1, 2, 4),
-        layouts: Sequence[str] = (),
-        steps: int = 100,
-        batch_size: int | None = None,
-    ) -> Scaling:
-        """Measure the speed of the script by layout and number of hosts, with a real job for each, one after another.
-
-        The steps are those that the log names (``step 7``), or the values of a metric ``step``. The first fifth of them
-        is the warm-up, which is not measured. The jobs neither resume from checkpoints nor write to ``output_path``,
-        and do not start again after an interruption.
-
-        Args:
-            inputs: The inputs, as `fit` takes them.
-            hosts: The numbers of hosts.
-            layouts: ``single``, ``parameter-server``, ``multi-worker-mirrored`` and ``mpi``; by default that of
-                ``distribution``, whose options its own layout keeps.
-            steps: The step at which a job is stopped; a script that ends before is measured as far as it went.
-            batch_size: Images of a batch of one trainer; by default the log may name it: ``batch_size=64``.
-
-        Returns:
-            The rates and the efficiency of each size; its text is a table. A job that failed has a row with its
-            ``problem``.
-
-        Raises:
-            SpecError: For arguments that cannot be measured, before the first job starts; or a RequestError.
-            DataError: Where the log of the first job names no step.
-        """
-        from scriptmode._core.handle import log_lines
-        from scriptmode._results import scaling
-
-        options = scaling.ScalingOptions(hosts, layouts, steps, batch_size)
-        tell = functools.partial(log_lines.write_line, stream=sys.stderr)
-        return scaling.measure(self, self._changed, inputs, options, tell)
-
-    def _changed(self, **changes: Any) -> Self:
-        """Return a copy with other arguments."""
-        made: Self = copy.copy(self)
-        made.jobs = []
-        made._construct({**self._arguments, **changes})
-        return made
 
     def _own_session(self) -> Session:
         origin: Any = self.platform if self._session is None else self._session

@@ -19,8 +19,6 @@ SECTIONS = {
     "Start a job": {
         "plan": "Show what a training job would run, without starting it.",
         "run": "Start a training job, and follow its log until it ends.",
-        "rehearse": "Find out what faults do to a training job, by letting them happen to it on this machine.",
-        "scale": "Measure the speed of a training script on several numbers of hosts.",
         "rerun": "Start a copy of JOB under a new name, and follow its log until it ends.",
     },
     "Follow jobs": {

@@ -3,7 +3,6 @@
 import pytest
 from fakes.processes import until
 
-from scriptmode import Estimator
 from scriptmode._core.spec.host_values import HostActivity
 
 #: Computes half of the time.
@@ -62,17 +61,3 @@ def test_two_jobs_at_once_share_neither_directories_nor_addresses(engine, jobs):
             jobs.release(each, host)
     for each in names:
         assert jobs.model(jobs.completed(each)) == {"name": each.encode()}
-
-
-def test_a_script_is_measured_on_one_host_and_on_two(engine, jobs, tmp_path):
-    lines = "import time\nfor step in range(9999):\n time.sleep(0.05)\n print('step', step, flush=True)"
-    (tmp_path / "steps.py").write_text(lines)
-    estimator = Estimator(entry_point=str(tmp_path / "steps.py"), platform=jobs.platform, **jobs.estimator_arguments())
-    found = estimator.scale(hosts=[1, 2], steps=60)
-    is_cluster = engine.machine_of_each_host
-    assert ("the rates are those of this cluster" in found.limitation) == is_cluster
-    assert ("of this machine and share its " in found.limitation) == (not is_cluster)
-    for row in found.rows:
-        assert row.problem == ""
-        assert 2 < row.steps_per_second < 21
-        assert jobs.platform.describe(row.job).status == "Stopped"

@@ -8,11 +8,11 @@ from tests.house import loaded, sources
 from tests.house.offenders import expect_none
 
 #: The most lines of the product and of its tests. Both are sums without a margin, and are only lowered.
-PRODUCT, TESTS = 63_525, 59_472
+PRODUCT, TESTS = 62_357, 58_972
 #: What is counted: tracked files with these endings, and scripts and Dockerfiles without one.
 ENDINGS = (".py", ".cc", ".h", ".html", ".js", ".css", ".sh")
 #: The most own lines that a call loads.
-LOADED = {"request": 5_980, "fit(wait=False)": 10_209, "fit": 10_999}
+LOADED = {"request": 5_898, "fit(wait=False)": 10_127, "fit": 10_917}
 #: Without its signature and its docstring.
 LINES_OF_A_FUNCTION = 40
 #: A list of the parts of a job, one or a few lines each.

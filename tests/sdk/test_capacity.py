@@ -97,10 +97,7 @@ def test_force_goes_past_the_limit_and_a_copy_of_a_forced_job_is_forced(capsys):
 RANKS = "--processes-per-host"
 
 
-@pytest.mark.parametrize(
-    ("verb", "option"),
-    [("plan", RANKS), ("run", RANKS), ("scale", RANKS), ("run", "--instance-count"), ("scale", "--hosts")],
-)
+@pytest.mark.parametrize(("verb", "option"), [("plan", RANKS), ("run", RANKS), ("run", "--instance-count")])
 def test_commands_name_their_own_option_and_plan_takes_force(verb, option):
     words = ["own.py", "--distribution", "mpi", option, str(TOO_MANY)]
     refused = CliRunner().invoke(scriptmode, [verb, *words])

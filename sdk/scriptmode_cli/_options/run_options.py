@@ -55,12 +55,6 @@ class RunOptions(NamedTuple):
         inputs: dict[str, str | TrainingInput] = {**channels, **_sharded(channels, given["shards"])}
         return cls(arguments, inputs or None, given["job_name"])
 
-    def require_no_name(self, command: str) -> None:
-        """Raise `SpecError` for the name of one job, where a command starts several."""
-        if self.job_name is not None:
-            what = f"{command} starts several jobs, but --job-name {self.job_name!r} is the name of one"
-            raise SpecError(what, advice="leave --job-name out")
-
     def estimator(self) -> Estimator:
         """Return the estimator; raises its `SpecError`."""
         return Estimator(**self.arguments)

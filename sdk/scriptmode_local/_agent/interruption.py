@@ -200,5 +200,5 @@ def prepare_next_run(folder: JobFolder, state: JobState, losses: Losses, lost: s
     for reason, text in (*losses, ("Interrupted", f"the job started again: {why}")):
         state = state.with_event(JobEvent(reason, text, time=time.time()))
     for log in folder.log("host").parent.iterdir():
-        agent_log.append_line(log, f"{agent_log.STARTS_AGAIN}, as it was interrupted, {lost}")
+        agent_log.append_line(log, f"scriptmode: the job starts again, as it was interrupted, {lost}")
     return state

@@ -27,8 +27,6 @@ _LOSS = re.compile(
     + _MISSING
     + rb" (.*)$"
 )
-#: Begins the line between two runs of the same job.
-STARTS_AGAIN = "scriptmode: the job starts again"
 
 
 def append_line(path: Path, line: str) -> None:

@@ -12,7 +12,7 @@ from scriptmode._core.spec.job_request import ABSENT
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from scriptmode._core.spec.job_request import JobRequest
 
@@ -23,10 +23,10 @@ def with_additional_fields(request: JobRequest, additional: Mapping[str, Any]) -
     return parse_request(copy.deepcopy(_merge(render_request(request), additional)))
 
 
-def check_taken_out(arguments: Iterable[str], additional: object) -> None:
+def check_taken_out(argument: str, additional: object) -> None:
     """Raise `SpecError` for an argument whose field ``additional_request_fields`` takes out of the request."""
     for row in FIELDS:
-        value: Any = additional if row.argument in arguments else {}
+        value: Any = additional if row.argument == argument else {}
         for key in row.path.split("."):
             value = value.get(key, ABSENT) if isinstance(value, dict) else value
         if value is None:

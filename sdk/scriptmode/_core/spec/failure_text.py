@@ -97,12 +97,6 @@ def may_succeed_again(failure: Failure) -> bool:
     return failure.exception not in _REPEATED and failure.exit_code not in _NOT_STARTED
 
 
-def describe_in_one_line(failure: Failure) -> str:
-    """Return what failed, and the last line that the process wrote."""
-    last_line = failure.traceback.rstrip().rpartition("\n")[2]
-    return ": ".join(dict.fromkeys(filter(None, (failure.cause, last_line))))
-
-
 def summarize_error(failure: Failure) -> str:
     """Return the last frame of the source and the error, in a few lines.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -163,14 +162,10 @@ def _values(definitions: Iterable[Definition], frame: str) -> Iterator[tuple[str
 
 
 class LogPositions:
-    """The steps and the epochs that lines name; without an epoch, that of Keras's last heading above on that host.
+    """The steps and the epochs that lines name; without an epoch, that of Keras's last heading above on that host."""
 
-    ``definitions`` are a job's metrics: the values of one named ``step`` are the steps, in place of the usual forms.
-    """
-
-    def __init__(self, definitions: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(self) -> None:
         self._headings: dict[str, int] = {}
-        self._steps = [Definition(name, regex) for name, regex in definitions if name == "step"]
 
     def read_heading(self, host: str, line: str) -> None:
         """Keep the epoch of a line that is a heading."""
@@ -179,9 +174,6 @@ class LogPositions:
 
     def find(self, host: str, line: str) -> tuple[int | None, int | None]:
         """Return the step and the epoch of the values in a line."""
-        if self._steps:
-            steps = (int(value) for _, value in MetricFinder(self._steps).find(line) if math.isfinite(value))
-            return next(steps, None), None
         named: dict[bool, int] = {}
         for match in _POSITION.finditer(last_frame(line)[:_SEARCHED]):
             named.setdefault(match["unit"].lower() == "epoch", int(match["number"]))
