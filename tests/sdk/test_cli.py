@@ -86,7 +86,7 @@ def test_every_verb_has_the_option_json_but_those_of_other_tools():
         for words, command in COMMANDS.items()
         if not isinstance(command, click.Group) and not any("--json" in option.opts for option in command.params)
     }
-    assert without == {"jobs", "migrate"}
+    assert without == {"migrate"}
 
 
 def test_the_help_imports_no_verb_and_no_job_code():

@@ -97,7 +97,6 @@ OTHERS = {
     "a profile": (["list", "--platform", "sagemaker", "--region", "us-east-1", "--profile", "nope"], 2, "(--profile)"),
     "hosts to measure": (["scale", "train.py", "--hosts", "1,b"], 2, "hosts is 'b'; give a whole number (int) of at least 1 (--hosts)"),
     "a name to measure": (["scale", "train.py", "--job-name", "one"], 2, "scale starts several jobs, but --job-name 'one' is the name of one"),
-    "no module": (["jobs", "submit", "training", "j", "--package-path", "full"], 2, "--module-name"),
 }  # fmt: skip
 
 
