@@ -42,9 +42,6 @@ SECTIONS = {
         "image": "Build the training image.",
         "serve": "Serve SageMaker's training API, whose jobs run on this machine.",
     },
-    "From other tools": {
-        "migrate": "Show what has to change in programs of the SageMaker SDK v2 or v1.",
-    },
 }
 
 

@@ -20,7 +20,7 @@ PURE = {
     "sdk/scriptmode_local/_tuning": "tuning_response.py",
     "sdk/scriptmode_slurm/_engine": "steps.py",
     "sdk/scriptmode/_core/request": "parse.py render.py rerun.py tuning.py",
-    "sdk/scriptmode/v2": "debugger.py _migration.py _name_table.py",
+    "sdk/scriptmode/v2": "debugger.py _name_table.py",
     "sdk/scriptmode_serve/_http": "configuration.py s3_requests.py",
     "sdk/scriptmode_serve/_operations": "paging.py request_mapping.py",
 }
