@@ -8,11 +8,11 @@ from tests.house import loaded, sources
 from tests.house.offenders import expect_none
 
 #: The most lines of the product and of its tests. Both are sums without a margin, and are only lowered.
-PRODUCT, TESTS = 62_738, 59_016
+PRODUCT, TESTS = 62_545, 58_893
 #: What is counted: tracked files with these endings, and scripts and Dockerfiles without one.
 ENDINGS = (".py", ".cc", ".h", ".html", ".js", ".css", ".sh")
 #: The most own lines that a call loads.
-LOADED = {"request": 5_980, "fit(wait=False)": 10_209, "fit": 10_999}
+LOADED = {"request": 5_975, "fit(wait=False)": 10_193, "fit": 10_983}
 #: Without its signature and its docstring.
 LINES_OF_A_FUNCTION = 40
 #: A list of the parts of a job, one or a few lines each.
