@@ -285,7 +285,6 @@ class Estimator:
         *,
         job_name: str | None = None,
         experiment_config: object = None,
-        against: TrainingJob | str | None = None,
     ) -> Plan:
         """Return what `fit` would do: the request, the hosts' files and processes, the source archive.
 
@@ -295,8 +294,6 @@ class Estimator:
             inputs: The inputs, as `fit` takes them.
             job_name: The job's name; by default a new one.
             experiment_config: The service's ExperimentConfig.
-            against: A job to compare with, or its name on this machine or the same platform. Its source archive is
-                downloaded for the comparison.
 
         Raises:
             SpecError: For arguments that cannot make a job, and for what the hosts themselves would refuse.
@@ -305,13 +302,11 @@ class Estimator:
         """
         registry.require_local_package("plan()", "read request(), which needs nothing")
         from scriptmode._core.handle import early_checks, log_lines
-        from scriptmode._job import resolve_job
         from scriptmode.planning import _planner as planner
 
         request, source, _ = self._prepare(inputs, job_name, experiment_config)
         log_lines.warn(early_checks.check_job(self.platform, request, source), sys.stderr)
-        job = None if against is None else resolve_job(against, self.platform)
-        return planner.create_plan(self.platform, request, source, job)
+        return planner.create_plan(self.platform, request, source)
 
     def fit(
         self,

@@ -488,17 +488,6 @@ def create_job(platform: Platform, request: JobRequest, source_dir: str = "") ->
     return job
 
 
-def resolve_job(against: object, platform: Platform) -> TrainingJob:
-    """Return the job to compare with: a handle, or a name on this machine, else on ``platform``."""
-    if isinstance(against, TrainingJob):
-        return against
-    if not isinstance(against, str) or not against:
-        raise invalid("against", f"is {against!r}", "give the name of a training job, or a TrainingJob")
-    from scriptmode._core.platforms.job_platforms import local_platform_or
-
-    return TrainingJob(against, local_platform_or(platform, lambda asked: asked.describe(against)))
-
-
 def _interrupt(message: str, job_name: str) -> KeyboardInterrupt:
     error = KeyboardInterrupt(message)
     # Not a class of its own: Python ends by SIGINT for an unhandled exception of exactly this class.

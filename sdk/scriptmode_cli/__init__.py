@@ -1,7 +1,7 @@
 """The ``scriptmode`` command.
 
-Only `main`, which ``scriptmode.__main__`` calls, is public. Each verb is a module of `scriptmode_cli._commands`, or of
-`scriptmode_cli._cloud_ml_engine` for ``scriptmode jobs``; the modules of the other packages serve several verbs.
+Only `main`, which ``scriptmode.__main__`` calls, is public. Each verb is a module of `scriptmode_cli._commands`; the
+modules of the other packages serve several verbs.
 """
 
 from __future__ import annotations
@@ -39,10 +39,6 @@ SECTIONS = {
         "doctor": "Check whether training jobs can run, and print how to fix problems.",
         "image": "Build the training image.",
         "serve": "Serve SageMaker's training API, whose jobs run on this machine.",
-    },
-    "From other tools": {
-        "migrate": "Show what has to change in programs of the SageMaker SDK v2 or v1.",
-        "jobs": "Submit and follow training jobs with the commands of Cloud ML Engine.",
     },
 }
 

@@ -55,7 +55,7 @@ def test_the_first_page_links_every_guide_and_every_notebook(built):
 @pytest.mark.long
 def test_every_command_is_in_the_reference_with_its_help(built):
     page = (built / "reference" / "command_line.html").read_text()
-    for verb in ("run", "plan", "list", "logs", "stop", "jobs submit training", "image build", "doctor"):
+    for verb in ("run", "plan", "list", "logs", "stop", "image build", "doctor"):
         assert f'id="scriptmode-{verb.replace(" ", "-")}"' in page
         assert f"Usage: scriptmode {verb}" in page
 

@@ -36,10 +36,10 @@ FILES = [
 ]  # fmt: skip
 #: Verbs that read, then those that write; {new} is a folder that does not exist.
 VERBS = [
-    "list", "list --json", "list --status Failed", "describe", "describe --json", "jobs describe", "logs", "logs --json",
+    "list", "list --json", "list --status Failed", "describe", "describe --json", "logs", "logs --json",
     "logs --tail 1", "logs --host algo-1", "metrics", "metrics --json", "metrics loss", "stop", "stop --json", "stop --wait",
-    "logs -f --plain", "logs -f --json", "jobs stream-logs --plain", "model download {new}",
-    "model download {new} --no-extract", "rerun --job-name good --no-wait",
+    "logs -f --plain", "logs -f --json", "model download {new}", "model download {new} --no-extract",
+    "rerun --job-name good --no-wait",
 ]  # fmt: skip
 #: Verbs whose errors may be about a metric, or about the job to be started.
 OF_THE_REQUEST = ("metrics", "rerun")
@@ -109,7 +109,7 @@ def words(verb, folder):
     name, *rest = verb.format(new=folder).split()
     if name == "list":
         return [name, *rest]
-    if name in ("jobs", "model"):
+    if name == "model":
         return [name, rest[0], VICTIM, *rest[1:]]
     return [name, VICTIM, *rest]
 

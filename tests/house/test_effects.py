@@ -20,15 +20,13 @@ PURE = {
     "sdk/scriptmode_local/_tuning": "tuning_response.py",
     "sdk/scriptmode_slurm/_engine": "steps.py",
     "sdk/scriptmode/_core/request": "parse.py render.py rerun.py tuning.py",
-    "sdk/scriptmode/v2": "debugger.py _migration.py _name_table.py",
+    "sdk/scriptmode/v2": "debugger.py _name_table.py",
     "sdk/scriptmode_serve/_http": "configuration.py s3_requests.py",
     "sdk/scriptmode_serve/_operations": "paging.py request_mapping.py",
 }
 PATHS = tuple(f"{folder}/{name}" for folder, names in PURE.items() for name in names.split())
 #: The caller's own folders, or this program's own that are closed to others.
 RESOLVED = {
-    # The folder that the caller names on the command line.
-    "sdk/scriptmode_cli/_cloud_ml_engine/package.py": {"resolve"},
     "sdk/scriptmode/_core/source/source_archive.py": {"resolve"},  # strictly, a dependency that the caller names
     "sdk/scriptmode_serve/_operations/allowed_paths.py": {"realpath"},  # a request must not lead out of them by a link
     "sdk/scriptmode_local/_data/mounts.py": {"realpath"},  # the job's folder as /proc/self/mountinfo spells it

@@ -59,7 +59,7 @@ def test_every_command_has_a_help(installation, install, user):
         below = done.stdout.partition("\nOptions:\n")[2] if is_group else ""
         verbs += [(*verb, name) for name in re.findall(r"^  (\w[\w-]*)", below, re.MULTILINE)]
     assert failures == []
-    assert {("run",), ("jobs", "submit", "training"), ("image", "build"), ("doctor",)} <= set(verbs)
+    assert {("run",), ("model", "download"), ("image", "build"), ("doctor",)} <= set(verbs)
 
 
 def test_the_image_of_a_notebooks_call_for_tensorflow_1_is_known_without_sagemaker(install, user):

@@ -135,7 +135,7 @@ def test_a_log_is_printed_completely_or_filtered_by_host_and_tail(jobs):
     assert wrong.stderr == "scriptmode: training job of-two has no host 'algo-9'; it has algo-1 to algo-2\n"
 
 
-@pytest.mark.parametrize("verb", [["logs", "-f"], ["logs", "-f", "--json"], ["jobs", "stream-logs"]], ids=" ".join)
+@pytest.mark.parametrize("verb", [["logs", "-f"], ["logs", "-f", "--json"]], ids=" ".join)
 def test_following_ends_with_the_jobs_exit_code(jobs, verb):
     good, bad = program(*verb, "of-two"), program(*verb, "--last")
     assert (good.returncode, bad.returncode) == (0, 7)

@@ -84,7 +84,6 @@ OTHERS = {
     "a notebook as the program": (["run", "notebook.ipynb"], 2, "jupyter nbconvert --to script notebook.ipynb"),
     "TOML that is broken": (["serve", "--config", "bad.toml"], 2, "bad.toml is not valid TOML"),
     "a plan's input": (["plan", "train.py", "--input", "train=empty"], 2, "there is nothing in it"),
-    "a plan against no job": (["plan", "train.py", "--against", "nowhere"], 1, "no training job named 'nowhere'"),
     "a list of nothing": (["list", "--limit", "0"], 2, "0 is not in the range x>=1"),
     "no job": (["describe"], 2, "JOB is missing; name a job, or add --last for the newest one"),
     "a job and the last": (["describe", "taken", "--last"], 2, "JOB is 'taken', but --last selects a job too; remove one of them"),
@@ -95,7 +94,6 @@ OTHERS = {
     "no job to delete": (["rm"], 2, "name each JOB, with --force if it still runs, or write --older-than AGE"),
     "two jobs to describe": (["describe", "taken", "x"], 2, "unexpected extra argument (x)"),
     "a profile": (["list", "--platform", "sagemaker", "--region", "us-east-1", "--profile", "nope"], 2, "(--profile)"),
-    "no module": (["jobs", "submit", "training", "j", "--package-path", "full"], 2, "--module-name"),
 }  # fmt: skip
 
 

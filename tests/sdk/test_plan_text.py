@@ -1,4 +1,4 @@
-"""A plan as people and programs read it, and how it differs from a job before it."""
+"""A plan as people and programs read it."""
 
 import json
 import re
@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from fakes.estimators import ROLE
 
-from scriptmode import MPI, Estimator, JobNotFoundError, ParameterServer, SpecError, TensorFlow, TrainingInput
-from scriptmode.planning._difference import changed_fields
-from scriptmode.testing import FakeSageMaker, ServiceError
+from scriptmode import MPI, ParameterServer, TensorFlow
+from scriptmode.testing import FakeSageMaker
 
 SECRET = "hunter2hunter2"
 
@@ -87,7 +86,7 @@ def test_no_secret_is_shown_and_the_request_is_exact(two):
 
 def test_everything_is_there_for_programs(two):
     document = json.loads(json.dumps(two.to_dict()))
-    assert sorted(document) == ["assumed", "difference", "hosts", "request", "source"]
+    assert sorted(document) == ["assumed", "hosts", "request", "source"]
     assert document["hosts"]["algo-1"]["launch"]["main"]["env"]["SM_HP_PASSWORD"] == "******"
     host = document["hosts"]["algo-2"]
     assert host["roles"] == "worker, ps"
@@ -141,124 +140,3 @@ def test_a_large_source_is_planned_without_being_packed(tmp_path):
     assert plan.source.total == 3 * 10**9 + 8
     assert "  source   31 files, 3.0 GB: weights-0, weights-1, weights-10, ...\n" in plan.text()
     assert plan.hosts["algo-1"].launch.main.argv[:2] == ("python", "train.py")
-
-
-@pytest.fixture
-def fake():
-    return FakeSageMaker()
-
-
-@pytest.fixture
-def again(code, fake):
-    def make(**arguments):
-        return TensorFlow(
-            entry_point="train.py",
-            source_dir=code,
-            **{"instance_count": 2, "hyperparameters": {"epochs": 3, "password": "hunter2hunter2"}, **arguments},
-            image_uri="registry/team/tf:2.15",
-            role=ROLE,
-            instance_type="ml.c5.xlarge",
-            distribution=ParameterServer(),
-            tags={"team": "a"},
-            sagemaker_session=fake,
-        )
-
-    return make
-
-
-@pytest.fixture
-def before(again):
-    return again().fit({"train": "s3://bucket/train"}, wait=False)
-
-
-def test_equal_calls_have_no_difference(again, before):
-    plan = again().plan({"train": "s3://bucket/train"}, against=before)
-    assert plan.difference.fields == {}
-    assert (plan.difference.added, plan.difference.removed, plan.difference.changed) == ((), (), ())
-    assert f"Difference to {before.name}\n  none, except the job's name" in str(plan)
-
-
-def test_every_changed_field_is_shown_before_and_after(again, before, code):
-    Path(code, "extra.py").write_text("x = 1")
-    changed = again(instance_count=3, hyperparameters={"epochs": 5, "rate": 0.1}, volume_size=40)
-    plan = changed.plan({"train": TrainingInput("s3://bucket/train", input_mode="Pipe")}, against=before.name)
-    fields = {path: (change.before, change.after) for path, change in plan.difference.fields.items()}
-    assert fields == {
-        "HyperParameters.epochs": ("3", "5"),
-        "HyperParameters.rate": (None, "0.1"),
-        "HyperParameters.password": ("******", None),
-        "InputDataConfig.train.InputMode": (None, "Pipe"),
-        "ResourceConfig.InstanceCount": (2, 3),
-        "ResourceConfig.VolumeSizeInGB": (30, 40),
-    }
-    assert plan.difference.added == ("extra.py",)
-    text = str(plan)
-    assert '  HyperParameters.epochs: "3" -> "5"' in text
-    assert '  HyperParameters.rate: not set -> "0.1"' in text
-    assert '  HyperParameters.password: "******" -> not set' in text
-    assert "  source: added extra.py" in text
-    assert plan.to_dict()["difference"]["fields"]["HyperParameters.rate"] == {"before": None, "after": "0.1"}
-    assert json.dumps(plan.to_dict())
-
-
-def test_files_that_were_changed_and_removed_are_named(again, code):
-    Path(code, "old.py").write_text("")
-    job = again().fit(wait=False)
-    Path(code, "old.py").unlink()
-    Path(code, "train.py").write_text("print(2)")
-    difference = again().plan(against=job).difference
-    assert (difference.added, difference.removed, difference.changed) == ((), ("old.py",), ("train.py",))
-    assert difference.fields == {}
-
-
-def test_a_secret_that_differs_is_named_and_not_shown(again, before):
-    plan = again(hyperparameters={"epochs": 3, "password": "correct horse"}).plan(
-        {"train": "s3://bucket/train"}, against=before
-    )
-    assert list(plan.difference.fields) == ["HyperParameters.password"]
-    for text in (str(plan), json.dumps(plan.to_dict())):
-        assert "hunter2" not in text
-        assert "correct horse" not in text
-
-
-def test_the_difference_to_an_archive_that_is_gone_is_a_note(again, before, fake):
-    uri = json.loads(before.describe()["HyperParameters"]["sagemaker_submit_directory"])
-    fake.fault("get_object", ServiceError("NoSuchKey", "The specified key does not exist.", 404))
-    difference = again().plan({"train": "s3://bucket/train"}, against=before).difference
-    assert difference.changed is None
-    assert uri in difference.note
-
-
-def test_looking_at_a_job_stores_nothing(again, before, fake):
-    fake.calls.clear()
-    again().plan(against=before.name)
-    called = {call.operation for call in fake.calls}
-    assert "describe_training_job" in called
-    assert not [name for name in called if name.startswith(("put", "upload", "create", "delete"))]
-
-
-def test_a_job_of_this_machine_is_found_without_credentials(code, tmp_path, monkeypatch, no_settings):
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    local = Estimator(entry_point="train.py", source_dir=code, instance_type="local_process")
-    job = local.fit(job_name="one", logs=False)
-    made = Estimator(
-        "image:2.15", ROLE, 1, "ml.m5.large", output_path="s3://out", code_location="s3://out/code",
-        entry_point="train.py", source_dir=code,
-    )  # fmt: skip
-    assert made.plan(against="one").difference.job == job.name
-    with pytest.raises(JobNotFoundError, match="no training job named 'two' .*Amazon SageMaker: .*credentials"):
-        made.plan(against="two")
-
-
-def test_a_plan_against_no_job_is_an_error(again):
-    with pytest.raises(SpecError, match="against is 7"):
-        again().plan(against=7)
-    with pytest.raises(JobNotFoundError, match="never"):
-        again().plan(against="never")
-
-
-def test_what_the_service_describes_unasked_is_not_a_difference():
-    sent = {"S3OutputPath": "s3://b"}
-    described = {"EnableNetworkIsolation": False, "OutputDataConfig": {**sent, "CompressionType": "GZIP"}}
-    assert changed_fields(described, {"OutputDataConfig": sent}) == {}

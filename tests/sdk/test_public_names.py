@@ -60,7 +60,7 @@ SUBMIT = """
     arguments = dict(image_uri="img", role="arn:aws:iam::123456789012:role/r", entry_point="train.py", source_dir="code")
     job = Estimator(instance_type="ml.m5.large", sagemaker_session=fake, **arguments).fit("s3://b/x", logs=False)
     assert job.status == "Completed"
-    plan = Estimator(instance_type="ml.m5.large", sagemaker_session=fake, **arguments).plan("s3://b/x", against=job)
+    plan = Estimator(instance_type="ml.m5.large", sagemaker_session=fake, **arguments).plan("s3://b/x")
     assert plan.hosts["algo-1"].roles == "script", plan
     assert TrainingJob.list(job.platform)[0]["TrainingJobName"] == job.name
     try:

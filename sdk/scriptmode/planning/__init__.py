@@ -5,6 +5,6 @@ Public are the names in ``__all__``.
 
 from scriptmode.planning._host_plans import host_roles
 from scriptmode.planning._job_plan import Plan
-from scriptmode.planning._plan_parts import Change, Difference, HostPlan, SourcePlan
+from scriptmode.planning._plan_parts import HostPlan, SourcePlan
 
-__all__ = ["Change", "Difference", "HostPlan", "Plan", "SourcePlan", "host_roles"]
+__all__ = ["HostPlan", "Plan", "SourcePlan", "host_roles"]

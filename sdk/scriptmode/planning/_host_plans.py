@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,9 +44,8 @@ class HostPlans(Mapping[str, HostPlan]):
         job: JobRequest,
         hosts: Mapping[str, PlannedHost],
         source: Mapping[str, str],
-        named: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Plan the first and the last host of each group; ``named`` are mappings whose secrets are hidden, too.
+        """Plan the first and the last host of each group.
 
         Raises `SpecError` with the runtime's message for a host that would refuse to run, and `PlatformError` for a job
         that another client described with values of other types.
@@ -57,6 +56,7 @@ class HostPlans(Mapping[str, HostPlan]):
         self._made: dict[str, HostPlan] = {}
         groups = job.resources.host_groups if job.program else ()
         variables = [host.variables for host in hosts.values()]
+        named = [job.hyperparameters, job.environment]
         self.hide = preview.redaction_of((), variables, named)
         environments = []
         for group in groups:

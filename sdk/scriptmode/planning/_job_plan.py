@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from scriptmode._core.request.parse import parse_request
-from scriptmode.planning._plan_parts import Difference, HostPlan, SourcePlan
+from scriptmode.planning._plan_parts import HostPlan, SourcePlan
 
 #: The most hosts of a job whose plans a document has one by one: each names all hosts several times.
 _MOST_WHOLE = 64
@@ -24,7 +24,6 @@ class Plan:
         hosts: The hosts by their names.
         source: The source archive; ``None`` if the job has none.
         assumed: What was assumed because it is not known before the job starts, one sentence each.
-        difference: The difference to the job that was named by ``against``, if any.
         script: The batch script that Slurm would get; ``""`` for a job that no scheduler starts.
     """
 
@@ -32,7 +31,6 @@ class Plan:
     hosts: Mapping[str, HostPlan]
     source: SourcePlan | None
     assumed: tuple[str, ...]
-    difference: Difference | None
     _shown: Mapping[str, Any]
     script: str = ""
 
@@ -52,7 +50,6 @@ class Plan:
             "hosts": {name: like.get(name) or self.hosts[name].to_dict() for name in self.hosts},
             "source": asdict(self.source) if self.source else None,
             "assumed": list(self.assumed),
-            "difference": asdict(self.difference) if self.difference else None,
             **({"script": self.script} if self.script else {}),
         }
 
@@ -71,15 +68,13 @@ class Plan:
         return {name: other for name, kind in names if (other := first.setdefault(kind, name)) != name}
 
     def text(self, *, width: int = 118) -> str:
-        """Return the essential lines of the plan, or with ``against`` the difference alone, without secrets.
+        """Return the essential lines of the plan, without secrets.
 
         Args:
             width: The number of columns.
         """
         from scriptmode.planning import _plan_summary as plan_summary
 
-        if self.difference:
-            return "\n".join(plan_summary.difference_lines(self.difference, width))
         job = parse_request(self._shown)
         lines = [*plan_summary.summary_lines(job, self.hosts, self.source, self.assumed, width)]
         if self.script:

@@ -1,4 +1,4 @@
-"""The values that a plan consists of: its hosts with their processes, its source, and a difference. Pure."""
+"""The values that a plan consists of: its hosts with their processes, and its source. Pure."""
 
 from __future__ import annotations
 
@@ -58,32 +58,3 @@ class SourcePlan:
     def total(self) -> int | None:
         """The size of all files together."""
         return None if self.files is None else sum(self.files.values())
-
-
-@dataclass(frozen=True)
-class Change:
-    """The value of a field of the request before and after; ``None`` if it was not, or is not, set."""
-
-    before: object
-    after: object
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How a plan differs from ``job``. What differs between any two jobs, such as their names, is left out.
-
-    Attributes:
-        job: Name of the job.
-        fields: Changed fields of the request by their paths.
-        added: Files that only the plan's source has; ``None`` if an archive could not be opened.
-        removed: Files that only the job's source has, or ``None``.
-        changed: Files that differ, or ``None``.
-        note: Reason why the sources are not compared, or ``""``.
-    """
-
-    job: str
-    fields: Mapping[str, Change]
-    added: tuple[str, ...] | None = None
-    removed: tuple[str, ...] | None = None
-    changed: tuple[str, ...] | None = None
-    note: str = ""

@@ -1,20 +1,18 @@
-"""The text of a plan: what runs, on which hosts, with which data, for how long; or a difference. Pure."""
+"""The text of a plan: what runs, on which hosts, with which data, for how long. Pure."""
 
 from __future__ import annotations
 
-import json
 import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from scriptmode._core.spec.inputs import FileSystemInput
 from scriptmode._core.spec.job_request import JobRequest
 from scriptmode._core.spec.training_job import Resources
 from scriptmode._core.text import messages
 from scriptmode._core.text.terminal_text import escape_unprintable
-from scriptmode.planning._plan_parts import Difference, HostPlan, SourcePlan
+from scriptmode.planning._plan_parts import HostPlan, SourcePlan
 
 _LABEL = 9
 #: Lines of text that a row may take, and items of a list that are shown.
@@ -118,19 +116,3 @@ def _limits(count: int, job: JobRequest) -> str:
         return text
     hours = f"{count * limits.max_run / _HOUR:,.1f}".removesuffix(".0")
     return f"{text}; cost: at most {hours} instance hours" + (" of spot" if limits.use_spot_instances else "")
-
-
-def difference_lines(difference: Difference, width: int) -> Iterator[str]:
-    """Yield the lines of a difference."""
-    yield f"Difference to {difference.job}"
-    items = [f"{path}: {_json(change.before)} -> {_json(change.after)}" for path, change in difference.fields.items()]
-    files = {"added": difference.added, "removed": difference.removed, "changed": difference.changed}
-    items += [f"source: {word} {', '.join(_first(names))}" for word, names in files.items() if names]
-    if difference.note:
-        items.append(difference.note)
-    for item in items or ["none, except the job's name and what depends on it"]:
-        yield from _wrap(item, width, "  ")
-
-
-def _json(value: Any) -> str:
-    return "not set" if value is None else json.dumps(value, ensure_ascii=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from scriptmode._core.aws.instance_gpus import gpu_count
 from scriptmode._core.platforms.base import Platform
@@ -14,7 +13,6 @@ from scriptmode._core.spec.host_values import PlannedHost
 from scriptmode._core.spec.job_request import JobRequest
 from scriptmode.errors import PlatformError
 from scriptmode.planning import _archive_contents as archive_contents
-from scriptmode.planning._archive_contents import ArchiveContents
 from scriptmode.planning._host_plans import HostPlans
 from scriptmode.planning._job_plan import Plan
 from scriptmode.planning._plan_parts import SourcePlan
@@ -23,30 +21,21 @@ from scriptmode_runtime import contract
 _FILE = "file://"
 
 
-def create_plan(platform: Platform, job: JobRequest, sent: tuple[Source, str] | None, against: Any = None) -> Plan:
-    """Create a plan of what `Estimator.fit` would send, compared with the job ``against``, a `scriptmode.TrainingJob`.
+def create_plan(platform: Platform, job: JobRequest, sent: tuple[Source, str] | None) -> Plan:
+    """Create a plan of what `Estimator.fit` would send.
 
     ``sent`` is the source with its archive's URI. Raises `SpecError` with the runtime's message for what the hosts
     would refuse, and what the platform raises.
     """
     request, hosts = copy.deepcopy(render_request(job)), platform.planned_hosts(job)
-    source, contents, note = _source(platform, job, sent, is_compared=against is not None)
-    before: Mapping[str, Any] = {}
-    find_difference = None
-    if against is not None:
-        from scriptmode.planning import _difference as difference
-
-        before, find_difference = difference.compare(against, request, contents)
-    # The compared job's may hold secrets, too.
-    named = [job.hyperparameters, job.environment, before.get("HyperParameters", {}), before.get("Environment", {})]
-    planned = HostPlans(job, hosts, contents.texts if contents else {}, named)
+    source, texts, note = _source(platform, job, sent)
+    planned = HostPlans(job, hosts, texts)
     assumed = [*_unknown_gpus(job, hosts), note, *dict.fromkeys(host.limitation for host in hosts.values())]
     return Plan(
         request,
         planned,
         source,
         tuple(filter(None, assumed)),
-        find_difference(planned.hide) if find_difference else None,
         planned.hide.document(request),
         platform.planned_script(job),
     )
@@ -63,26 +52,22 @@ def _unknown_gpus(job: JobRequest, hosts: Mapping[str, PlannedHost]) -> Iterator
 
 
 def _source(
-    platform: Platform, job: JobRequest, sent: tuple[Source, str] | None, *, is_compared: bool
-) -> tuple[SourcePlan | None, ArchiveContents | None, str]:
-    """Return the source, its contents, and the reason why it was not opened."""
+    platform: Platform, job: JobRequest, sent: tuple[Source, str] | None
+) -> tuple[SourcePlan | None, Mapping[str, str], str]:
+    """Return the source, the texts that decide how it is started, and the reason why it was not opened."""
     if sent is not None:
         source, uri = sent
         if source.archive is None:
-            return _opened(uri, archive_contents.read_unpacked(source, job.program, is_compared=is_compared))
-        return _opened(uri, archive_contents.read_archive(source.archive.data, job.program))
+            return (*archive_contents.read_unpacked(uri, source, job.program), "")
+        return (*archive_contents.read_archive(uri, source.archive.data, job.program), "")
     stored = job.source_uri
     if stored is None:
-        return None, None, ""
+        return None, {}, ""
     why = ""
-    if is_compared or stored.startswith(_FILE):
+    if stored.startswith(_FILE):
         try:
-            return _opened(stored, archive_contents.fetch_archive(platform, stored, job.program))
+            return (*archive_contents.fetch_archive(platform, stored, job.program), "")
         except PlatformError as error:
             why = f" ({error})"
     assumed = "assumed to have no requirements.txt and not to be a package"
-    return SourcePlan(stored), None, f"the source at {stored} is not opened: {assumed}{why}"
-
-
-def _opened(uri: str, contents: ArchiveContents) -> tuple[SourcePlan, ArchiveContents, str]:
-    return SourcePlan(uri, contents.sizes, contents.size, contents.digest), contents, ""
+    return SourcePlan(stored), {}, f"the source at {stored} is not opened: {assumed}{why}"

@@ -1,7 +1,6 @@
 """The names of the SageMaker SDK v2 and v1 that scriptmode has, and what to do instead of the others. Pure.
 
-The import alias and ``scriptmode migrate`` read these tables; the guide "Coming from sagemaker v2" lists the rows of
-`NOT_INCLUDED`.
+The import alias reads these tables; the guide "Coming from sagemaker v2" lists the rows of `NOT_INCLUDED`.
 """
 
 from __future__ import annotations
@@ -122,21 +121,6 @@ NOT_INCLUDED = {
     "sagemaker.feature_store": "use boto3's create_feature_group and put_record",
 }  # fmt: skip
 _OTHERS = "use boto3, or the SageMaker SDK in a program of its own"
-
-
-def find_counterpart(dotted: str) -> tuple[str, str]:
-    """Return where a dotted name is below ``scriptmode``, and the attributes after it; ("", "") for another name."""
-    parts = dotted.split(".")
-    for length in range(1, len(parts)):
-        if own := COUNTERPARTS.get(".".join(parts[:length]), {}).get(parts[length]):
-            return own, ".".join(parts[length + 1 :])
-    return "", ""
-
-
-def package_of(module: str) -> str:
-    """Return the package of scriptmode that has the names of a module; ``scriptmode`` where several have them."""
-    packages = {f"scriptmode.{own}".rpartition(".")[0] for own in COUNTERPARTS[module].values()}
-    return packages.pop() if len(packages) == 1 else "scriptmode"
 
 
 def submodules(module: str) -> list[str]:

@@ -1,4 +1,1 @@
-"""The commands of ``scriptmode``, one module for each verb.
-
-``scriptmode jobs`` is in `scriptmode_cli._cloud_ml_engine`.
-"""
+"""The commands of ``scriptmode``, one module for each verb."""

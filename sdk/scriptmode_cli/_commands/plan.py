@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from scriptmode_cli._options import completers, estimator_options
+from scriptmode_cli._options import estimator_options
 from scriptmode_cli._options.program_arguments import ProgramCommand
 from scriptmode_cli._options.run_options import RunOptions
 from scriptmode_cli._program import output
@@ -15,26 +15,22 @@ from scriptmode_cli._program.error_reporting import translate_errors_to_options
 
 @click.command(cls=ProgramCommand)
 @estimator_options.estimator_options
-@click.option(
-    "--against", metavar="JOB", shell_complete=completers.complete_job, help="Show the differences from this job."
-)
-def plan(*, against: str | None, as_json: bool, **given: Any) -> None:
+def plan(*, as_json: bool, **given: Any) -> None:
     """Show what a training job would run, without starting it.
 
-    The plan is its essential lines; with --against only the differences; with --json everything: the request, and the
-    files, variables and processes of the hosts. PROGRAM, the options, and ARGUMENTS are those of scriptmode run.
+    The plan is its essential lines; with --json everything: the request, and the files, variables and processes of the
+    hosts. PROGRAM, the options, and ARGUMENTS are those of scriptmode run.
 
     \b
     Example:
       scriptmode plan train.py --instance-count 2 --distribution mpi -- --epochs 5
-      scriptmode plan train.py --against mnist-1 --json
+      scriptmode plan train.py --json
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     options = RunOptions.parse(given)
     with translate_errors_to_options(estimator_options.OPTION_NAMES):
-        job_plan = options.estimator().plan(options.inputs, job_name=options.job_name, against=against)
+        job_plan = options.estimator().plan(options.inputs, job_name=options.job_name)
     if as_json:
         output.print_json(job_plan.to_dict())
         return
     output.echo(job_plan.text(width=output.terminal_width()))
-    if not against:
-        output.echo("\nAll of it, with the request and each host's files: --json")
+    output.echo("\nAll of it, with the request and each host's files: --json")

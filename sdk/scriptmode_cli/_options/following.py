@@ -49,7 +49,7 @@ def follow_or_print(job: TrainingJob, *, wait: bool, is_plain: bool, as_json: bo
     if as_json:
         _print_description(job, wait=wait)
         return
-    with hint_on_write_error(job):
+    with _hint_on_write_error(job):
         if wait:
             output.echo(f"training job {job.name} started")
             follow_job(job, is_plain=is_plain)
@@ -60,7 +60,7 @@ def follow_or_print(job: TrainingJob, *, wait: bool, is_plain: bool, as_json: bo
 
 def _print_description(job: TrainingJob, *, wait: bool) -> None:
     """Print a job's description; with ``wait`` after it has ended, raising the job's error unless it completed."""
-    with hint_on_interrupt(job, follow=wait, as_json=True), hint_on_write_error(job, as_json=True):
+    with hint_on_interrupt(job, follow=wait, as_json=True), _hint_on_write_error(job, as_json=True):
         try:
             description = job.wait() if wait else job.describe()
         except TrainingJobError as error:
@@ -82,7 +82,7 @@ def hint_on_interrupt(job: TrainingJob, *, follow: bool = True, as_json: bool = 
 
 
 @contextmanager
-def hint_on_write_error(job: TrainingJob, *, as_json: bool = False) -> Iterator[None]:
+def _hint_on_write_error(job: TrainingJob, *, as_json: bool = False) -> Iterator[None]:
     """Print that the new job continues if the output of the command cannot be written."""
     try:
         yield

@@ -11,8 +11,8 @@ from scriptmode._core.text.messages import did_you_mean_path
 _FILE = "file://"
 
 
-def resolve_location(what: str, text: str, *, is_local: bool) -> str:
-    """Return a remote URI unchanged, and a path of this machine as an absolute path.
+def location_uri(what: str, text: str, *, is_local: bool) -> str:
+    """Return a remote URI unchanged, and a path of this machine as the URI of its absolute path.
 
     ``what`` names the option in errors. Raises `SpecError` for a location that the platform cannot use.
     """
@@ -22,13 +22,7 @@ def resolve_location(what: str, text: str, *, is_local: bool) -> str:
     if not is_local or not path:
         needed = "an s3:// URI" + (", or a directory of this machine" if is_local else ", which Amazon SageMaker needs")
         raise SpecError(f"{what} {text!r} is not {needed}", advice="write s3://bucket/prefix")
-    return str(Path(os.path.expanduser(path)).absolute())  # noqa: PTH111 - it raises no error
-
-
-def location_uri(what: str, text: str, *, is_local: bool) -> str:
-    """Return the result of `resolve_location` as a URI."""
-    location = resolve_location(what, text, is_local=is_local)
-    return location if "://" in location else f"{_FILE}{location}"
+    return f"{_FILE}{Path(os.path.expanduser(path)).absolute()}"  # noqa: PTH111 - it raises no error
 
 
 def existing_location_uri(what: str, text: str, *, is_local: bool) -> str:

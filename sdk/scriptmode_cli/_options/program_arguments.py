@@ -41,11 +41,9 @@ class ProgramCommand(click.Command):
             is_stray = isinstance(error, click.NoSuchOption) or "unexpected extra argument" in error.message
             if not has_option and (not is_stray or "--" in args):
                 raise
-            step = "write arguments of the script after --"
+            step = "write arguments of the script after --, and those of the estimator with --set"
             if has_option:
                 step = f"write {suggestion}, and arguments of the script after --"
-            elif any("--set" in option.opts for option in self.params):
-                step += ", and those of the estimator with --set"
             raise click.UsageError(f"{error.format_message().rstrip('.')}; {step}", ctx) from error
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

@@ -44,7 +44,7 @@ class RunOptions(NamedTuple):
         groups = arguments.get("instance_groups") or ()
         types = [str(group.instance_type) for group in groups] or [str(arguments.get("instance_type"))]
         is_local = not any(instance_type.startswith("ml.") for instance_type in types)
-        arguments.update(platform_arguments(given, is_local=is_local))
+        arguments.update(_platform_arguments(given, is_local=is_local))
         for argument in _LOCATIONS:
             if argument in arguments:
                 arguments[argument] = location_uri(OPTION_NAMES[argument], arguments[argument], is_local=is_local)
@@ -67,7 +67,7 @@ def _sharded(channels: Mapping[str, str], names: Sequence[str]) -> dict[str, Tra
     return {name: TrainingInput(channels[name], distribution="ShardedByS3Key") for name in names}
 
 
-def platform_arguments(given: Mapping[str, Any], *, is_local: bool) -> Mapping[str, Any]:
+def _platform_arguments(given: Mapping[str, Any], *, is_local: bool) -> Mapping[str, Any]:
     """Return the platform if options have settings of `LocalPlatform`; raise `SpecError` for a job elsewhere."""
     from scriptmode_local import LocalPlatform
 

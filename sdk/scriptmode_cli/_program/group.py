@@ -19,8 +19,6 @@ from scriptmode._core.text.messages import did_you_mean
 _SUGGESTIONS = {"resume": "rerun", "restart": "rerun", "ps": "list", "kill": "stop", "delete": "rm"}
 #: The exit status of a program that SIGINT ended: 128 + 2.
 INTERRUPTED = 130
-#: Modules of verbs that do not have the verb's name.
-_MODULES = {"jobs": "scriptmode_cli._cloud_ml_engine.jobs", "list": "scriptmode_cli._commands.list_jobs"}
 
 
 class Group(click.Group):
@@ -79,8 +77,9 @@ class MainGroup(Group):
         """Import a verb, and return its command."""
         if cmd_name not in self.verbs:
             return None
-        module = _MODULES.get(cmd_name, f"scriptmode_cli._commands.{cmd_name}")
-        command: click.Command = getattr(import_module(module), module.rpartition(".")[2])
+        # A module `list` would hide the built-in name.
+        name = "list_jobs" if cmd_name == "list" else cmd_name
+        command: click.Command = getattr(import_module(f"scriptmode_cli._commands.{name}"), name)
         return command
 
     def main(

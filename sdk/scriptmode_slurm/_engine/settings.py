@@ -135,7 +135,7 @@ def _layers(
 
 def _read_file(path: Path) -> Mapping[str, object]:
     try:
-        document = parse_yaml(str(path), path.read_bytes(), ConfigError) or {}
+        document = parse_yaml(str(path), path.read_bytes()) or {}
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:

@@ -59,7 +59,7 @@ def read_config(environ: Mapping[str, str], fetch: Callable[[str], bytes]) -> Sa
             continue
         from scriptmode._core.machine.yaml_files import parse_yaml
 
-        if document := parse_yaml(*file, ConfigError):
+        if document := parse_yaml(*file):
             parse_config(document, file[0])
             merged = _merge(merged, document)
             names.append(file[0])

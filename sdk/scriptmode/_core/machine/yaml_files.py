@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from scriptmode.errors import SpecError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from scriptmode.errors import ConfigError
 
 #: The tag of the key ``<<``.
 _MERGE = "tag:yaml.org,2002:merge"
@@ -18,21 +15,21 @@ class _RefusedError(Exception):
     """A key that occurs twice, which PyYAML would accept, or a value within itself; and the next step."""
 
 
-def parse_yaml(name: str, content: str | bytes, error: Callable[..., SpecError] = SpecError) -> Any:
-    """Return what a YAML document holds; raise ``error`` for text that is not YAML or that has a key twice."""
+def parse_yaml(name: str, content: str | bytes) -> Any:
+    """Return what a YAML document holds; raise `ConfigError` for text that is not YAML or that has a key twice."""
     import yaml
 
     try:
         return yaml.load(content, Loader=_loader())  # noqa: S506 - a SafeLoader
     except _RefusedError as refused:
         what, advice = refused.args
-        raise error(f"{name} is refused: {what}", advice) from None
+        raise ConfigError(f"{name} is refused: {what}", advice) from None
     except RecursionError as problem:
-        raise error(f"{name} is refused: its values are nested too deeply", "use fewer levels") from problem
+        raise ConfigError(f"{name} is refused: its values are nested too deeply", "use fewer levels") from problem
     # ValueError: bytes that are not text, and values such as the date 2020-13-45.
     except (yaml.YAMLError, ValueError) as problem:
         what = f"{name} is not valid YAML: {_syntax_error_text(problem)}"
-        raise error(what, "correct the file") from problem
+        raise ConfigError(what, "correct the file") from problem
 
 
 @cache

@@ -36,12 +36,12 @@ def _find_platform(
         raise invalid("platform", f"and sagemaker_session both say where the {what} is", "keep one")
     platform = session_platform(session) if given is None else resolve_platform(given)
     if given is None and session is None:
-        return local_platform_or(platform, describe)
+        return _local_platform_or(platform, describe)
     describe(platform)
     return platform
 
 
-def local_platform_or(other: Platform, describe: Callable[[Platform], object]) -> Platform:
+def _local_platform_or(other: Platform, describe: Callable[[Platform], object]) -> Platform:
     """Return the local platform if it describes a job, else ``other``, Amazon SageMaker; raise `JobNotFoundError`.
 
     Where ``other`` is a local platform with a data directory of its own, it alone is asked.
