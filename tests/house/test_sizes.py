@@ -8,11 +8,11 @@ from tests.house import loaded, sources
 from tests.house.offenders import expect_none
 
 #: The most lines of the product and of its tests. Both are sums without a margin, and are only lowered.
-PRODUCT, TESTS = 62_357, 58_972
+PRODUCT, TESTS = 61_368, 58_389
 #: What is counted: tracked files with these endings, and scripts and Dockerfiles without one.
 ENDINGS = (".py", ".cc", ".h", ".html", ".js", ".css", ".sh")
 #: The most own lines that a call loads.
-LOADED = {"request": 5_898, "fit(wait=False)": 10_127, "fit": 10_917}
+LOADED = {"request": 5_893, "fit(wait=False)": 10_111, "fit": 10_901}
 #: Without its signature and its docstring.
 LINES_OF_A_FUNCTION = 40
 #: A list of the parts of a job, one or a few lines each.
