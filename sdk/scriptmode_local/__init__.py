@@ -1,6 +1,6 @@
 """A training service on this machine: it accepts the service's requests and returns the service's shapes.
 
-Public is `LocalPlatform`; engines use what `scriptmode.engines` names. The guide "architecture" has the packages.
+Public is `LocalPlatform`; engines use what `scriptmode.engines` names. The page "Packages" describes each package.
 """
 
 from __future__ import annotations
