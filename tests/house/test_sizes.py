@@ -8,7 +8,7 @@ from tests.house import loaded, sources
 from tests.house.offenders import expect_none
 
 #: The most lines of the product and of its tests. Both are sums without a margin, and are only lowered.
-PRODUCT, TESTS = 61_368, 58_389
+PRODUCT, TESTS = 61_368, 58_387
 #: What is counted: tracked files with these endings, and scripts and Dockerfiles without one.
 ENDINGS = (".py", ".cc", ".h", ".html", ".js", ".css", ".sh")
 #: The most own lines that a call loads.
