@@ -37,6 +37,7 @@ SECTIONS = {
     },
     "Set up": {
         "doctor": "Check whether training jobs can run, and print how to fix problems.",
+        "horovod": "Install Horovod, which the package index does not have for a current TensorFlow.",
         "image": "Build the training image.",
         "serve": "Serve SageMaker's training API, whose jobs run on this machine.",
     },

@@ -62,6 +62,13 @@ def test_every_command_has_a_help(installation, install, user):
     assert {("run",), ("model", "download"), ("image", "build"), ("doctor",)} <= set(verbs)
 
 
+def test_horovod_without_tensorflow_names_what_is_missing(install, user):
+    done = user(install(BARE), "scriptmode", "horovod", "install")
+    assert done.returncode == 1
+    assert "python has no tensorflow; install it first" in done.stderr
+    assert done.stderr.endswith("scriptmode: Horovod cannot be built: the lines above say why\n")
+
+
 def test_the_image_of_a_notebooks_call_for_tensorflow_1_is_known_without_sagemaker(install, user):
     program = """
 import os

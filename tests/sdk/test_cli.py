@@ -366,3 +366,11 @@ def test_the_summary_has_the_message_of_a_status_that_says_more_than_the_status(
     description["TrainingJobStatus"] = "Stopped" if status == "Stopped" else "InProgress"
     description["SecondaryStatusTransitions"] = [{"Status": status, "StatusMessage": message}]
     assert (f"\nmessage  {message}\n" in rendered(description), "message" in rendered(description)) == (shown, shown)
+
+
+@pytest.mark.tf
+@pytest.mark.mpi
+def test_horovod_is_installed_from_the_wheel_of_this_tensorflow_and_open_mpi(tmp_path, monkeypatch):
+    monkeypatch.setenv("PIP_TARGET", str(tmp_path))
+    subprocess.run((sys.executable, "-m", "scriptmode", "horovod", "install"), check=True, timeout=600)
+    assert [*(tmp_path / "horovod" / "tensorflow").glob("mpi_lib*.so")]

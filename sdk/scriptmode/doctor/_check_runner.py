@@ -85,7 +85,7 @@ def _table() -> list[_Row]:
         _Row("Docker", _machine_checks.docker, "start it, or name another daemon in DOCKER_HOST"),
         *_ACCOUNT,
         _Row("TensorFlow", _program_checks.tensorflow, tensorflow),
-        _Row("Horovod", _program_checks.horovod, "build it in a clone of scriptmode: container/horovod/build_wheel.sh"),
+        _Row("Horovod", _program_checks.horovod, "scriptmode horovod install"),
     ]
 
 
