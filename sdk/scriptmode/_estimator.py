@@ -17,7 +17,7 @@ from scriptmode._core.text import messages
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from typing_extensions import Self
 
@@ -499,13 +499,19 @@ class Estimator:
     def _store_files(
         self, request: JobRequest, source: tuple[Source, str] | None, rule_files: tuple[RuleFile, ...], *, shown: bool
     ) -> None:
-        """Pack and store the source and the files of rules that `_prepare` returned."""
+        """Store the source and the files of rules that `_prepare` returned."""
 
         def store(data: bytes, uri: str) -> None:
             self.platform.put_source(data, uri, kms_key=render.source_key(request, uri), role=request.role)
 
         if source is not None:
-            _pack_and_store(*source, store, shown=shown)
+            archive, uri = source
+            store(archive.data, uri)
+            if shown:
+                from scriptmode._core.handle import log_lines
+
+                text = f"{messages.pluralize(len(archive.files), 'file')}, {messages.format_bytes(len(archive.data))}"
+                log_lines.write_line(f"source archive: {text}, at {uri}")
         for file in rule_files:
             store(file.data, file.uri)
 
@@ -522,18 +528,6 @@ class Estimator:
             request = additional_fields.with_additional_fields(request, spec.additional_fields)
         self.platform.validate(request)
         return request
-
-
-def _pack_and_store(source: Source, uri: str, store: Callable[[bytes, str], None], *, shown: bool) -> None:
-    from scriptmode._core.handle import log_lines
-
-    with log_lines.PackingLine(source.total) as line:
-        archive = source.pack(line.packed)
-        line.store()
-        store(archive.data, uri)
-    if shown:
-        size = messages.format_bytes(len(archive.data))
-        log_lines.write_line(f"source archive: {messages.pluralize(archive.files, 'file')}, {size}, at {uri}")
 
 
 class TensorFlow(Estimator):

@@ -93,7 +93,7 @@ def _source(case: Case, request: Request) -> None:
     script = Script(given["entry_point"], folder, tuple(given.get("dependencies", ())))
     output = request["OutputDataConfig"]["S3OutputPath"].rstrip("/")
     where = given.get("code_location", f"{output}/scriptmode/source").rstrip("/")
-    uri = f"{where}/{source_archive.read_source(script).pack().digest}/sourcedir.tar.gz"
+    uri = f"{where}/{source_archive.read_source(script).digest}/sourcedir.tar.gz"
     hyperparameters = request["HyperParameters"]
     hyperparameters[_SUBMIT] = _V2_SOURCE.sub(uri, hyperparameters[_SUBMIT])
     for channel in request.get("InputDataConfig", ()):

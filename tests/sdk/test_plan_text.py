@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -126,17 +125,12 @@ def test_what_a_terminal_would_obey_is_spelled_out(tmp_path):
     assert "'two\\nlines\\t\\u001b[2J'" in text
 
 
-def test_a_large_source_is_planned_without_being_packed(tmp_path):
+def test_the_largest_files_of_a_large_source_are_named_before_it_is_packed(tmp_path):
     Path(tmp_path, "train.py").write_text("print(1)")
-    for number in range(30):
+    for number in range(4):
         with Path(tmp_path, f"weights-{number}").open("wb") as file:
-            file.truncate(10**8)
+            file.truncate(15 * 10**6)
     estimator = made(tmp_path, 1, None)
-    began = time.process_time()
-    with pytest.warns(UserWarning, match=r"the source has 3.0 GB.*weights-0 \(100.0 MB\), .*\.scriptmodeignore"):
+    with pytest.warns(UserWarning, match=r"the source has 60.0 MB.*weights-0 \(15.0 MB\), .*\.scriptmodeignore"):
         plan = estimator.plan(job_name="job-1")
-    assert time.process_time() - began < 1
-    assert plan.source.size is None
-    assert plan.source.total == 3 * 10**9 + 8
-    assert "  source   31 files, 3.0 GB: weights-0, weights-1, weights-10, ...\n" in plan.text()
-    assert plan.hosts["algo-1"].launch.main.argv[:2] == ("python", "train.py")
+    assert plan.source.total == 60 * 10**6 + 8

@@ -8,7 +8,6 @@ from fakes import link_chains
 
 from scriptmode import SourceError
 from scriptmode._core.machine.data_dir import make_private
-from scriptmode._core.source import source_archive
 from scriptmode._core.source.source_archive import read_source, script_name
 from scriptmode._core.spec.training_job import Script
 from scriptmode_runtime._files.archive import unpack
@@ -29,22 +28,22 @@ def code(tmp_path):
 
 
 def packed_names(code):
-    return names(read_source(Script("train.py", str(code))).pack())
+    return names(read_source(Script("train.py", str(code))))
 
 
 def test_the_archive_depends_on_the_contents_alone(code):
-    first = read_source(Script("train.py", str(code))).pack()
+    first = read_source(Script("train.py", str(code)))
     (code / "train.py").touch()
     os.utime(code / "sub" / "helper.py", (1, time.time() - 1000))
-    assert read_source(Script("train.py", str(code))).pack() == first
+    assert read_source(Script("train.py", str(code))) == first
     (code / "train.py").write_text("print(2)")
-    assert read_source(Script("train.py", str(code))).pack().digest != first.digest
+    assert read_source(Script("train.py", str(code))).digest != first.digest
 
 
 def test_an_executable_file_stays_executable_and_owners_are_not_recorded(code):
     (code / "run.sh").write_text("#!/bin/sh\n")
     (code / "run.sh").chmod(0o700)
-    with tarfile.open(fileobj=io.BytesIO(read_source(Script("run.sh", str(code))).pack().data)) as tar:
+    with tarfile.open(fileobj=io.BytesIO(read_source(Script("run.sh", str(code))).data)) as tar:
         members = {member.name: member for member in tar}
     assert members["run.sh"].mode == 0o755
     assert members["train.py"].mode == 0o644
@@ -81,7 +80,7 @@ def test_the_ignore_file_leaves_out(code, patterns, packed):
 def test_one_file_is_packed_alone(code, monkeypatch):
     monkeypatch.chdir(code)
     script = Script("sub/helper.py")
-    assert names(read_source(script).pack()) == ["helper.py"]
+    assert names(read_source(script)) == ["helper.py"]
     assert script_name(script) == "helper.py"
 
 
@@ -90,7 +89,7 @@ def test_dependencies_lie_beside_the_script(code, tmp_path):
     (library / "inner").mkdir(parents=True)
     (library / "inner" / "a.py").write_text("")
     (tmp_path / "single.py").write_text("")
-    archive = read_source(Script("train.py", str(code), (str(library), str(tmp_path / "single.py")))).pack()
+    archive = read_source(Script("train.py", str(code), (str(library), str(tmp_path / "single.py"))))
     assert names(archive) == ["library/inner/a.py", "single.py", "sub/helper.py", "train.py"]
 
 
@@ -115,7 +114,7 @@ def test_missing_files_are_named(code, monkeypatch, entry, folder, message):
     (code.parent / "secret.py").write_text("")
     (code.parent / "x").mkdir()
     with pytest.raises(SourceError) as caught:
-        read_source(Script(entry.format(code=code), folder)).pack()
+        read_source(Script(entry.format(code=code), folder))
     assert message in str(caught.value)
 
 
@@ -151,7 +150,7 @@ def test_a_chain_of_links_longer_than_any_path_takes_nothing_from_outside(code):
     (code / "stolen").symlink_to(f"chained/{chain}/../secret")
     assert (code / "stolen").read_text() == "of somebody else"
     with pytest.raises(SourceError, match="symbolic link .*stolen' leaves the source directory"):
-        read_source(Script("train.py", str(code))).pack()
+        read_source(Script("train.py", str(code)))
 
 
 def test_folders_in_each_other_without_end_are_refused(code):
@@ -161,7 +160,7 @@ def test_folders_in_each_other_without_end_are_refused(code):
         deep.mkdir()
     (deep / "file").touch()
     with pytest.raises(SourceError, match="more than 200 directories in each other"):
-        read_source(Script("train.py", str(code))).pack()
+        read_source(Script("train.py", str(code)))
 
 
 def test_an_entry_that_is_not_a_file_is_left_out_with_a_warning(code):
@@ -176,9 +175,9 @@ def test_an_entry_that_is_not_a_file_is_left_out_with_a_warning(code):
 def test_a_fifo_is_neither_an_entry_point_nor_a_dependency(code):
     os.mkfifo(code / "pipe")
     with pytest.raises(SourceError, match="entry_point .*pipe' is not a regular file"):
-        read_source(Script(str(code / "pipe"))).pack()
+        read_source(Script(str(code / "pipe")))
     with pytest.raises(SourceError, match="dependency .*pipe' is not a regular file"):
-        read_source(Script(str(code / "train.py"), dependencies=(str(code / "pipe"),))).pack()
+        read_source(Script(str(code / "train.py"), dependencies=(str(code / "pipe"),)))
 
 
 KEY = "-----BEGIN RSA PRIVATE KEY-----\n"
@@ -206,46 +205,17 @@ def test_a_folder_with_nothing_to_pack_in_it_is_there_for_the_script_to_write_to
     (code / "seen" / "__pycache__" / "x.pyc").write_text("")
     (tmp_path / "other" / "empty").mkdir(parents=True)
     script = Script("train.py", str(code), (str(tmp_path / "other"),))
-    first = read_source(script).pack()
-    assert first.files == 2
+    first = read_source(script)
+    assert len(first.files) == 2
     with tarfile.open(fileobj=io.BytesIO(first.data)) as tar:
         folders = {member.name: (member.mode, member.uid, member.mtime) for member in tar if member.isdir()}
     names_of_folders = ["library/empty", "logs", "other/empty", "outputs/figures", "seen"]
     assert folders == dict.fromkeys(names_of_folders, (0o755, 0, 0))
     os.utime(code / "logs", (1, 1))
-    assert read_source(script).pack() == first
+    assert read_source(script) == first
     archive = tmp_path / "sourcedir.tar.gz"
     archive.write_bytes(first.data)
     (tmp_path / "unpacked").mkdir()
     unpack(str(archive), str(tmp_path / "unpacked"))
     for folder in names_of_folders:
         (tmp_path / "unpacked" / folder / "written").touch()
-
-
-@pytest.fixture
-def large(code, monkeypatch):
-    """A source that is too large to be packed at once."""
-    monkeypatch.setattr(source_archive, "_PACKED_AT_ONCE", 10)
-    return Script("train.py", str(code))
-
-
-def test_a_large_source_is_packed_on_demand_with_progress(large, code):
-    source, done = read_source(large), []
-    assert source.archive is None
-    assert source.sizes == {"train.py": 8, "sub/helper.py": 5}
-    packed = source.pack(done.append)
-    assert names(packed) == ["sub/helper.py", "train.py"]
-    assert done == sorted(done)
-    assert done[-1] == source.total == 13
-
-
-def test_the_digest_of_a_large_source_changes_with_each_file(large, code):
-    first = read_source(large).digest
-    assert read_source(large).digest == first
-    state = (code / "train.py").stat()
-    (code / "train.py").write_text("print(2)")
-    os.utime(code / "train.py", ns=(state.st_atime_ns, state.st_mtime_ns))
-    changed = read_source(large).digest
-    assert changed != first
-    (code / "empty").mkdir()
-    assert read_source(large).digest != changed

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from scriptmode._core.platforms.base import Platform
-from scriptmode._core.source.source_archive import Source
 from scriptmode.errors import DataError
 from scriptmode.planning._plan_parts import SourcePlan
 
@@ -45,12 +44,6 @@ def _regular_files(archive: bytes) -> Iterator[tuple[str, bytes]]:
         for member in filter(tarfile.TarInfo.isreg, tar):
             if file := tar.extractfile(member):
                 yield member.name.removeprefix("./"), file.read()
-
-
-def read_unpacked(uri: str, source: Source, program: str) -> tuple[SourcePlan, dict[str, str]]:
-    """Return files that are not packed, and texts as `read_archive` does."""
-    texts = {name: source.read(name, _LONGEST_TEXT) for name in source.sizes if _decides_start(name, program)}
-    return SourcePlan(uri, source.sizes), {name: text.decode("utf-8", "replace") for name, text in texts.items()}
 
 
 def _archive_errors() -> tuple[type[Exception], ...]:

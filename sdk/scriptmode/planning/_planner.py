@@ -57,9 +57,7 @@ def _source(
     """Return the source, the texts that decide how it is started, and the reason why it was not opened."""
     if sent is not None:
         source, uri = sent
-        if source.archive is None:
-            return (*archive_contents.read_unpacked(uri, source, job.program), "")
-        return (*archive_contents.read_archive(uri, source.archive.data, job.program), "")
+        return (*archive_contents.read_archive(uri, source.data, job.program), "")
     stored = job.source_uri
     if stored is None:
         return None, {}, ""

@@ -51,7 +51,7 @@ def check_job(platform: Platform, job: JobRequest, sent: tuple[Source, str] | No
     """
     # Of a platform of this machine.
     crowded = getattr(platform, "describe_crowding", lambda *_: "")(job, jobs)
-    error = _syntax_error(sent[0].path(job.program)) if sent and job.program.endswith(".py") else ""
+    error = _syntax_error(sent[0].files[job.program]) if sent and job.program.endswith(".py") else ""
     kind = job.resources.host_kind
     runs_python = kind.runs_scripts and not (kind.runs_images and job.algorithm.image_uri)
     if error and runs_python and getattr(platform, "python", "") == sys.executable:

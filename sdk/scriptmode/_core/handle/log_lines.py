@@ -4,66 +4,23 @@ from __future__ import annotations
 
 import shutil
 import sys
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 from scriptmode._core.text import messages
 from scriptmode._core.text.colours import colours_enabled
-from scriptmode._core.text.progress_line import ProgressLine
 from scriptmode.errors import ScriptmodeError
 from scriptmode_runtime import _terminal_line as terminal_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from typing_extensions import Self
-
     from scriptmode._core.platforms.base import Platform
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode._core.spec.service_values import LogEvent
 
-#: Seconds before the progress of packing is shown, and between two updates.
-_FIRST_SECONDS, _REDRAW_SECONDS = 1.0, 0.1
-#: Bytes of a source whose archive takes longer than a moment to store.
-_SLOW_BYTES = 10**7
 #: ANSI foreground colours, one a host in turn: cyan, yellow, green, magenta, blue.
 _COLOURS = (36, 33, 32, 35, 34)
-
-
-class PackingLine:
-    """A line of a terminal with the progress of packing and storing a source, once that takes a second.
-
-    Without a terminal it is one line of the log, on the standard error: the output may be JSON.
-    """
-
-    def __init__(self, total: int) -> None:
-        self._total = total
-        self._is_logged = False
-        self._line = ProgressLine()
-        self._next = time.monotonic() + _FIRST_SECONDS
-
-    def packed(self, done: int) -> None:
-        """Show how many bytes are packed."""
-        if time.monotonic() < self._next:
-            return
-        self._next = time.monotonic() + _REDRAW_SECONDS
-        total = messages.format_bytes(self._total)
-        self._line.show(f"packing the source: {messages.format_bytes(done)} of {total}")
-        if not (self._is_logged or self._line.is_shown):
-            self._is_logged = True
-            write_line(f"packing {total} of source code ...", sys.stderr)
-
-    def store(self) -> None:
-        """Show that the archive is being stored."""
-        if self._total > _SLOW_BYTES:
-            self._line.show("storing the source archive ...")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._line.clear()
 
 
 def warn(warnings: Iterable[str], stream: TextIO | None = None) -> None:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.training_job import Script
 
 _Rule = Callable[[str], Optional[bool]]
-Progress = Callable[[int], None]
 
 IGNORE_FILE = ".scriptmodeignore"
 ARCHIVE_NAME = "sourcedir.tar.gz"
@@ -36,8 +35,6 @@ _LEFT_OUT_FOLDERS = frozenset(
      "node_modules"}
 )  # fmt: skip
 _LEFT_OUT_FILES = frozenset({".DS_Store", IGNORE_FILE})
-#: Bytes of a source that is packed at once, in a fraction of a second; only then is the digest of its archive known.
-_PACKED_AT_ONCE = 8 * 10**6
 #: Bytes from which there is a warning, and the number of files that it names: gzip packs 10 to 50 MB a second.
 _LARGE, _LARGEST = 50 * 10**6, 3
 #: The runtime unpacks no deeper directories.
@@ -52,43 +49,15 @@ _SECRET = re.compile("|".join(map(fnmatch.translate, _SECRETS)))
 _PRIVATE_KEY = re.compile(rb"^\s*(-{4,5} ?BEGIN [A-Z0-9 ]*PRIVATE KEY|PuTTY-User-Key-File-)", re.MULTILINE)
 
 
-class Archive(NamedTuple):
-    """A packed source: gzip-compressed tar ``data``, its SHA-256 as ``digest``, and how many ``files`` are in it."""
+class Source(NamedTuple):
+    """A packed source: gzip-compressed tar ``data``, its SHA-256 as ``digest``, and its files by their names in it.
+
+    Their paths are as the caller named their directories; those of a source from Git are gone.
+    """
 
     data: bytes
     digest: str
-    files: int
-
-
-class Source(NamedTuple):
-    """The files of a script, with the sizes of all by their names in the archive.
-
-    ``digest`` names the archive. It is that of the archive if that was packed already: a small one, or one from Git.
-    To pack a large one takes seconds; its digest is that of what identifies a file's content on this machine.
-    """
-
-    sizes: Mapping[str, int]
-    digest: str
-    archive: Archive | None
-    members: Mapping[str, _Member]
-
-    @property
-    def total(self) -> int:
-        """The size of all files together."""
-        return sum(self.sizes.values())
-
-    def pack(self, progress: Progress | None = None) -> Archive:
-        """Return the archive; ``progress`` is called with the bytes of files so far."""
-        return self.archive or _pack(self.members, progress)
-
-    def path(self, name: str) -> Path:
-        """Return a file's path as the caller named its directory; it is missing for a source from Git."""
-        return self.members[name].path
-
-    def read(self, name: str, most: int = -1) -> bytes:
-        """Return a file's content, at most ``most`` bytes if that is not negative."""
-        with self.members[name].open() as file:
-            return file.read(most)
+    files: Mapping[str, Path]
 
 
 class _Member(NamedTuple):
@@ -111,9 +80,9 @@ class _Member(NamedTuple):
 
 
 def read_source(script: Script) -> Source:
-    """Return the files of the script's directory and dependencies; of a large source first lines alone are read.
+    """Pack the script's directory and dependencies, of a Git repository that is checked out where it names one.
 
-    A source in a Git repository is checked out, and packed. Warns of a large source, and of likely secrets.
+    Warns of a large source, and of likely secrets.
 
     Raises:
         SourceError: For a missing file, for a symbolic link that points outside the tree, and for private keys.
@@ -123,27 +92,18 @@ def read_source(script: Script) -> Source:
         from scriptmode._core.source.git import checkout, script_within
 
         with checkout(script.git) as folder:
-            return _source(script_within(folder, script), is_temporary=True)
+            return _source(script_within(folder, script))
     return _source(script)
 
 
-def _source(script: Script, *, is_temporary: bool = False) -> Source:
+def _source(script: Script) -> Source:
     members = _members(script)
-    states = {name: member.path.stat() for name, member in members.items() if not member.is_folder}
-    sizes = {name: state.st_size for name, state in states.items()}
-    total = sum(sizes.values())
-    if total > _LARGE:
+    files = {name: member.path for name, member in members.items() if not member.is_folder}
+    sizes = {name: path.stat().st_size for name, path in files.items()}
+    if (total := sum(sizes.values())) > _LARGE:
         _warn_of_size(sizes, total)
-    if is_temporary or total <= _PACKED_AT_ONCE:
-        archive = _pack(members)
-        return Source(sizes, archive.digest, archive, members)
-    digest = hashlib.sha256()
-    for name, state in sorted(states.items()):
-        # A file whose content changes has another time of change, which no program can set.
-        facts = (name, state.st_dev, state.st_ino, state.st_size, state.st_mode, state.st_mtime_ns, state.st_ctime_ns)
-        digest.update(repr(facts).encode("utf-8", "surrogateescape"))
-    digest.update(repr(sorted(name for name in members if name not in states)).encode("utf-8", "surrogateescape"))
-    return Source(sizes, digest.hexdigest(), None, members)
+    data = _pack(members)
+    return Source(data, hashlib.sha256(data).hexdigest(), files)
 
 
 def _warn_of_size(sizes: Mapping[str, int], total: int) -> None:
@@ -174,19 +134,17 @@ def _members(script: Script) -> dict[str, _Member]:
     return members
 
 
-def _pack(members: Mapping[str, _Member], progress: Progress | None = None) -> Archive:
+def _pack(members: Mapping[str, _Member]) -> bytes:
     buffer = io.BytesIO()
     packed = gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0, filename="")
-    counted = _Counted(progress)
     with packed, tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name in sorted(members):
-            _add(tar, name, members[name], counted)
-    data = buffer.getvalue()
-    return Archive(data, hashlib.sha256(data).hexdigest(), sum(not member.is_folder for member in members.values()))
+            _add(tar, name, members[name])
+    return buffer.getvalue()
 
 
 def read_tree(folder: Path) -> dict[str, bytes]:
-    """Return by name what would be packed of a directory; raise `SourceError` as `pack` does, as for private keys."""
+    """Return by name what would be packed of a directory; raise `SourceError` as `read_source` does."""
     contents = {}
     for name, member in _tree(folder).items():
         if not member.is_folder:
@@ -361,34 +319,16 @@ def _ignore_rules(root: Path) -> _Rule:
     return lambda name: spec.check_file(name).include
 
 
-class _Counted:
-    """One file after another, and a report of how many bytes of all have been read."""
-
-    file: BinaryIO
-
-    def __init__(self, progress: Progress | None) -> None:
-        self._done = 0
-        self._progress = progress
-
-    def read(self, size: int) -> bytes:
-        """Read as a file does."""
-        data = self.file.read(size)
-        self._done += len(data)
-        if self._progress is not None:
-            self._progress(self._done)
-        return data
-
-
-def _add(tar: tarfile.TarFile, name: str, member: _Member, counted: _Counted) -> None:
+def _add(tar: tarfile.TarFile, name: str, member: _Member) -> None:
     """Add a file or an empty directory."""
     if member.is_folder:
         info = tarfile.TarInfo(name.rstrip("/"))
         info.type, info.mode = tarfile.DIRTYPE, 0o755
         tar.addfile(info)
         return
-    with member.open() as counted.file:
-        status = os.fstat(counted.file.fileno())
+    with member.open() as file:
+        status = os.fstat(file.fileno())
         info = tarfile.TarInfo(name)
         info.size = status.st_size
         info.mode = 0o755 if status.st_mode & stat.S_IXUSR else 0o644
-        tar.addfile(info, counted)  # type: ignore[arg-type] # it calls `read` alone
+        tar.addfile(info, file)
