@@ -45,7 +45,7 @@ class SourcePlan:
     Attributes:
         uri: URI at which it would be stored, or is already stored.
         files: Sizes of its files by their names; ``None`` for a stored archive that was not opened.
-        size: Size of the compressed archive; ``None`` if it is only packed when the job starts, as large ones are.
+        size: Size of the compressed archive; ``None`` for one that was not opened.
         digest: SHA-256 of the archive, or ``""``.
     """
 
