@@ -1,6 +1,5 @@
 """The images that the installed SageMaker SDK names, and the command that installs scriptmode."""
 
-import importlib
 import json
 import sys
 import textwrap
@@ -110,22 +109,6 @@ def test_an_image_that_aws_does_not_have_is_refused_with_its_reason(installed, w
     with pytest.raises(SpecError) as caught:
         ask(**wrong)
     assert str(caught.value) == message
-
-
-DEBUGGER = """
-    def get_rule_container_image_uri(name, region):
-        raise ValueError(f"Unsupported region: {region}.")
-
-    class RuleBase:
-        name, image_uri = "LossNotDecreasing", "DEFAULT_RULE_EVALUATOR_IMAGE"
-"""
-
-
-def test_a_region_without_a_rule_image_is_an_error(installed):
-    installed({"__init__.py": "", "debugger.py": DEBUGGER})
-    rule = importlib.import_module("sagemaker.debugger").RuleBase()
-    with pytest.raises(SpecError, match="debugger rule 'LossNotDecreasing' in Region 'nowhere-1': Unsupported region"):
-        debugger_rule_image(rule, "nowhere-1")
 
 
 def test_a_rule_of_another_class_has_aws_s_image_where_there_is_one():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -96,24 +95,13 @@ def with_rule_images(spec: TrainingJobSpec, region: str) -> TrainingJobSpec:
 
 
 def debugger_rule_image(rule: Any, region: str) -> str:
-    """Return the image that evaluates a debugger rule of the SageMaker SDK: the rule's, or AWS's in the Region.
+    """Return the image that evaluates a debugger rule of the SageMaker SDK: its own, or AWS's in the Region.
 
     For AWS's image the SDK also takes a rule's ``instance_type`` and ``volume_size_in_gb`` away, unless the rule's name
     begins with ``DetailedProfilerProcessingJobConfig``.
     """
     if rule.image_uri != DEFAULT_RULE_IMAGE:
         return str(rule.image_uri)
-    for kind in type(rule).__mro__:
-        find = getattr(sys.modules.get(kind.__module__), "get_rule_container_image_uri", None)
-        if find is None:
-            continue
-        try:
-            return str(find(rule.name, region))
-        except Exception as error:
-            reason = str(error).rstrip(" .")
-            reason = reason if isinstance(error, ValueError) and reason else f"{type(error).__name__}: {reason}"
-            what = f"no image is known for debugger rule {rule.name!r} in Region {region!r}: {reason}"
-            raise SpecError(what, "leave the rule out, or give it an image_uri of its own", argument="rules") from error
     image, domain = image_table.own_table().rules, find_dns_suffix(region)
     if region not in image.registries or domain is None:
         what = f"AWS has no image of the debugger's rules in Region {region!r}, and rule {rule.name!r} names none"
