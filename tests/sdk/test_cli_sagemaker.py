@@ -62,12 +62,3 @@ def test_a_job_is_run_described_listed_rerun_and_stopped_in_the_account_of_a_pro
     stopped = invoke("stop", "commanded-1", "--json", *there)
     assert [each["job"] for each in json.loads(stopped.stdout)] == ["commanded-1"]
     assert "AWS_PROFILE" not in os.environ
-
-
-def test_a_misspelled_region_is_named_once_by_a_plan(tmp_path):
-    (tmp_path / "train.py").touch()
-    cloud = ("--instance-type", "ml.m5.large", "--role", ROLE, "--image-uri", "i", "--region")
-    with pytest.warns(UserWarning, match="does not know the AWS Region 'us-esat-1'; did you mean 'us-") as told:
-        done = invoke("plan", str(tmp_path / "train.py"), *cloud, "us-esat-1")
-    assert (done.exit_code, len(told)) == (0, 1)
-    invoke("plan", str(tmp_path / "train.py"), *cloud, "us-east-1")

@@ -6,7 +6,6 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
-from scriptmode._core.aws.regions import warn_of_unknown_region
 from scriptmode._core.aws.sagemaker_config import SageMakerConfig, parse_config, read_config
 from scriptmode._core.machine.clock import SYSTEM
 from scriptmode._core.spec.pipeline_variables import INSTEAD_OF_PIPELINES
@@ -168,7 +167,6 @@ class Connection:
     def _new_client(self, service: str, settings: dict[str, Any] = _TIMEOUTS, **arguments: Any) -> Any:
         from scriptmode._core.aws.direct_endpoints import create_client
 
-        warn_of_unknown_region(self.region)
         return create_client(self.boto_session, service, settings, region_name=self.region, **arguments)
 
 

@@ -74,10 +74,8 @@ class SageMakerPlatform:
 
     def validate(self, request: JobRequest | Mapping[str, Any]) -> None:
         """Check a request against the service's own model, limits, enumerations and patterns included."""
-        from scriptmode._core.aws.regions import warn_of_unknown_region
         from scriptmode._core.request import service_model
 
-        warn_of_unknown_region(self.region)
         if violations := [*service_model.violations(as_fields(request), lambda field, _: field in _OPEN_ENUMERATIONS)]:
             from scriptmode._core.request.violation_texts import raise_violations
 
