@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scriptmode._core.request.fields import FIELDS
 from scriptmode._core.request.parse import parse_description, parse_request
 from scriptmode._core.request.render import render_request
-from scriptmode._core.spec.hyperparameters import check_limits, encode_hyperparameters
+from scriptmode._core.spec.hyperparameters import check_texts, encode_hyperparameters
 from scriptmode._core.spec.job_request import ABSENT
 from scriptmode.errors import SpecError
 from scriptmode.testing import FakeSageMaker
@@ -131,8 +131,8 @@ def test_floats_keep_every_bit_and_text_that_is_not_json_stands_for_itself(value
 )
 def test_text_that_no_program_can_be_given_is_refused(value, problem):
     with pytest.raises(SpecError, match=f"'name' has {problem}"):
-        check_limits(encode_hyperparameters({"name": value}, script_mode=True))
-    check_limits(encode_hyperparameters({"name": ["\0"], "bytes": "a\udcff"}, script_mode=True))
+        check_texts(encode_hyperparameters({"name": value}, script_mode=True))
+    check_texts(encode_hyperparameters({"name": ["\0"], "bytes": "a\udcff"}, script_mode=True))
 
 
 def test_a_value_keeps_nothing_of_the_dict_it_was_parsed_from():

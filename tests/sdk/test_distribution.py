@@ -68,7 +68,6 @@ WRONG_SPELLINGS = {
     "unknown option": (mpi(process_per_host=4), "distribution['mpi'] has no key 'process_per_host'; did you mean 'processes_per_host'?"),
     "nothing near": ({"ring": 1}, "has no key 'ring'; use one of "),
     "a bool": (mpi(processes_per_host=True), "processes_per_host is True"),
-    "open quote": (mpi(custom_mpi_options="-x 'A"), "No closing quotation; close the quote"),
     "a list of options": (mpi(custom_mpi_options=["-x"]), "one string"),
     "two kinds": (mpi() | servers(), "'mpi' and 'parameter_server'"),
     "no switch": ({"mpi": {"processes_per_host": 2}}, "distribution['mpi'] has no 'enabled'; give it True or False"),

@@ -52,7 +52,6 @@ def test_a_wrong_input_is_named(inputs, message):
     [
         ({"distribution": "Sharded"}, "'Sharded'; did you mean 'ShardedByS3Key'?"),
         ({"attribute_names": "source-ref"}, "lists of names"),
-        ({"s3_data_type": "AugmentedManifestFile"}, "needs attribute_names"),
         ({"target_attribute_name": "a"}, "target_attribute_name is for AutoML jobs"),
         ({"shuffle_config": 5}, "give ShuffleConfig(seed)"),
     ],

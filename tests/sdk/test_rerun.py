@@ -3,7 +3,7 @@
 import pytest
 from fakes.sagemaker_jobs import started
 
-from scriptmode import JobExistsError, SpecError, TrainingJob
+from scriptmode import JobExistsError, RequestError, SpecError, TrainingJob
 from scriptmode._core.request.rerun import RerunChanges, rerun_request
 from scriptmode.testing import Life
 from scriptmode_runtime.contract import SECRET_VARIABLE
@@ -124,7 +124,11 @@ WRONG = {
     "a name": ({"job_name": "a_b"}, SpecError, "job_name 'a_b' is not 1 to 63 letters"),
     "a name that is taken": ({"job_name": "job-1"}, JobExistsError, "job-1"),
     "a hyperparameter": ({"hyperparameters": {"x": float("nan")}}, SpecError, "hyperparameter 'x' is nan"),
-    "too long": ({"hyperparameters": {"x": "y" * 3000}}, SpecError, "the service accepts 2500"),
+    "too long": (
+        {"hyperparameters": {"x": "y" * 3000}},
+        RequestError,
+        "HyperParameters.x has 3,000 characters; the most is 2,500",
+    ),
 }
 
 

@@ -151,7 +151,7 @@ def _hyperparameters(spec: TrainingJobSpec, context: RenderContext, output_path:
         if isinstance(model_dir, str) and contract.MODEL_DIR_PARAMETER not in encoded:
             own[contract.MODEL_DIR_PARAMETER] = model_dir
         encoded.update({key: contract.encode(value) for key, value in own.items()})
-    return hyperparameters.check_limits(encoded)
+    return hyperparameters.check_texts(encoded)
 
 
 def _channels(spec: TrainingJobSpec, context: RenderContext) -> tuple[Channel, ...]:

@@ -92,7 +92,7 @@ def _parameters(job: JobRequest, changes: RerunChanges, new: str) -> dict[str, s
         encoded[contract.MODEL_DIR_PARAMETER] = contract.encode(renewed)
     given = arguments.copied("hyperparameters", changes.hyperparameters)
     encoded.update(hyperparameters.encode_hyperparameters(given, script_mode=script_mode))
-    return hyperparameters.check_limits(encoded)
+    return hyperparameters.check_texts(encoded)
 
 
 def _resources(job: JobRequest, count: object) -> Resources:

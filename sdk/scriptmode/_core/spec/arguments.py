@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
-from scriptmode._core.spec.names import RESERVED_TAGS, base_of_image
+from scriptmode._core.spec.names import base_of_image
 from scriptmode._core.spec.training_job import InstanceGroup
 from scriptmode._core.spec.whole_numbers import truth_value
 from scriptmode._core.text.messages import did_you_mean, validate_keys
@@ -123,16 +123,9 @@ def _pair(value: Any, first: str, second: str) -> tuple[Any, Any]:
 
 
 def _checked_tags(pairs: list[tuple[Any, Any]]) -> tuple[tuple[str, str], ...]:
-    keys = [key for key, _ in pairs]
     for key, value in pairs:
         if value is None:
             raise SpecError(f"tags[{key!r}] is None", "give a string, '' for a tag without a value", argument="tags")
-        if keys.count(key) > 1:
-            raise invalid("tags", f"has the key {key!r} {keys.count(key)} times", "a job has each once")
-        if str(key).lower().startswith(RESERVED_TAGS):
-            raise invalid(
-                "tags", f"has the key {key!r}", f"those that begin with {RESERVED_TAGS!r} are AWS's own, rename it"
-            )
     return tuple((str(key), str(value)) for key, value in pairs)
 
 

@@ -124,15 +124,6 @@ class MPI:
         set_whole(self, "processes_per_host", "MPI processes_per_host", 1, optional=True)
         if not isinstance(self.custom_mpi_options, str):
             raise _error(f"MPI custom_mpi_options is {self.custom_mpi_options!r}", "give one string of mpirun options")
-        if not self.custom_mpi_options:
-            return
-        import shlex
-
-        try:
-            shlex.split(self.custom_mpi_options)
-        except ValueError as error:
-            what = f"MPI custom_mpi_options {self.custom_mpi_options!r} cannot be split into words: {error}"
-            raise _error(what, "close the quote, or end it without a backslash") from error
 
 
 Distribution = Union[ParameterServer, MultiWorkerMirrored, MPI]

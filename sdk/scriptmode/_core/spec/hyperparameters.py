@@ -12,9 +12,6 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: The service's limits (CreateTrainingJob, HyperParameters).
-KEYS_LIMIT, KEY_LIMIT, VALUE_LIMIT = 100, 256, 2500
-
 
 def _error(what: str, advice: str) -> SpecError:
     return SpecError(what, advice, argument="hyperparameters")
@@ -35,17 +32,9 @@ def encode_hyperparameters(values: Mapping[str, Any], *, script_mode: bool) -> d
     return encoded
 
 
-def check_limits(encoded: Mapping[str, str]) -> dict[str, str]:
-    """Return what service and script accept; raise `SpecError` naming the first hyperparameter over a limit."""
-    if len(encoded) > KEYS_LIMIT:
-        what = f"{len(encoded)} hyperparameters, with those of script mode"
-        raise _error(what, f"the service accepts {KEYS_LIMIT}: put the others in a file in source_dir")
+def check_texts(encoded: Mapping[str, str]) -> dict[str, str]:
+    """Return what the script accepts; raise `SpecError` naming the first hyperparameter that it does not."""
     for key, text in encoded.items():
-        if len(key) > KEY_LIMIT:
-            raise _error(f"hyperparameter name {key[:40]!r}... has {len(key)} characters", f"shorten it to {KEY_LIMIT}")
-        if len(text) > VALUE_LIMIT:
-            what = f"hyperparameter {key!r} has {len(text)} characters when encoded"
-            raise _error(what, f"the service accepts {VALUE_LIMIT}. Put it in a file in source_dir")
         if problem := contract.hyperparameter_problem(key, text):
             raise _error(problem, "correct it")
     return dict(encoded)

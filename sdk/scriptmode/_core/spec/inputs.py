@@ -106,14 +106,6 @@ class TrainingInput:
                 f"TrainingInput instance_groups is {self.instance_groups!r}, attribute_names {self.attribute_names!r}",
                 "both are lists of names, put one string into a list too",
             )
-        if self.s3_data_type == "AugmentedManifestFile" and not self.attribute_names:
-            raise _error("TrainingInput of an AugmentedManifestFile needs attribute_names", "give those to read")
-        if self.attribute_names and self.s3_data_type != "AugmentedManifestFile":
-            raise _error(
-                "TrainingInput attribute_names are for an AugmentedManifestFile, but s3_data_type is "
-                f"{self.s3_data_type!r}",
-                "correct it or leave attribute_names out",
-            )
         object.__setattr__(self, "instance_groups", tuple(self.instance_groups or ()))
         object.__setattr__(self, "attribute_names", tuple(self.attribute_names or ()))
         self._copy_access()
