@@ -72,9 +72,8 @@ class Estimator:
         checkpoint_local_path: Directory of the checkpoints on the hosts; by default ``/opt/ml/checkpoints``.
         base_job_name: The beginning of job names.
         environment: Environment variables of the hosts.
-        tags: Tags of the job: a dict, or a list of ``{"Key": ..., "Value": ...}`` or of the SageMaker SDK v3's Tag.
-        metric_definitions: Metrics to find in the log: a list of ``{"Name": ..., "Regex": ...}`` or of SageMaker SDK
-            v3's MetricDefinition, or ``"keras"``.
+        tags: Tags of the job: a dict, or a list of ``{"Key": ..., "Value": ...}``.
+        metric_definitions: Metrics to find in the log: a list of ``{"Name": ..., "Regex": ...}``, or ``"keras"``.
         container_entry_point: The container's entry point, in place of the image's.
         container_arguments: The arguments of the container's entry point.
         container_log_level: Log level of the runtime on the hosts, a number or a name of ``logging``.
@@ -322,8 +321,7 @@ class Estimator:
 
         Args:
             inputs: An ``s3://`` or ``file://`` URI, a path, a `TrainingInput`, a `FileSystemInput`, or a dict of them
-                by channel name; ``None`` for a job without inputs. A single input is the channel ``training``. Also
-                an InputData or a Channel of the SageMaker SDK v3, or a list of them.
+                by channel name; ``None`` for a job without inputs. A single input is the channel ``training``.
             wait: Whether to wait until the job has ended. An interrupt leaves the job running.
             logs: Whether to display the log and the status while waiting; also the SageMaker SDK's words. Warnings are
                 written in any case.

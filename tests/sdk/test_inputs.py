@@ -37,7 +37,7 @@ from scriptmode.testing import FakeSageMaker
         pytest.param({"train": 3}, "inputs['train'] is 3; give a path, a URI such as", id="a number"),
         pytest.param(5, "or a dict of them by channel", id="a number without a channel"),
         pytest.param({"tr ain": "s3://b"}, "channel name 'tr ain'", id="a name with a space"),
-        pytest.param(["s3://b"], "inputs[0] is 's3://b', which has no channel_name", id="a list"),
+        pytest.param(["s3://b"], "inputs is ['s3://b']; give a path", id="a list"),
     ],
 )
 def test_a_wrong_input_is_named(inputs, message):

@@ -1,4 +1,4 @@
-"""YAML files of users: the SageMaker config file, and settings of Slurm."""
+"""YAML of the user's own files."""
 
 from __future__ import annotations
 

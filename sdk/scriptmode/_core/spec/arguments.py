@@ -102,7 +102,7 @@ def base_name(given: object, image_uri: object) -> str | None:
 
 
 def tags(value: object) -> tuple[tuple[str, str], ...]:
-    """Parse tags: a list of ``{"Key": ..., "Value": ...}`` or of the SageMaker SDK v3's Tag, or a dict."""
+    """Parse tags: a list of ``{"Key": ..., "Value": ...}``, or a dict."""
     if value is None or value == {}:
         return ()
     if isinstance(value, Mapping) and not set(value) <= {"Key", "Value"}:
@@ -110,16 +110,9 @@ def tags(value: object) -> tuple[tuple[str, str], ...]:
     if isinstance(value, Mapping):
         value = [value]
     try:
-        return _checked_tags([_pair(tag, "Key", "Value") for tag in value])  # type: ignore[attr-defined]
+        return _checked_tags([(tag["Key"], tag["Value"]) for tag in value])  # type: ignore[attr-defined]
     except (TypeError, LookupError) as error:
         raise invalid("tags", f"is {value!r}", "give a dict or a list of {'Key': ..., 'Value': ...}") from error
-
-
-def _pair(value: Any, first: str, second: str) -> tuple[Any, Any]:
-    """Return two fields of a dict, or of an object of the SageMaker SDK v3, whose attributes have their names."""
-    if isinstance(value, Mapping) or not hasattr(value, first.lower()):
-        return value[first], value[second]
-    return getattr(value, first.lower()), getattr(value, second.lower(), None)
 
 
 def _checked_tags(pairs: list[tuple[Any, Any]]) -> tuple[tuple[str, str], ...]:
@@ -130,10 +123,7 @@ def _checked_tags(pairs: list[tuple[Any, Any]]) -> tuple[tuple[str, str], ...]:
 
 
 def metric_definitions(value: object) -> tuple[tuple[str, str], ...]:
-    """Parse metric definitions: a list, or one name of a preset.
-
-    The list has ``{"Name": ..., "Regex": ...}``, names of presets, and the SageMaker SDK v3's MetricDefinition.
-    """
+    """Parse metric definitions: a list of ``{"Name": ..., "Regex": ...}`` and names of presets, or one such name."""
     if value is None:
         return ()
     from scriptmode._core.spec.metric_definitions import PRESETS
@@ -144,7 +134,7 @@ def metric_definitions(value: object) -> tuple[tuple[str, str], ...]:
     problem = invalid("metric_definitions", f"is {value!r}", advice)
     given: Any = [value] if isinstance(value, str) else value
     try:
-        pairs = (PRESETS[item] if isinstance(item, str) else [_pair(item, "Name", "Regex")] for item in given)
+        pairs = (PRESETS[item] if isinstance(item, str) else [(item["Name"], item["Regex"])] for item in given)
         definitions = tuple(pair for part in pairs for pair in part)
     except (TypeError, KeyError) as error:
         raise problem from error
