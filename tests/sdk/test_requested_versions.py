@@ -101,14 +101,13 @@ def test_hosts_with_gpus_for_which_aws_has_no_image_are_refused(request_of):
         request_of("local_gpu", framework_version="99")
 
 
-def test_a_warning_is_shown_once_whichever_lines_ask(code, tmp_path):
+def test_a_warning_is_at_the_line_that_called_the_library(code, tmp_path):
     made = estimator(
         code, instance_type="local_process", image_uri=None, platform=LocalPlatform(data_dir=tmp_path), py_version="py2"
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         made.request()
-        made.training_image_uri()
     assert [each.filename for each in caught] == [__file__]
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.spec.pipeline_variables import INSTEAD_OF_PIPELINES
-from scriptmode._core.text.caller_warning import caller_level
+from scriptmode._core.text.caller_warning import warn_caller
 from scriptmode._core.text.messages import Problem, did_you_mean
 
 if TYPE_CHECKING:
@@ -71,8 +70,7 @@ def take_all(given: Mapping[str, Any], arguments: Mapping[str, Any], known: Sequ
         # By identity: 0 equals False, and a comparison of an array is an array.
         if current is not None and current is not False:
             raise TypeError(f"the estimator got both {name!r} and {new!r}, which are the same; keep {new!r}")
-        text = f"{name} is SageMaker SDK v1's name; use {new}"
-        warnings.warn(text, DeprecationWarning, stacklevel=caller_level())
+        warn_caller(f"{name} is SageMaker SDK v1's name; use {new}", DeprecationWarning)
         merged[new] = value
     return merged
 
@@ -84,4 +82,4 @@ def _warn_of_ignored(name: str, value: object) -> None:
     asks_for_nothing = name == "script_mode" and value is True
     category = DeprecationWarning if asks_for_nothing else UserWarning
     text = f"{name}={value!r} is an argument of SageMaker SDK v1 and has no effect: {IGNORED[name]}; leave it out"
-    warnings.warn(text, category, stacklevel=caller_level())
+    warn_caller(text, category)
