@@ -263,7 +263,6 @@ NOT_ARGUMENTS = {
     "scriptmode_local/_service/one_host.py": 1,
     "scriptmode_local/_system/file_systems.py": 1,
     "scriptmode/_core/platforms/registry.py": 1,
-    "scriptmode/_core/platforms/sagemaker/job_defaults.py": 1,
     "scriptmode_kubernetes/_engine/settings.py": 2,
     "scriptmode_slurm/_engine/settings.py": 1,
 }

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from fakes.estimators import estimator
 
-from scriptmode import FileSystemInput, ShuffleConfig, SpecError, TrainingInput
+from scriptmode import FileSystemInput, RequestError, ShuffleConfig, SpecError, TrainingInput
 from scriptmode._core.request.job_inputs import parse_inputs
 from scriptmode.testing import FakeSageMaker
 
@@ -50,7 +50,6 @@ def test_a_wrong_input_is_named(inputs, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"distribution": "Sharded"}, "'Sharded'; did you mean 'ShardedByS3Key'?"),
         ({"attribute_names": "source-ref"}, "lists of names"),
         ({"target_attribute_name": "a"}, "target_attribute_name is for AutoML jobs"),
         ({"shuffle_config": 5}, "give ShuffleConfig(seed)"),
@@ -103,39 +102,28 @@ def test_a_wrong_text_is_refused_in_a_directory_that_is_gone(tmp_path, monkeypat
         TrainingInput(text)
 
 
-VPC = {"subnets": ["subnet-1"], "security_group_ids": ["sg-1"]}
+def test_the_channel_of_a_model_is_not_one_of_the_inputs(code):
+    made = estimator(code, model_uri="s3://m/x", model_channel_name="start")
+    with pytest.raises(SpecError, match="channel 'start' is the one of model_uri"):
+        made.request({"start": "s3://b/x"})
+
+
+CLOUD = {"platform": None, "sagemaker_session": FakeSageMaker(), "instance_type": "ml.m5.large"}
 
 
 @pytest.mark.parametrize(
     ("arguments", "inputs", "message"),
     [
-        ({}, TrainingInput("s3://b/x", compression="Gzip"), "channel 'training': compression='Gzip' is for Pipe mode"),
-        (
-            {},
-            TrainingInput("s3://b/x", s3_data_type="AugmentedManifestFile", attribute_names=["a"]),
-            "s3_data_type='AugmentedManifestFile' is for Pipe mode, but its input mode is 'File'",
-        ),
-        (
-            {"input_mode": "Pipe"},
-            TrainingInput("s3://b/x", compression="Gzip", input_mode="FastFile"),
-            "but its input mode is 'FastFile'",
-        ),
-        (
-            {"input_mode": "Pipe", **VPC},
-            {"train": FileSystemInput("fs-01234567", "EFS", "/x")},
-            "channel 'train' is a file system, which is mounted, not streamed",
-        ),
-        (
-            {"model_uri": "s3://m/x", "model_channel_name": "start"},
-            {"start": "s3://b/x"},
-            "channel 'start' is the one of model_uri",
-        ),
-        ({"keep_alive_period_in_seconds": 60, "use_spot_instances": True, "max_run": 1, "max_wait": 2}, None, "spot"),
+        ({}, TrainingInput("s3://b/x", distribution="Sharded"), "'Sharded'; did you mean 'ShardedByS3Key'?"),
+        ({"input_mode": "Pip"}, None, "TrainingInputMode is 'Pip'; did you mean 'Pipe'?"),
+        ({"subnets": ["subnet-1"]}, None, "VpcConfig lacks 'SecurityGroupIds'"),
+        ({"checkpoint_local_path": "/x"}, None, "CheckpointConfig lacks 'S3Uri'"),
     ],
 )
-def test_a_combination_that_the_service_refuses_is_refused_with_the_reason(code, arguments, inputs, message):
-    with pytest.raises(SpecError, match=message):
-        estimator(code, **arguments).request(inputs)
+def test_what_the_services_model_refuses_is_refused_before_anything_is_stored(code, arguments, inputs, message):
+    with pytest.raises(RequestError) as caught:
+        estimator(code, **CLOUD, **arguments).request(inputs)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("uri", ["file://./data/train", "file://data/train", "data/train", "file://../here/data/train"])

@@ -119,11 +119,12 @@ def test_a_spec_is_attached_to_as_it_was_whatever_this_machine_is_set_to(code, m
     assert Estimator.attach("job-1", fake).request(job_name="job-1") == created
 
 
-def test_half_a_vpc_in_the_config_file_is_named_with_its_place(code, monkeypatch, tmp_path):
+def test_half_a_vpc_in_the_config_file_is_named(code, monkeypatch, tmp_path):
     path = tmp_path / "config.yaml"
     path.write_text("SchemaVersion: '1.0'\nSageMaker: {TrainingJob: {VpcConfig: {Subnets: [subnet-1]}}}")
     monkeypatch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", str(path))
-    with pytest.raises(SpecError, match="config file's SageMaker.TrainingJob.VpcConfig has Subnets and no SecurityGro"):
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    with pytest.raises(RequestError, match="VpcConfig lacks 'SecurityGroupIds'"):
         estimator(code).request()
 
 

@@ -145,7 +145,6 @@ def test_hyperband_takes_its_resources_also_as_the_class_of_the_sagemaker_sdk(co
 WRONG = {
     "a tuple as range": ({"hyperparameter_ranges": {"lr": (0, 1)}}, "hyperparameter_ranges['lr'] is (0, 1); give an"),
     "a reserved name": ({"hyperparameter_ranges": {"sagemaker_program": CategoricalParameter("a")}}, "has the name 'sagemaker_program'"),
-    "an unknown strategy": ({"strategy": "Baysian"}, "strategy is 'Baysian'; did you mean 'Bayesian'?"),
     "too many at once": ({"max_parallel_jobs": 3}, "max_parallel_jobs is 3, which is more than max_jobs, 2; give 1 to 2"),
     "a grid of numbers": ({"strategy": "Grid"}, "but strategy 'Grid' takes single values; give a CategoricalParameter"),
     "a part of a grid": (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from scriptmode._core.spec.names import base_of_image
 from scriptmode._core.spec.training_job import InstanceGroup
 from scriptmode._core.spec.whole_numbers import truth_value
-from scriptmode._core.text.messages import did_you_mean, validate_keys
+from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
 
@@ -19,20 +19,13 @@ if TYPE_CHECKING:
 
 #: The SageMaker SDK's words for ``logs``, and whether each shows the log.
 LOGS = {"All": True, "Training": True, "Rules": True, "None": False}
-#: Fields of the service's ExperimentConfig.
-EXPERIMENT_KEYS = ("ExperimentName", "TrialName", "TrialComponentDisplayName", "RunName")
 #: The types of values that are passed as they are, as an error says them; every other but a switch is a dict.
 _KINDS = {int: "a whole number", str: "a string"}
 
 
-def experiment(value: object) -> dict[str, str]:
+def experiment(value: Any) -> dict[str, str]:
     """Parse ``experiment_config`` of ``fit``: the service's ExperimentConfig."""
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise invalid("experiment_config", f"is {value!r}", f"give a dict of {', '.join(EXPERIMENT_KEYS)}")
-    validate_keys("experiment_config", value, EXPERIMENT_KEYS, argument="experiment_config")
-    return dict(value)
+    return copied("experiment_config", value)
 
 
 def of_latest_job(job: JobRequest) -> dict[str, object]:

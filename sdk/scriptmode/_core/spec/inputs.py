@@ -12,15 +12,13 @@ from typing import Any, NamedTuple, Union
 
 from scriptmode._core.spec.pipeline_variables import refuse_pipeline_variables
 from scriptmode._core.spec.whole_numbers import whole_number
-from scriptmode._core.text.messages import did_you_mean, did_you_mean_path
+from scriptmode._core.text.messages import did_you_mean_path
 from scriptmode.errors import SpecError
 from scriptmode_runtime import contract
 
-INPUT_MODES = ("File", "Pipe", "FastFile")
 DISTRIBUTIONS = ("FullyReplicated", "ShardedByS3Key")
 #: Bytes per second below which a download counts as stalled, whatever trickles in.
 LEAST_RATE = 1024
-DATA_TYPES = ("S3Prefix", "ManifestFile", "AugmentedManifestFile", "Converse")
 _CHANNEL_NAME = re.compile(r"[A-Za-z0-9.\-_]{1,64}")
 #: The channel of an input that was given without a name (SageMaker SDK).
 DEFAULT_CHANNEL = "training"
@@ -30,12 +28,6 @@ MODEL_CONTENT_TYPE = "application/x-sagemaker-model"
 
 def _error(what: str, advice: str) -> SpecError:
     return SpecError(what, advice, argument="inputs")
-
-
-def _check_choice(given: object, argument: str, known: tuple[str, ...], *, optional: bool = False) -> None:
-    value = getattr(given, argument)
-    if value not in known and not (optional and value is None):
-        raise _error(f"{type(given).__name__} {argument} is {value!r}", did_you_mean(str(value), known))
 
 
 @dataclass(frozen=True)
@@ -96,11 +88,6 @@ class TrainingInput:
             object.__setattr__(self, "distribution", DISTRIBUTIONS[0])
         if self.target_attribute_name is not None:
             raise _error("TrainingInput target_attribute_name is for AutoML jobs", "leave it out of a training job's")
-        _check_choice(self, "distribution", DISTRIBUTIONS)
-        _check_choice(self, "s3_data_type", DATA_TYPES)
-        _check_choice(self, "compression", ("None", "Gzip"), optional=True)
-        _check_choice(self, "record_wrapping", ("None", "RecordIO"), optional=True)
-        _check_choice(self, "input_mode", INPUT_MODES, optional=True)
         if isinstance(self.instance_groups, str) or isinstance(self.attribute_names, str):
             raise _error(
                 f"TrainingInput instance_groups is {self.instance_groups!r}, attribute_names {self.attribute_names!r}",
@@ -178,8 +165,6 @@ class FileSystemInput:
     content_type: str | None = None
 
     def __post_init__(self) -> None:
-        _check_choice(self, "file_system_type", ("EFS", "FSxLustre"))
-        _check_choice(self, "file_system_access_mode", ("ro", "rw"))
         if not isinstance(self.directory_path, str) or not self.directory_path.startswith("/"):
             what = f"FileSystemInput directory_path is {self.directory_path!r}"
             raise _error(what, f"give an absolute path on the file system: {'/' + str(self.directory_path)!r}")
@@ -217,28 +202,6 @@ class Channel:
             raise _error(
                 f"channel name {self.name!r} is not 1 to 64 letters, digits, dots, hyphens or underscores", "rename it"
             )
-
-
-def check_mode(channel: Channel, job_mode: str) -> None:
-    """Raise `SpecError` for options that the service does not have in the channel's input mode (CreateTrainingJob)."""
-    where, source = f"channel {channel.name!r}", channel.source
-    if isinstance(source, FileSystemInput):
-        if job_mode != "File":
-            what = f"{where} is a file system, which is mounted, not streamed, but input_mode is {job_mode!r}"
-            raise _error(what, f"leave it 'File' and give input_mode={job_mode!r} to the TrainingInputs that it is for")
-        return
-    if not isinstance(source, TrainingInput):
-        return
-    mode = source.input_mode or job_mode
-    piped = {
-        "compression": source.compression not in (None, "None"),
-        "record_wrapping": source.record_wrapping not in (None, "None"),
-        "s3_data_type": source.s3_data_type == "AugmentedManifestFile",
-    }
-    for argument, is_given in piped.items():
-        if is_given and mode != "Pipe":
-            what = f"{where}: {argument}={getattr(source, argument)!r} is for Pipe mode, but its input mode is {mode!r}"
-            raise _error(what, "give input_mode='Pipe', or leave it out")
 
 
 def _given(**fields: object) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.spec.hosts import HostGroup, HostKind, host_kind
 from scriptmode._core.spec.hyperparameters import encode_hyperparameters
-from scriptmode._core.spec.inputs import INPUT_MODES, Channel, check_mode
 from scriptmode._core.spec.versions import check_framework_version, check_py_version
 from scriptmode._core.spec.whole_numbers import set_truth, set_whole, whole_number
 from scriptmode._core.text.messages import did_you_mean
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from scriptmode._core.spec.distribution import Distribution
     from scriptmode._core.spec.git_source import GitSource
+    from scriptmode._core.spec.inputs import Channel
 
 
 #: Roles that exactly one host of a cluster has.
@@ -150,8 +150,6 @@ class Algorithm:
             raise invalid("image_uri", f"is {self.image_uri!r}, a script", f"write entry_point={self.image_uri!r}")
         check_framework_version(self.framework_version)
         check_py_version(self.py_version)
-        if self.input_mode not in INPUT_MODES:
-            raise invalid("input_mode", f"is {self.input_mode!r}", did_you_mean(str(self.input_mode), INPUT_MODES))
 
 
 #: Python's names of log levels; AWS's `train` sets one that is a name in upper case, and reads a number elsewhere.
@@ -224,13 +222,6 @@ class Output:
             if uri is not None and not uri.startswith(("s3://", "file://", "https://")):
                 advice = "give an 's3://...' URI (or 'file://...' on the local platform)"
                 raise invalid(name, f"is {uri!r}", advice)
-        local = self.checkpoint_local_path
-        if local is not None and self.checkpoint_uri is None:
-            step = "give it: the URI that checkpoints are stored at"
-            raise invalid("checkpoint_local_path", "needs checkpoint_s3_uri", step)
-        if local is not None and not local.startswith("/"):
-            step = "give an absolute path on the hosts, such as '/opt/ml/checkpoints'"
-            raise invalid("checkpoint_local_path", f"is {local!r}", step)
 
 
 @dataclass(frozen=True)
@@ -257,7 +248,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Network:
-    """The VPC (both lists or neither), network isolation and encryption."""
+    """The VPC, network isolation and encryption."""
 
     subnets: tuple[str, ...] = ()
     security_group_ids: tuple[str, ...] = ()
@@ -268,8 +259,6 @@ class Network:
     def __post_init__(self) -> None:
         set_truth(self, "isolation", "enable_network_isolation")
         set_truth(self, "encrypt_traffic", "encrypt_inter_container_traffic")
-        if bool(self.subnets) != bool(self.security_group_ids):
-            raise invalid("subnets", "and security_group_ids go together", "give both or neither")
 
 
 @dataclass(frozen=True)
@@ -353,7 +342,6 @@ class TrainingJobSpec:
         encode_hyperparameters(self.hyperparameters, script_mode=self.script is not None)
         self._check_channels()
         self._check_groups()
-        self._check_spot()
 
     @property
     def locations(self) -> dict[str, str]:
@@ -378,19 +366,6 @@ class TrainingJobSpec:
         if self.model is not None and names.count(self.model.channel_name) > 1:
             what = f"channel {self.model.channel_name!r} is the one of model_uri"
             raise SpecError(what, "rename it or give model_channel_name", argument="inputs")
-        for channel in self.channels:
-            check_mode(channel, self.algorithm.input_mode)
-
-    def _check_spot(self) -> None:
-        """Raise `SpecError` for options that the service does not combine (managed warm pools, developer guide)."""
-        warm = self.resources.keep_alive_period
-        if warm and self.limits.use_spot_instances:
-            raise SpecError(
-                f"keep_alive_period_in_seconds={warm} keeps the instances after the job, which spot instances are not "
-                "kept for",
-                "leave it out or use_spot_instances=False",
-                argument="keep_alive_period_in_seconds",
-            )
 
     def _check_groups(self) -> None:
         known = [group.instance_group_name for group in self.resources.instance_groups]

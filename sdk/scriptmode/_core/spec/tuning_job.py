@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from scriptmode._core.spec.names import check_job_name, mended
 from scriptmode._core.spec.parameter_ranges import check_ranges, grid_size
 from scriptmode._core.spec.whole_numbers import set_truth, set_whole, whole_number
-from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import invalid
 
 if TYPE_CHECKING:
@@ -20,12 +19,6 @@ if TYPE_CHECKING:
 
 #: The limit of CreateHyperParameterTuningJob: the names of its training jobs continue it.
 TUNING_NAME_LIMIT = 32
-#: The values of arguments that have a few.
-_CHOICES = {
-    "strategy": ("Bayesian", "Random", "Grid", "Hyperband"),
-    "objective_type": ("Maximize", "Minimize"),
-    "early_stopping_type": ("Off", "Auto"),
-}
 
 
 @dataclass(frozen=True)
@@ -60,10 +53,6 @@ class TuningJobSpec:
     def __post_init__(self) -> None:
         if not isinstance(self.objective, str) or not self.objective:
             raise invalid("objective_metric_name", f"is {self.objective!r}", "give a metric's name, such as 'accuracy'")
-        for argument, value in zip(_CHOICES, (self.strategy, self.objective_type, self.early_stopping)):
-            if value not in _CHOICES[argument]:
-                near = did_you_mean(str(value), _CHOICES[argument])
-                raise invalid(argument, f"is {value!r}", near or f"give one of {', '.join(_CHOICES[argument])}")
         set_truth(self, "autotune", "autotune")
         if self.kept_static and not self.autotune:
             what = f"is {list(self.kept_static)!r}, but autotune is False"

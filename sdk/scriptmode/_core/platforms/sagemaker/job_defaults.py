@@ -89,18 +89,10 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
 
 def _network(spec: TrainingJobSpec, config: SageMakerConfig) -> Network:
     given = spec.network
-    subnets, groups = given.subnets or config.subnets, given.security_group_ids or config.security_group_ids
-    if bool(subnets) != bool(groups):
-        there, missing = ("Subnets", "SecurityGroupIds") if subnets else ("SecurityGroupIds", "Subnets")
-        raise SpecError(
-            f"the SageMaker config file's SageMaker.TrainingJob.VpcConfig has {there} and no {missing}, which go "
-            "together",
-            "correct it, or give subnets and security_group_ids",
-        )
     network = replace(
         given,
-        subnets=subnets,
-        security_group_ids=groups,
+        subnets=given.subnets or config.subnets,
+        security_group_ids=given.security_group_ids or config.security_group_ids,
         isolation=_first_given(given.isolation, config.network_isolation),
         encrypt_traffic=_first_given(given.encrypt_traffic, config.encrypt_traffic),
     )
