@@ -105,6 +105,7 @@ def test_a_fifth_positional_argument_is_refused_with_the_names_of_the_four():
         ({"dependencies": "library"}, "one string"),
         ({"tags": ["a"]}, "tags is ['a']"),
         ({"environment": {"A": 1}}, "environment['A'] is of type int"),
+        ({"environment": {"TF_CONFIG": "notjson"}}, "environment['TF_CONFIG'] is not a JSON object"),
         ({"metric_definitions": [{"Name": "loss", "Regex": 5}]}, "give a list of {'Name': ..., 'Regex': ...}"),
         ({"source_dir": "s3://b/sourcedir.tar.gz", "dependencies": ["x"]}, "packed already"),
         ({"distribution": ParameterServer}, "distribution is <class"),
