@@ -94,7 +94,7 @@ def test_a_channel_without_attribute_names_is_an_error(tmp_path):
 
 def test_a_file_without_lines_is_not_read_into_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(manifests, "MANIFEST_CHUNK_BYTES", 10)
-    monkeypatch.setattr(manifests, "LONGEST_ELEMENT", 40)
+    monkeypatch.setattr(manifests, "LONGEST_LINE", 40)
     with pytest.raises(DataError, match=f"{URI}: line 2 is longer than 40 bytes; are these JSON lines"):
         pieces(MemoryObjects({URI: b'{"a": 1}\n' + b"x" * 100}), source("a"), tmp_path)
 

@@ -120,16 +120,18 @@ FORM = r'the form is \[{"prefix": "s3://bucket/folder/"}, "name", "name", ...\]'
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
-        pytest.param(b"", "the manifest is not JSON at '': '\\[' was expected; " + FORM, id="empty"),
-        pytest.param(b'{"prefix": "s3://b/"}', r"not JSON at '{\"prefix\".*'\[' was expected", id="an object"),
+        pytest.param(b"", "the manifest is not JSON: Expecting value: .*; " + FORM, id="empty"),
+        pytest.param(b'{"prefix": "s3://b/"}', 'begins with {"prefix": "s3://b/"}, not with a prefix', id="an object"),
         pytest.param(["a", "b"], 'begins with "a", not with a prefix', id="no prefix"),
         pytest.param([{"prefix": "b/data/"}, "a"], "not with a prefix", id="a prefix that is no URI"),
         pytest.param([{"prefix": "s3://b/"}], "the manifest names no object", id="a prefix alone"),
         pytest.param([{"prefix": "s3://b/"}, "a", 7], "element 3 of the manifest is 7, not a name; ", id="a number"),
-        pytest.param(b'[{"prefix": "s3://b/"}, "a" "b"]', "not JSON at '\"b\"\\]': '\\]' was expected", id="no comma"),
-        pytest.param(b'[{"prefix": "s3://b/"}, "a', "not JSON at '\"a': Unterminated string", id="half a name"),
-        pytest.param(b'[{"prefix": "s3://b/"}, "a"] x', "something follows the array", id="more"),
-        pytest.param(b"[" * 100_000, "not JSON at '.*': maximum recursion depth exceeded", id="nested"),
+        pytest.param(
+            b'[{"prefix": "s3://b/"}, "a" "b"]', "not JSON: Expecting ',' delimiter: line 1 column 29", id="no comma"
+        ),
+        pytest.param(b'[{"prefix": "s3://b/"}, "a', "not JSON: Unterminated string", id="half a name"),
+        pytest.param(b'[{"prefix": "s3://b/"}, "a"] x', "not JSON: Extra data", id="more"),
+        pytest.param(b"[" * 100_000, "not JSON: maximum recursion depth exceeded", id="nested"),
         pytest.param(b'[{"prefix": "s3://b/"}, "\xff"]', "invalid start byte", id="not UTF-8"),
     ],
 )
@@ -151,15 +153,9 @@ def test_a_missing_object_is_named_with_the_manifest(tmp_path):
 NAMES = st.lists(st.text(st.characters(codec="utf-8"), max_size=12), max_size=8)
 
 
-@given(
-    names=NAMES,
-    part=st.integers(1, 40),
-    indent=st.sampled_from([None, 1]),
-    mark=st.booleans(),
-    ascii_only=st.booleans(),
-)
-def test_a_manifest_is_read_in_chunks_of_any_size(names, part, indent, mark, ascii_only):
-    text = json.dumps([{"prefix": "s3://b/"}, *names], indent=indent, ensure_ascii=ascii_only)
+@given(names=NAMES, part=st.integers(1, 40), mark=st.booleans(), ascii_only=st.booleans())
+def test_a_manifest_is_read_in_chunks_of_any_size(names, part, mark, ascii_only):
+    text = json.dumps([{"prefix": "s3://b/"}, *names], ensure_ascii=ascii_only)
     objects = MemoryObjects({URI: text.encode("utf-8-sig" if mark else "utf-8")})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifests, "MANIFEST_CHUNK_BYTES", part)
