@@ -25,24 +25,24 @@ def store(*lines, **objects):
     return MemoryObjects({URI: "\n".join(texts).encode(), **images})
 
 
-def pieces(objects, channel, spool, *, epoch=0, host=0, count=1):
-    return list(listing.pieces(channel, objects.of, epoch=epoch, host=host, count=count, spool=spool))
+def pieces(objects, channel, *, epoch=0, host=0, count=1):
+    return list(listing.pieces(channel, objects.of, epoch=epoch, host=host, count=count))
 
 
-def texts(objects, channel, spool, **place):
-    return [piece.data.decode() for piece in pieces(objects, channel, spool, **place)]
+def texts(objects, channel, **place):
+    return [piece.data.decode() for piece in pieces(objects, channel, **place)]
 
 
 @pytest.mark.parametrize(
     "text", ["1.50", "-2E+3", "123456789012345678901234567890", "null", '"\\u56f3"', '"図"', '{"a":  {"b": []}}', '""']
 )
-def test_an_attribute_is_sent_as_it_is_written(tmp_path, text):
+def test_an_attribute_is_sent_as_it_is_written(text):
     line = f'  {{"x" : "}}" ,"a":\t{text}  , "y": [1]}}\r'
-    assert texts(store(line), source("a"), tmp_path) == [text]
+    assert texts(store(line), source("a")) == [text]
 
 
-def test_empty_lines_and_a_missing_last_line_feed_are_ignored(tmp_path):
-    assert texts(store('{"a": 1}', "", " \r", '{"a": 2}'), source("a"), tmp_path) == ["1", "2"]
+def test_empty_lines_and_a_missing_last_line_feed_are_ignored():
+    assert texts(store('{"a": 1}', "", " \r", '{"a": 2}'), source("a")) == ["1", "2"]
 
 
 @pytest.mark.parametrize(
@@ -60,15 +60,15 @@ def test_empty_lines_and_a_missing_last_line_feed_are_ignored(tmp_path):
         ('{"a-ref": "one.jpg"}', ["a-ref"], "line 2, attribute 'a-ref' is 'one.jpg'; an attribute"),
     ],
 )
-def test_an_invalid_line_is_named_with_its_number_and_attribute(tmp_path, line, names, message):
+def test_an_invalid_line_is_named_with_its_number_and_attribute(line, names, message):
     good = json.dumps(dict.fromkeys(names, "s3://b/one"))
     with pytest.raises(DataError, match=f"^{URI}: {message}"):
-        pieces(store(good, line, one=b""), source(*names), tmp_path)
+        pieces(store(good, line, one=b""), source(*names))
 
 
-def test_a_missing_object_is_named_with_its_line_after_all_before_it(tmp_path):
+def test_a_missing_object_is_named_with_its_line_after_all_before_it():
     objects = store({"a-ref": "s3://b/one"}, {"a-ref": "s3://b/gone"}, one=b"")
-    found = listing.pieces(source("a-ref"), objects.of, epoch=0, host=0, count=1, spool=tmp_path)
+    found = listing.pieces(source("a-ref"), objects.of, epoch=0, host=0, count=1)
     assert next(found).uri == "s3://b/one"
     with pytest.raises(DataNotFoundError, match=f"^{URI}: line 2, attribute 'a-ref': s3://b/gone: there is no such"):
         next(found)
@@ -82,24 +82,24 @@ def test_a_missing_object_is_named_with_its_line_after_all_before_it(tmp_path):
         (b'{"a": 1}\n{"a": "\xff"}\n', f"{URI}: line 2 is not UTF-8"),
     ],
 )
-def test_a_manifest_that_cannot_be_read_is_named(tmp_path, content, message):
+def test_a_manifest_that_cannot_be_read_is_named(content, message):
     with pytest.raises(DataError, match=message):
-        pieces(MemoryObjects({URI: content}), source("a"), tmp_path)
+        pieces(MemoryObjects({URI: content}), source("a"))
 
 
-def test_a_channel_without_attribute_names_is_an_error(tmp_path):
+def test_a_channel_without_attribute_names_is_an_error():
     with pytest.raises(DataError, match="the channel has no AttributeNames, which an augmented manifest needs; add th"):
-        pieces(store({"a": 1}), source(), tmp_path)
+        pieces(store({"a": 1}), source())
 
 
-def test_a_file_without_lines_is_not_read_into_memory(tmp_path, monkeypatch):
+def test_a_file_without_lines_is_not_read_into_memory(monkeypatch):
     monkeypatch.setattr(manifests, "MANIFEST_CHUNK_BYTES", 10)
     monkeypatch.setattr(manifests, "LONGEST_LINE", 40)
     with pytest.raises(DataError, match=f"{URI}: line 2 is longer than 40 bytes; are these JSON lines"):
-        pieces(MemoryObjects({URI: b'{"a": 1}\n' + b"x" * 100}), source("a"), tmp_path)
+        pieces(MemoryObjects({URI: b'{"a": 1}\n' + b"x" * 100}), source("a"))
 
 
-def test_the_first_lines_come_before_the_last_is_read(tmp_path):
+def test_the_first_lines_come_before_the_last_is_read():
     class Endless(MemoryObjects):
         def find(self, uri):
             return StoredObject(uri, 1 << 50)
@@ -107,7 +107,7 @@ def test_the_first_lines_come_before_the_last_is_read(tmp_path):
         def read(self, item, start, end):
             return [b'{"a": 1}\n' * 100]
 
-    found = listing.pieces(source("a"), Endless().of, epoch=0, host=0, count=1, spool=tmp_path)
+    found = listing.pieces(source("a"), Endless().of, epoch=0, host=0, count=1)
     assert len(list(islice(found, 1000))) == 1000
 
 
@@ -120,17 +120,17 @@ JSON = st.recursive(
 
 @pytest.mark.slow
 @given(values=st.lists(JSON, min_size=1, max_size=4), part=st.integers(1, 60), ascii_only=st.booleans())
-def test_any_value_is_sent_as_its_text_from_chunks_of_any_size(tmp_path_factory, values, part, ascii_only):
+def test_any_value_is_sent_as_its_text_from_chunks_of_any_size(values, part, ascii_only):
     objects = store(*(json.dumps({"x": 1, "a": value}, ensure_ascii=ascii_only) for value in values))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifests, "MANIFEST_CHUNK_BYTES", part)
-        found = texts(objects, source("a"), tmp_path_factory.getbasetemp())
+        found = texts(objects, source("a"))
     assert found == [json.dumps(value, ensure_ascii=ascii_only) for value in values]
 
 
-def test_an_augmented_manifest_in_s3_names_no_files_of_this_machine(tmp_path):
+def test_an_augmented_manifest_in_s3_names_no_files_of_this_machine():
     objects = store({"a-ref": "s3://b/one"}, {"a-ref": "file:///etc/hostname"}, one=b"1")
-    found = listing.pieces(source("a-ref"), objects.of, epoch=0, host=0, count=1, spool=tmp_path)
+    found = listing.pieces(source("a-ref"), objects.of, epoch=0, host=0, count=1)
     assert next(found).uri == "s3://b/one"
     message = f"^{URI}: line 2, attribute 'a-ref' is 'file:///etc/hostname'; a manifest in S3 may name only s3:"
     with pytest.raises(DataError, match=message):

@@ -24,11 +24,11 @@ def store(manifest, *names, prefix="s3://b/data/"):
     return MemoryObjects({URI: text, **{prefix + name: name.encode() for name in names}})
 
 
-def entries(objects, spool, channel=None, *, epoch=0, host=0, count=1):
-    return list(listing.entries(channel or source(), objects.of, epoch=epoch, host=host, count=count, spool=spool))
+def entries(objects, channel=None, *, epoch=0, host=0, count=1):
+    return list(listing.entries(channel or source(), objects.of, epoch=epoch, host=host, count=count))
 
 
-def test_objects_are_looked_up_in_parallel(tmp_path):
+def test_objects_are_looked_up_in_parallel():
     together = threading.Barrier(8, timeout=20)
 
     class Slow(MemoryObjects):
@@ -39,22 +39,22 @@ def test_objects_are_looked_up_in_parallel(tmp_path):
 
     names = [str(number) for number in range(16)]
     objects = Slow(store([{"prefix": "s3://b/data/"}, *names], *names).contents)
-    assert [entry.name for entry in entries(objects, tmp_path)] == names
+    assert [entry.name for entry in entries(objects)] == names
 
 
-def test_objects_before_an_invalid_element_come_before_the_error(tmp_path):
+def test_objects_before_an_invalid_element_come_before_the_error():
     names = [str(number) for number in range(30)]
     objects = store([{"prefix": "s3://b/data/"}, *names, 7], *names)
-    found, got = listing.entries(source(), objects.of, epoch=0, host=0, count=1, spool=tmp_path), []
+    found, got = listing.entries(source(), objects.of, epoch=0, host=0, count=1), []
     with pytest.raises(DataError, match="element 32 of the manifest is 7"):
         got.extend(entry.name for entry in found)
     assert got == names
 
 
-def test_a_host_looks_up_its_own_shard_only(tmp_path):
+def test_a_host_looks_up_its_own_shard_only():
     names = [str(number) for number in range(10)]
     objects = store([{"prefix": "s3://b/data/"}, *names], *names)
-    found = entries(objects, tmp_path, source(is_sharded=True), host=1, count=3)
+    found = entries(objects, source(is_sharded=True), host=1, count=3)
     assert [entry.name for entry in found] == ["1", "4", "7"]
     assert len(objects.asked) == 1 + 3
 
@@ -64,7 +64,7 @@ def test_files_of_this_machine_are_named_below_a_file_prefix(tmp_path, hostile_n
     (tmp_path / hostile_name / hostile_name).write_text("x")
     manifest = tmp_path / "m.json"
     manifest.write_text(json.dumps([{"prefix": f"file://{tmp_path}/"}, f"{hostile_name}/{hostile_name}"]))
-    found = listing.entries(source(manifest.as_uri()), lambda _: FileStore(), epoch=0, host=0, count=1, spool=tmp_path)
+    found = listing.entries(source(manifest.as_uri()), lambda _: FileStore(), epoch=0, host=0, count=1)
     assert [entry.name for entry in found] == [f"{hostile_name}/{hostile_name}"]
 
 
@@ -87,31 +87,31 @@ def test_percent_encoded_names_of_files_are_those_of_the_files(tmp_path, prefix,
             (tmp_path / folder / path).write_text("x")
     manifest = tmp_path / "m.json"
     manifest.write_text(json.dumps([{"prefix": f"file://{prefix.format(tmp_path)}"}, name]))
-    found = listing.entries(source(manifest.as_uri()), lambda _: FileStore(), epoch=0, host=0, count=1, spool=tmp_path)
+    found = listing.entries(source(manifest.as_uri()), lambda _: FileStore(), epoch=0, host=0, count=1)
     uri = f"file://{tmp_path}/{expected}"
     assert [(entry.name, entry.stored.uri) for entry in found] == [(expected.partition("/")[2], uri)]
 
 
-def test_a_manifest_in_s3_names_no_files_of_this_machine(tmp_path):
+def test_a_manifest_in_s3_names_no_files_of_this_machine():
     objects = store([{"prefix": "file:///etc/"}, "hostname"])
     message = (
         f"^{URI}: the manifest's prefix is 'file:///etc/'; a manifest in S3 may name only s3:// objects: "
         "upload that object to S3, or pass the manifest as a file:// URI"
     )
     with pytest.raises(DataError, match=message):
-        entries(objects, tmp_path)
+        entries(objects)
 
 
 def test_a_manifest_of_this_machine_may_name_objects_of_s3(tmp_path):
     objects = MemoryObjects(
         {"s3://b/data/a": b"", (tmp_path / "m.json").as_uri(): b'[{"prefix": "s3://b/data/"}, "a"]'}
     )
-    assert [entry.name for entry in entries(objects, tmp_path, source((tmp_path / "m.json").as_uri()))] == ["a"]
+    assert [entry.name for entry in entries(objects, source((tmp_path / "m.json").as_uri()))] == ["a"]
 
 
-def test_a_prefix_that_ends_within_a_name_keeps_the_name_whole(tmp_path):
+def test_a_prefix_that_ends_within_a_name_keeps_the_name_whole():
     objects = store([{"prefix": "s3://b/data/part-"}, "1", "2/x"], "1", "2/x", prefix="s3://b/data/part-")
-    assert [entry.name for entry in entries(objects, tmp_path)] == ["part-1", "part-2/x"]
+    assert [entry.name for entry in entries(objects)] == ["part-1", "part-2/x"]
 
 
 FORM = r'the form is \[{"prefix": "s3://bucket/folder/"}, "name", "name", ...\]'
@@ -135,16 +135,16 @@ FORM = r'the form is \[{"prefix": "s3://bucket/folder/"}, "name", "name", ...\]'
         pytest.param(b'[{"prefix": "s3://b/"}, "\xff"]', "invalid start byte", id="not UTF-8"),
     ],
 )
-def test_the_error_of_an_invalid_manifest_names_it_and_the_reason(tmp_path, manifest, message):
+def test_the_error_of_an_invalid_manifest_names_it_and_the_reason(manifest, message):
     objects = store(manifest, "a", prefix="s3://b/")
     with pytest.raises(DataError, match=message) as raised:
-        entries(objects, tmp_path)
+        entries(objects)
     assert str(raised.value).startswith(URI)
 
 
-def test_a_missing_object_is_named_with_the_manifest(tmp_path):
+def test_a_missing_object_is_named_with_the_manifest():
     objects = store([{"prefix": "s3://b/data/"}, "a", "gone", "b"], "a", "b")
-    found = listing.pieces(source(), objects.of, epoch=0, host=0, count=1, spool=tmp_path)
+    found = listing.pieces(source(), objects.of, epoch=0, host=0, count=1)
     assert next(found).uri == "s3://b/data/a"
     with pytest.raises(DataNotFoundError, match=f"^{URI}: it names s3://b/data/gone: there is no such object"):
         next(found)

@@ -35,14 +35,14 @@ class Entry(NamedTuple):
 
 
 def entries(
-    source: ChannelSource, store_of: Callable[[str], ObjectStore], *, epoch: int, host: int, count: int, spool: Path
+    source: ChannelSource, store_of: Callable[[str], ObjectStore], *, epoch: int, host: int, count: int
 ) -> Iterator[Entry]:
     """Yield the objects that host ``host`` of ``count`` gets of an S3Prefix or a ManifestFile in an epoch.
 
-    They are yielded while they are listed. ``store_of`` returns the store of a URI; ``spool`` is a directory for the
-    records that are shuffled. Raises `DataError` and its subclasses, for a name that cannot be a path too.
+    They are yielded while they are listed. ``store_of`` returns the store of a URI. Raises `DataError` and
+    its subclasses, for a name that cannot be a path too.
     """
-    shard = Shard(epoch, host, count, source.is_sharded, source.shuffle_seed, spool)
+    shard = Shard(epoch, host, count, source.is_sharded, source.shuffle_seed)
     if source.data_type == "ManifestFile":
         yield from _of_manifest(source, store_of, shard)
         return
@@ -52,10 +52,10 @@ def entries(
 
 
 def pieces(
-    source: ChannelSource, store_of: Callable[[str], ObjectStore], *, epoch: int, host: int, count: int, spool: Path
+    source: ChannelSource, store_of: Callable[[str], ObjectStore], *, epoch: int, host: int, count: int
 ) -> Iterator[Piece]:
     """Yield the pieces that a pipe sends to host ``host`` of ``count`` in an epoch; else as `entries`."""
-    shard = Shard(epoch, host, count, source.is_sharded, source.shuffle_seed, spool)
+    shard = Shard(epoch, host, count, source.is_sharded, source.shuffle_seed)
     if source.data_type == "AugmentedManifestFile":
         yield from _of_augmented_manifest(source, store_of, shard)
     elif source.data_type == "ManifestFile":
@@ -86,7 +86,7 @@ def channel_name(prefix: str, key: str) -> str:
 
 def _of_prefix(source: ChannelSource, store_of: Callable[[str], ObjectStore], shard: Shard) -> Iterator[StoredObject]:
     objects = require_objects(source, store_of(source.uri))
-    return map(StoredObject._make, shard_records(objects, shard))
+    return shard_records(objects, shard)
 
 
 def _of_manifest(source: ChannelSource, store_of: Callable[[str], ObjectStore], shard: Shard) -> Iterator[Entry]:

@@ -88,7 +88,8 @@ def fetch(
 
 def link(entries: Iterable[tuple[StoredObject, str]], folder: Path) -> list[str]:
     """Create a symbolic link to each file by its name below ``folder``; return the names in order."""
-    created, names = {folder}, []
+    created: set[Path] = set()
+    names = []
     for item, name in Layout().fill(entries):
         target = folder / name
         if target.parent not in created:

@@ -90,7 +90,7 @@ def stage_channels(
                 progress.repeat(number, copies[key][0])
             else:
                 copy = area.folder / str(len(copies))
-                entries = _entries(source, stores, copy, hosts[0] if is_shard else None)
+                entries = _entries(source, stores, hosts[0] if is_shard else None)
                 linked = area.links_files and file_uris.is_file(source.uri)
                 report = partial(progress.report, number)
                 names = staging.link(entries, copy) if linked else staging.fetch(entries, copy, report, stores=stores)
@@ -139,15 +139,12 @@ def add_channel_to_errors(source: ChannelSource) -> Iterator[None]:
         ) from error
 
 
-def _entries(
-    source: ChannelSource, stores: Stores, folder: Path, shard_of: ChannelHost | None
-) -> Iterator[listing.Entry]:
-    """Return the objects of a channel, or of one host's shard of it, in order; ``folder`` is created for spools."""
-    folder.mkdir(parents=True)
+def _entries(source: ChannelSource, stores: Stores, shard_of: ChannelHost | None) -> Iterator[listing.Entry]:
+    """Return the objects of a channel, or of one host's shard of it, in order."""
     if shard_of is None:
         source = source._replace(is_sharded=False, shuffle_seed=None)
     position, total = (0, 1) if shard_of is None else shard_of[1:]
-    return listing.entries(source, stores.store_of, epoch=0, host=position, count=total, spool=folder)
+    return listing.entries(source, stores.store_of, epoch=0, host=position, count=total)
 
 
 def _distribute(
@@ -156,7 +153,7 @@ def _distribute(
     is_sharded = source.is_sharded and not is_shard
     seed = source.shuffle_seed if is_sharded else None
     for sandbox, position, total in hosts:
-        shard = sharding.Shard(0, position, total, is_sharded, seed, copies)
+        shard = sharding.Shard(0, position, total, is_sharded, seed)
         _link(sharding.shard_records(names, shard), copies, sandbox.channel(source.name))
 
 

@@ -69,7 +69,7 @@ class ChannelMounts:
             return frozenset({"File", "FastFile"})
         for mounted in self._fast:
             counters = self._verification[mounted] = NamedCounters(integrity.RESULTS)
-            make = partial(_objects, mounted, stores, spool, counters)
+            make = partial(_objects, mounted, stores, counters)
             name = f"the FastFile server of {mounted.label}"
             self._mounts[mounted] = FuseMount(make, mounted.path, self._tasks, name)
         return frozenset({"File"})
@@ -105,12 +105,10 @@ class ChannelMounts:
         return problems
 
 
-def _objects(mounted: HostChannel, opened: Stores, spool: Path, counters: NamedCounters) -> ObjectTree:
+def _objects(mounted: HostChannel, opened: Stores, counters: NamedCounters) -> ObjectTree:
     from scriptmode_local._data.fast_file import ObjectTree
 
     opened.on_verification = counters.add
     with add_channel_to_errors(mounted.source):
-        entries = listing.entries(
-            mounted.source, opened.store_of, epoch=0, host=mounted.index, count=mounted.count, spool=spool
-        )
+        entries = listing.entries(mounted.source, opened.store_of, epoch=0, host=mounted.index, count=mounted.count)
         return ObjectTree(entries, opened.store_of)

@@ -41,7 +41,7 @@ class PipeProducers:
             # The order does not matter here, and shuffling would read the complete list.
             whole = source._replace(shuffle_seed=None)
             with add_channel_to_errors(source):
-                next(listing.pieces(whole, self._stores.store_of, epoch=0, host=0, count=1, spool=self._spool))
+                next(listing.pieces(whole, self._stores.store_of, epoch=0, host=0, count=1))
 
     def create_fifos(self) -> None:
         """Create the FIFOs of the first epoch, which must exist before the hosts start."""
@@ -93,7 +93,7 @@ class PipeProducers:
     def _stream(self, stream: HostChannel, epoch: int, waiting: Callable[[], None]) -> Generator[Buffer, None, None]:
         """Yield the bytes of an epoch; ``waiting`` is called repeatedly while no data arrives."""
         source, store_of, spool = stream.source, self._stores.store_of, self._spool
-        pieces = listing.pieces(source, store_of, epoch=epoch, host=stream.index, count=stream.count, spool=spool)
+        pieces = listing.pieces(source, store_of, epoch=epoch, host=stream.index, count=stream.count)
         yield from framing.frame(
             prefetch.prefetch(store_of, pieces, waiting=waiting),
             is_gzipped=source.is_gzipped,
