@@ -144,10 +144,9 @@ class TrainingJob:
     def activity(self) -> dict[str, HostActivity]:
         """Return what each host of the running job does now.
 
-        By host: ``cpu_percent``, ``memory_bytes``, ``gpu_percent``, ``gpu_memory_bytes``, ``input_wait_percent``
-        (of its channels in Pipe mode), ``received_bytes`` (of a network interface of its own), ``silent_seconds``
-        (since its last output) and ``line``, which it has begun and not ended. Unknown hosts, such as those of Amazon
-        SageMaker or of a job that has ended, are left out.
+        By host: ``cpu_percent``, ``memory_bytes``, ``gpu_percent``, ``gpu_memory_bytes``, ``silent_seconds`` (since its
+        last output) and ``line``, which it has begun and not ended. Unknown hosts, such as those of Amazon SageMaker or
+        of a job that has ended, are left out.
         """
         return self.platform.activity(self.name)
 

@@ -1,17 +1,13 @@
 """An epoch a FIFO, on real FIFOs with a real producer."""
 
 import json
-import os
 import select
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from fakes.processes import until
-
-from scriptmode_local._data import pipes
 
 FEEDER = Path(__file__).with_name("feeder.py")
 LONG = 200_000
@@ -39,22 +35,6 @@ def feeder(tmp_path):
 def read(place, epoch):
     with Path(f"{place}_{epoch}").open("rb") as fifo:
         return fifo.read().decode()
-
-
-def test_the_time_in_which_an_open_fifo_is_empty_is_counted():
-    counters = pipes.PipeCounters()
-    reader, writer = os.pipe()
-    began = time.monotonic()
-    with counters.count_empty_time(writer):
-        until(lambda: counters.empty_seconds > 0.3)
-        os.write(writer, b"bytes")
-        # A sample may be under way.
-        time.sleep(0.2)
-        empty, passed = counters.empty_seconds, time.monotonic() - began
-        time.sleep(0.3)
-    os.close(reader)
-    os.close(writer)
-    assert counters.empty_seconds == empty < passed
 
 
 def test_each_epoch_has_its_own_fifo(feeder):

@@ -27,7 +27,7 @@ def name(jobs):
     return started
 
 
-def test_the_usage_of_each_host_and_the_line_that_it_writes_are_known(engine, jobs, name):
+def test_the_usage_of_each_host_and_the_line_that_it_writes_are_known(jobs, name):
     def known():
         activity = jobs.platform.activity(name)
         found = [activity.get(host, HostActivity()) for host in ("algo-1", "algo-2")]
@@ -38,7 +38,6 @@ def test_the_usage_of_each_host_and_the_line_that_it_writes_are_known(engine, jo
         assert each.memory_bytes < 1e9
         assert each.cpu_percent < 200
         assert each.silent_seconds is not None
-        assert (each.received_bytes is None) == (engine.interface == "lo")
 
 
 def test_two_jobs_at_once_share_neither_directories_nor_addresses(engine, jobs):

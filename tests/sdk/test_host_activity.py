@@ -1,7 +1,6 @@
 """What hosts do: their CPU, memory and GPUs, sampled, recorded, and read from the record."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -62,35 +61,6 @@ def test_a_hosts_usage_is_that_of_all_its_processes_ended_ones_too():
     assert 40 < second.cpu_percent < 120
     assert 60e6 < second.memory_bytes < 120e6
     assert (second.gpu_percent, second.gpu_memory_bytes) == (None, None)
-
-
-def test_the_wait_for_input_is_that_of_the_channel_whose_fifo_was_empty_for_longest(sleeping):
-    hosts = dict([host("algo-1", sleeping.pid), host("algo-2", sleeping.pid)])
-    moments = [
-        ({}, None),
-        ({"train": 1.0}, None),
-        ({"train": 2.5}, 75.0),
-        # The second channel is opened when the first one has waited for longer.
-        ({"train": 2.5, "test": 0.0}, 0.0),
-        ({"train": 2.5, "test": 1.0}, 50.0),
-        ({"train": 2.5, "test": 3.1}, 100.0),
-    ]
-    taken = iter(moments)
-    samples = UsageSampler(hosts, path=None, empty_seconds=lambda: {"algo-1": next(taken)[0]})
-    found = [samples.sample(2.0 * number) for number in range(len(moments))]
-    assert [each["algo-1"].input_wait_percent for each in found] == [percent for _, percent in moments]
-    assert {each["algo-2"].input_wait_percent for each in found} == {None}
-
-
-def test_the_bytes_that_a_host_received_are_those_of_its_own_interface(sleeping):
-    hosts = dict(host(name, sleeping.pid) for name in ("algo-1", "algo-2", "algo-3"))
-    (own, *_) = [each for _, each in socket.if_nameindex() if each != "lo"]
-    interfaces = {"algo-1": own, "algo-2": "lo", "algo-3": f"{own}0"}
-    read = Path("/sys/class/net", own, "statistics", "rx_bytes").read_text
-    least = int(read())
-    found = UsageSampler(hosts, path=None, interfaces=interfaces).sample(0.0)
-    assert least <= found["algo-1"].received_bytes <= int(read())
-    assert (found["algo-2"].received_bytes, found["algo-3"].received_bytes) == (None, None)
 
 
 def test_a_host_that_has_ended_or_is_not_there_yet_has_no_usage(sleeping):

@@ -24,10 +24,10 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
     With --json the output is the response of Amazon SageMaker's DescribeTrainingJob, for local jobs too. A failed job
     has one more field: Failure, with host, process, exit_code, signal, exception, cause, hint and traceback. A running
     job of this machine has Activity: of each host cpu_percent, memory_bytes, gpu_percent, gpu_memory_bytes,
-    input_wait_percent (Pipe mode), received_bytes (of a host with a network interface of its own), silent_seconds since
-    its last output, and line, which it has not ended. A job of this machine with channels has Channels: of each
-    channel, mode, done and total bytes, epoch, and verification: the number of objects by what they were compared with.
-    One that lost something or started again has Events: reason, message, host, count, time and is_loss.
+    silent_seconds since its last output, and line, which it has not ended. A job of this machine with channels has
+    Channels: of each channel, mode, done and total bytes, epoch, and verification: the number of objects by what they
+    were compared with. One that lost something or started again has Events: reason, message, host, count, time and
+    is_loss.
 
     \b
     Example:

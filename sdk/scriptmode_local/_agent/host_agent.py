@@ -173,11 +173,8 @@ class HostAgent:
             command = (*self._job.request.algorithm.container_entry_point, self._job.python)[0]
             self._fail("ClientError", Failure(f"the hosts cannot be started with {command!r}: {error}"))
             return
-        hosts, first, empty_seconds = self._hosts, next(iter(self._hosts)), self._producers.empty_seconds
-        interfaces = {sandbox.host: sandbox.network_interface for sandbox in self._sandboxes}
-        sampler = UsageSampler(
-            hosts, self._folder.usage_file(first), empty_seconds=empty_seconds, interfaces=interfaces
-        )
+        hosts, first = self._hosts, next(iter(self._hosts))
+        sampler = UsageSampler(hosts, self._folder.usage_file(first))
         self._tasks.start(sampler.run, "the sampler of CPU and memory", is_endless=True)
         pids = {f"agent of {first}": os.getpid(), **{name: host.pid for name, host in hosts.items()}}
         identities = {name: proc.identify(pid) for name, pid in pids.items()}

@@ -6,20 +6,18 @@ that hangs delays the agent.
 
 from __future__ import annotations
 
-import re
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode._core.spec.host_values import HostActivity
-from scriptmode_local._opt_ml.opt_ml import LOOPBACK_INTERFACE
 from scriptmode_local._store import host_activity
 from scriptmode_local._system.gpus import Gpus, open_gpus
 from scriptmode_runtime._processes import proc, process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from scriptmode_local._hosts import Host
     from scriptmode_runtime._processes.proc import ProcessIdentity
@@ -33,24 +31,13 @@ class UsageSampler:
     """Sampler of the hosts' processes and GPUs; ``path`` is the record.
 
     The CPU usage of a host is that of all its processes since the last sample, in percent of one core. Its memory is
-    their resident memory, in which pages that processes share count for each. ``empty_seconds`` returns by host
-    and channel for how long the FIFOs were empty so far; ``interfaces`` has the network interface of each host.
+    their resident memory, in which pages that processes share count for each.
     """
 
-    def __init__(
-        self,
-        hosts: Mapping[str, Host],
-        path: Path,
-        find_gpus: Callable[[], Gpus | None] = open_gpus,
-        empty_seconds: Callable[[], Mapping[str, Mapping[str, float]]] = dict,
-        interfaces: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, hosts: Mapping[str, Host], path: Path, find_gpus: Callable[[], Gpus | None] = open_gpus) -> None:
         self._hosts = hosts
         self._path = path
         self._find_gpus = find_gpus
-        self._empty_seconds = empty_seconds
-        self._interfaces = interfaces or {}
-        self._last_empty: Mapping[str, Mapping[str, float]] = {}
         self._gpus: Gpus | None = None
         #: The first process of each host, once it is known.
         self._processes: dict[str, ProcessIdentity] = {}
@@ -73,7 +60,7 @@ class UsageSampler:
         roots = {name: identity.pid for name in self._hosts if (identity := self._find_process(name))}
         trees = process_tree.measure_trees(roots)
         gpus = self._gpus.usage({host: tree.pids for host, tree in trees.items()}) if self._gpus else {}
-        usage, empty, seconds = {}, self._empty_seconds(), now - self._sampled
+        usage, seconds = {}, now - self._sampled
         for host, tree in trees.items():
             gpu, before = gpus.get(host), self._last.get(host)
             usage[host] = HostActivity(
@@ -81,10 +68,8 @@ class UsageSampler:
                 memory_bytes=tree.memory,
                 gpu_percent=gpu.percent if gpu else None,
                 gpu_memory_bytes=gpu.memory if gpu else None,
-                input_wait_percent=_input_wait_percent(self._last_empty.get(host, {}), empty.get(host, {}), seconds),
-                received_bytes=_received_bytes(roots[host], self._interfaces.get(host, LOOPBACK_INTERFACE)),
             )
-        self._last, self._last_empty, self._sampled = trees, empty, now
+        self._last, self._sampled = trees, now
         return usage
 
     def _find_process(self, name: str) -> ProcessIdentity | None:
@@ -98,26 +83,9 @@ class UsageSampler:
         return identity if proc.is_running(identity) else None
 
 
-def _input_wait_percent(before: Mapping[str, float], now: Mapping[str, float], seconds: float) -> float | None:
-    """Return the share of the channel whose FIFO was empty for longest; None until one was open at two samples."""
-    shares = [part for name, empty in now.items() if (part := _percent(before.get(name), empty, seconds)) is not None]
-    # The two clocks are not read at the same moment.
-    return min(100.0, max(shares)) if shares else None
-
-
 def _percent(before: float | None, now: float | None, seconds: float) -> float | None:
     """Return by how much a number of seconds grew, as a percentage of the seconds that passed."""
     if before is None or now is None or seconds <= 0:
         return None
     # The CPU seconds of an orphan that another process reaped are missing.
     return round(100 * max(0.0, now - before) / seconds, 1)
-
-
-def _received_bytes(pid: int, interface: str) -> int | None:
-    """Return the bytes that an interface of a process's network has received; None for one that all hosts share."""
-    if interface != LOOPBACK_INTERFACE:
-        with suppress(OSError):
-            table = Path(f"/proc/{pid}/net/dev").read_text("ascii", "replace")
-            match = re.search(rf"^ *{re.escape(interface)}: *(\d+)", table, re.MULTILINE)
-            return int(match[1]) if match else None
-    return None

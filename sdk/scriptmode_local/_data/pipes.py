@@ -11,11 +11,7 @@ import itertools
 import os
 import select
 import stat
-import struct
-import termios
-import time
-from contextlib import closing, contextmanager, suppress
-from threading import Event, Thread
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Callable, NoReturn
 
 from scriptmode.errors import DataError
@@ -24,7 +20,7 @@ from scriptmode_local._data.shared_counters import NamedCounters, create_counter
 from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator
     from pathlib import Path
 
     from scriptmode_local._data.object_store import Buffer
@@ -37,15 +33,13 @@ if TYPE_CHECKING:
 PIPE_BYTES = 1024 * 1024
 #: fcntl(2); Python 3.9 has no name for it.
 _SET_PIPE_SIZE = 1031
-#: Seconds between two samples of whether a FIFO is empty.
-_SAMPLE_SECONDS = 0.01
 
 
 class PipeCounters:
     """Counters of a channel's opened FIFOs and what went through them, for the process that forked its producer."""
 
     def __init__(self) -> None:
-        self._numbers = create_counters(3)
+        self._numbers = create_counters(2)
         #: What the objects were compared with.
         self.verification = NamedCounters(integrity.RESULTS)
 
@@ -59,34 +53,8 @@ class PipeCounters:
         """Bytes that were written into FIFOs."""
         return self._numbers[1]
 
-    @property
-    def empty_seconds(self) -> float:
-        """Seconds in which a reader had opened a FIFO, and it was empty."""
-        return self._numbers[2] / 1e6
-
-    @contextmanager
-    def count_empty_time(self, pipe: int) -> Iterator[None]:
-        """Count the time in which a FIFO is empty, by a thread that samples it every `_SAMPLE_SECONDS`."""
-        ended = Event()
-
-        def sample() -> None:
-            last = time.monotonic()
-            while not ended.wait(_SAMPLE_SECONDS):
-                now = time.monotonic()
-                if not struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]:
-                    self._numbers[2] += int((now - last) * 1e6)
-                last = now
-
-        thread = Thread(target=sample, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
-
     def add(self, *, opened: int = 0, sent: int = 0) -> None:
-        """Count opened FIFOs and written bytes; called by the producer's main thread only, which alone writes both."""
+        """Count opened FIFOs and written bytes."""
         self._numbers[0] += opened
         self._numbers[1] += sent
 
@@ -159,7 +127,7 @@ def _send(pipe: int, stream: Stream, epoch: int, counters: PipeCounters) -> None
         fcntl.fcntl(pipe, _SET_PIPE_SIZE, PIPE_BYTES)
     try:
         chunks = stream(epoch, lambda: _require_reader(pipe))
-        with counters.count_empty_time(pipe), closing(chunks) as buffers:
+        with closing(chunks) as buffers:
             for buffer in buffers:
                 _write(pipe, buffer)
                 counters.add(sent=len(buffer))

@@ -77,14 +77,6 @@ class PipeProducers:
             if counters.opened
         ]
 
-    def empty_seconds(self) -> dict[str, dict[str, float]]:
-        """Return by host and channel for how many seconds its open FIFOs were empty; of opened channels only."""
-        seconds: dict[str, dict[str, float]] = {}
-        for stream, counters in self._streams.items():
-            if counters.opened:
-                seconds.setdefault(stream.host, {})[stream.source.name] = counters.empty_seconds
-        return seconds
-
     def _feed(self, stream: HostChannel, counters: pipes.PipeCounters) -> None:
         self._stores.on_verification = counters.verification.add
         with add_channel_to_errors(stream.source):

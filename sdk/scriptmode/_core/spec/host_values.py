@@ -68,10 +68,6 @@ class HostActivity:
         memory_bytes: Resident memory of all its processes; pages that they share count for each.
         gpu_percent: Mean usage of the GPUs that its processes use; 0 while they use none of the machine's GPUs.
         gpu_memory_bytes: GPU memory of its processes.
-        input_wait_percent: Part of the time in which the open FIFO of a Pipe mode channel was empty; of the channel for
-            which it is largest.
-        received_bytes: Counter of the bytes that its network interface has received, also before the job on a node of a
-            cluster; unknown where hosts share one.
 
     ``None`` is unknown, also for a host that does not run yet or has ended.
     """
@@ -82,8 +78,6 @@ class HostActivity:
     memory_bytes: int | None = None
     gpu_percent: float | None = None
     gpu_memory_bytes: int | None = None
-    input_wait_percent: float | None = None
-    received_bytes: int | None = None
 
     @property
     def silence(self) -> str:
