@@ -296,8 +296,7 @@ class LocalPlatform(StoredJobs):
     def create(self, request: JobRequest | Mapping[str, object], *, failure: str = "") -> str:
         """Validate a request and start its job; return the job's ARN without waiting for the job.
 
-        With ``failure`` the job is recorded as failed for that reason, and does not run. The same call replaces a job
-        whose agent never started, because the process that called was killed.
+        With ``failure`` the job is recorded as failed for that reason, and does not run.
 
         Raises:
             RequestError: The request is invalid.
@@ -314,7 +313,7 @@ class LocalPlatform(StoredJobs):
         if checked is None or checked.request is not request:
             checked = self._validate(request)
         parsed = checked.request
-        if self._store.exists(parsed.name) and not start.remove_unstarted(self._store, parsed, checked.fields):
+        if self._store.exists(parsed.name):
             raise job_exists_error(parsed.name)
         with ExitStack() as stack:
             if parsed.s3_uris:
