@@ -97,9 +97,7 @@ ENGINES = (
     ),
     EngineUnderTest(
         "kubernetes", kubernetes, marks=(pytest.mark.kubernetes, pytest.mark.thorough), machine_of_each_host=True, has_loopback=False,
-        mounts=False, seconds_to_end=20.0, expected_failures={
-            "test_the_usage_of_each_host_and_the_line_that_it_writes_are_known": "what a pod receives is not measured",
-        }, left_out={
+        mounts=False, seconds_to_end=20.0, left_out={
             "test_inputs": "tests/kubernetes/test_pods.py has each mode, whole and in shards; a matrix takes too long",
             "test_every_verb_notices_a_killed_agent":
                 "the objects of a job whose agent was killed stay until the next command",
