@@ -8,7 +8,6 @@ import tarfile
 import zlib
 
 import pytest
-from fakes.command_line import program
 from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.local_jobs import channel
 from fakes.processes import until
@@ -198,40 +197,6 @@ def test_jobs_whose_bytes_are_damaged_each_time_fail_with_that_reason(jobs, faul
         told = description["FailureReason"] + "\n".join(jobs.lines(name))
         assert "s3://bkt/train/x: the downloaded bytes are not the object's: their CRC32 is" in told
         assert mode == "FastFile" or "the downloaded bytes are not the object's" in description["FailureReason"]
-
-
-#: What a job of each mode compares of one object whose ETag is an MD5, and one that was uploaded in parts.
-VERIFIED = {
-    "File": "2 objects, 1.0 MB: 1 verified (MD5), 1 not verifiable",
-    "Pipe": "2 readings, 1.0 MB: 1 verified (MD5), 1 not verifiable",
-    "FastFile": "2 readings: 1 verified (MD5), 1 not verified (read in parts)",
-}
-IN_PARTS = """
-    import os
-    root = os.environ["SM_CHANNEL_TRAIN"]
-    open(root + "/x", "rb").read()
-    with open(root + "/y", "rb", buffering=0) as file:
-        file.seek(5_000_000)
-        file.read(1)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("jobs_of_the_command")
-@pytest.mark.parametrize("mode", VERIFIED)
-def test_what_was_compared_is_in_the_log_and_in_describe(jobs, faulty, mode):
-    faulty.contents["train/y"] = b"y" * (6_000_000 if mode == "FastFile" else 1_000)
-    faulty.etags["train/y"] = faulty.contents["train/y"], f'"{"a" * 32}-2"'
-    script = IN_PARTS if mode == "FastFile" else READS[mode]
-    name = jobs.start(script, channels=[channel("train", "s3://bkt/train/", InputMode=mode)])
-    jobs.completed(name)
-    assert f"algo-1: scriptmode: channel 'train': {VERIFIED[mode]}" in jobs.lines(name)
-    assert f"train: {VERIFIED[mode]}" in program("describe", name).stdout
-    found = json.loads(program("describe", name, "--json").stdout)["Channels"]
-    other = "not verified (read in parts)" if mode == "FastFile" else "not verifiable"
-    assert [(each["channel"], each["mode"], each["verification"]) for each in found] == [
-        ("train", mode, {"md5": 1, other: 1})
-    ]
 
 
 @pytest.mark.slow

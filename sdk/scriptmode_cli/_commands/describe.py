@@ -25,9 +25,8 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
     has one more field: Failure, with host, process, exit_code, signal, exception, cause, hint and traceback. A running
     job of this machine has Activity: of each host cpu_percent, memory_bytes, gpu_percent, gpu_memory_bytes,
     silent_seconds since its last output, and line, which it has not ended. A job of this machine with channels has
-    Channels: of each channel, mode, done and total bytes, epoch, and verification: the number of objects by what they
-    were compared with. One that lost something or started again has Events: reason, message, host, count, time and
-    is_loss.
+    Channels: of each channel, mode, done and total bytes, and epoch. One that lost something or started again has
+    Events: reason, message, host, count, time and is_loss.
 
     \b
     Example:
@@ -37,16 +36,15 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
     description = job.platform.describe(job.name)
     activity = job.activity()
     failure = job.failure if description.status == "Failed" else None
-    progress = job.platform.progress(job.name)
     if as_json:
         more: dict[str, object] = {"Failure": asdict(failure)} if failure else {}
         if activity:
             more["Activity"] = {host: asdict(usage) for host, usage in activity.items()}
-        if progress:
+        if progress := job.platform.progress(job.name):
             more["Channels"] = [asdict(channel) for channel in progress]
         if job.events:
             more["Events"] = [{**asdict(event), "is_loss": event.is_loss} for event in job.events]
         output.print_json({**description.response, **more})
     else:
         shown = description.queued(job.platform.queue_position(job.name))
-        output.echo(render_description(shown, activity, output.status_text, failure, progress, job.events))
+        output.echo(render_description(shown, activity, output.status_text, failure, job.events))

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 
 from scriptmode import Failure, FileSystemInput, HostActivity, JobEvent, TrainingInput
 from scriptmode._core.spec.failure_text import summarize_error
-from scriptmode._core.spec.host_values import ChannelProgress
 from scriptmode._core.spec.inputs import Channel
 from scriptmode._core.spec.job_description import JobDescription
 from scriptmode._core.spec.job_request import JobRequest
@@ -34,17 +33,16 @@ def render_description(
     activity: Mapping[str, HostActivity] | None = None,
     colour_status: Callable[[str], str] = str,
     failure: Failure | None = None,
-    progress: Iterable[ChannelProgress] = (),
     events: Iterable[JobEvent] = (),
 ) -> str:
     """Render a description as lines, each a label and its value; the further lines of a value have no label.
 
     ``activity`` is what the hosts do now, ``failure`` why the job failed, by default its FailureReason. Secrets are
-    masked, and control characters are escaped. ``colour_status`` gets the status. ``progress``: what the channels'
-    objects were compared with. ``events``: what the job lost and did again.
+    masked, and control characters are escaped. ``colour_status`` gets the status. ``events``: what the job lost and did
+    again.
     """
     warnings = "\n".join(map(str, events))
-    values = {**_labelled(description, activity or {}, failure, progress), "warning": warnings}
+    values = {**_labelled(description, activity or {}, failure), "warning": warnings}
     rows = [
         ("" if number else label, line)
         for label, value in values.items()
@@ -63,10 +61,7 @@ def render_description(
 
 
 def _labelled(
-    description: JobDescription,
-    activity: Mapping[str, HostActivity],
-    failure: Failure | None,
-    progress: Iterable[ChannelProgress],
+    description: JobDescription, activity: Mapping[str, HostActivity], failure: Failure | None
 ) -> dict[str, str | None]:
     """Return what a job may have by its label."""
     job = description.job
@@ -84,7 +79,6 @@ def _labelled(
         "script": f"{parameters[contract.PROGRAM]} from {source}" if job.program else "",
         "image": job.algorithm.image_uri,
         "inputs": "\n".join(map(_channel, job.channels)),
-        "data": "\n".join(f"{channel.channel}: {channel.verified}" for channel in progress if channel.verified),
         "hyperparameters": "\n".join(escape_unprintable(f"{key} = {value}") for key, value in given.items()),
         # Only the names: the values may be secrets.
         "environment": ", ".join(sorted(job.environment)),

@@ -215,7 +215,7 @@ class HostAgent:
         self._send("ended", host=name, code=code, machine_failure=self._fleet.explain_end(name, code), **overdue)
 
     def _read_progress(self) -> list[ChannelProgress]:
-        parts = (self._staging_progress, self._producers, self._mounts)
+        parts = (self._staging_progress, self._producers)
         return sum_by_channel(channel for part in parts for channel in part.progress())
 
     def _send_progress(self, progress: list[ChannelProgress]) -> bool:

@@ -55,7 +55,7 @@ _COMMANDS: Mapping[str, object] = {
 _EVENTS: Mapping[str, object] = {
     "staged": {},
     "started": {"processes!": {"*": _IDENTITY}},
-    "progress": {"channels!": [{"channel!": str, "mode!": str, "done!": int, "verification": {"*": int}}]},
+    "progress": {"channels!": [{"channel!": str, "mode!": str, "done!": int}]},
     "waiting": {"message!": str},
     "alive": {},
     "log": {"host!": str, "text!": str},

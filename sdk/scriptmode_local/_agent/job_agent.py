@@ -284,7 +284,7 @@ class Agent:
         return _client_error(task.error) if task.error else None
 
     def _train(self) -> Outcome:
-        self._report_verification("File")
+        self._progress.record(now=True)
         self._enter("Training")
         self._hosts = self._links.hosts
         limit, passed = float(self._request.limits.max_run), self._state.seconds_in("Training")
@@ -296,7 +296,7 @@ class Agent:
         grace = self._job.stop_grace + contract.STOP_MARGIN
         hosts, hooks = self._hosts, self._hooks()
         outcome = supervision.supervise(hosts, limit, grace, hooks, passed=passed, wait_left=wait_left)
-        self._report_verification("Pipe", "FastFile")
+        self._progress.record(now=True)
         if outcome.secondary == "Completed":
             read = {channel.channel for channel in self._links.progress()}
             for host, text in pipe_mode.unread_warnings(self._request, list(self._sandboxes.values()), read):
@@ -510,13 +510,6 @@ class Agent:
         except OSError as error:
             # Recovery also finds them by their environment when this process is dead.
             self._log.write(f"the job's processes cannot be recorded: {error}")
-
-    def _report_verification(self, *modes: str) -> None:
-        """Record the progress, and write to the log what the objects of each channel in one of ``modes`` were."""
-        self._progress.record(now=True)
-        for channel in self._links.progress():
-            if channel.mode in modes and channel.verified:
-                self._log.tell_user(f"channel {channel.channel!r}: {channel.verified}")
 
     def _add_event(self, reason: str, message: str, host: str = "") -> None:
         """Record an event. The next status may be the current one, with which nothing would be written."""

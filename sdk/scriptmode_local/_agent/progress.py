@@ -6,10 +6,10 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode._core.spec.host_values import ChannelProgress, add_counts
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from scriptmode._core.spec.host_values import ChannelProgress
 
 #: Interval of recording; the live view is drawn as often.
 _SECONDS = 0.5
@@ -50,5 +50,4 @@ def sum_by_channel(progress: Iterable[ChannelProgress]) -> list[ChannelProgress]
 def _add(progress: ChannelProgress, other: ChannelProgress) -> ChannelProgress:
     total = None if progress.total is None or other.total is None else progress.total + other.total
     epoch = None if progress.epoch is None or other.epoch is None else max(progress.epoch, other.epoch)
-    verified = add_counts(progress.verification, other.verification)
-    return replace(progress, done=progress.done + other.done, total=total, epoch=epoch, verification=verified)
+    return replace(progress, done=progress.done + other.done, total=total, epoch=epoch)

@@ -165,8 +165,6 @@ class PrefetchedFile:
         self._offset = 0
         #: Verifies the object while it is read in sequence from its first byte on.
         self._check: ObjectCheck | None = None
-        #: Whether some of it was read, and whether the object was compared with its checksum, or cannot be.
-        self._was_read = self._was_compared = False
 
     def read(
         self, start: int, size: int, answer: Callable[[Content], None]
@@ -188,9 +186,6 @@ class PrefetchedFile:
             chunks = [self._prefetcher.fetch(self._item, start, end)]
         for chunk in chunks:
             chunk.is_needed = True
-            # The store itself verifies an object that is read as a whole.
-            self._was_compared = self._was_compared or chunk.end - chunk.start == self._item.size
-        self._was_read = True
         self._offset = end
         if self._chunks:
             self._prefetch()
@@ -204,11 +199,8 @@ class PrefetchedFile:
         return DataError(reason, advice="check that its storage answers on this machine, and start the job again")
 
     def close(self) -> None:
-        """Drop all chunks, and count the object if it was not compared with its checksum."""
+        """Drop all chunks."""
         self.drop()
-        is_unknown = self._was_read and not self._was_compared and self._item not in self._prefetcher.damaged
-        if is_unknown and (store := verifying_store(self._prefetcher.store_of, self._item)):
-            store.count_in_parts()
 
     def drop(self) -> None:
         """Drop all chunks; reads that wait for one still get it."""
@@ -218,7 +210,6 @@ class PrefetchedFile:
         self._chunks.clear()
         if self._check is not None:
             self._damage()
-            self._was_compared = self._was_compared or self._check.is_counted
             self._check.stop()
             self._check = None
         self._prefetcher.account(self, 0)

@@ -11,8 +11,7 @@ Independent of the HTTP client: it gets response headers and bytes. What is comp
 
 TLS authenticates each record: a stream over it is compared with no MD5, and one of small objects not at all.
 
-A range of an object alone cannot be verified; its length and ETag are checked where it is read. ``on_result`` of
-`Verifier` counts what each object that was read was compared with: one without a checksum is not verified.
+A range of an object alone cannot be verified; its length and ETag are checked where it is read.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Callable, NamedTuple, Protocol, runtime_checkable
 
-from scriptmode._core.spec.host_values import IN_PARTS, NOT_VERIFIABLE, TLS_ALONE
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
@@ -43,8 +41,6 @@ MD5 = "md5"
 MOST_MD5_BYTES = 1024 * 1024
 _CRC_BYTES = {"crc64nvme": 8, "crc32c": 4, "crc32": 4}
 _MD5_ETAG = re.compile(r'"([0-9a-f]{32})"')
-#: What an object was compared with.
-RESULTS = (*ALGORITHMS, MD5, TLS_ALONE, NOT_VERIFIABLE, IN_PARTS)
 
 
 class Checksum(NamedTuple):
@@ -134,12 +130,8 @@ class Verifier:
     ``head`` returns the headers of a response about an object (HeadObject).
     """
 
-    def __init__(
-        self, head: Callable[[StoredObject], Mapping[str, str]], on_result: Callable[[str], None] = lambda _: None
-    ) -> None:
-        """Call ``on_result`` with one of `RESULTS` for each object that was read, from any thread."""
+    def __init__(self, head: Callable[[StoredObject], Mapping[str, str]]) -> None:
         self._head = head
-        self._on_result = on_result
         #: Whether HeadObject called an object encrypted: it is asked first then, for the ETags look like MD5s.
         self._has_encrypted = False
 
@@ -151,17 +143,11 @@ class Verifier:
         by_etag = checksum({}, item.version)
         if item.size <= MOST_MD5_BYTES:
             if not thorough:
-                self._on_result(TLS_ALONE)
                 return None
             if by_etag is not None and not self._has_encrypted:
                 return by_etag
         stored = self._stored_checksum(item)
-        if stored is not None and stored.algorithm == MD5 and not thorough:
-            self._on_result(TLS_ALONE)
-            return None
-        if stored is None:
-            self._on_result(NOT_VERIFIABLE)
-        return stored
+        return None if stored is not None and stored.algorithm == MD5 and not thorough else stored
 
     def check(
         self,
@@ -176,14 +162,11 @@ class Verifier:
         if digest_of(expected.algorithm, content()) != expected.value:
             stored = self._stored_checksum(item) if expected.algorithm == MD5 else expected
             if stored != expected:
-                if stored is None:
-                    self._on_result(NOT_VERIFIABLE)
                 self.check(item, stored, content, read_again)
                 return
             read_again()
             if (second := digest_of(expected.algorithm, content())) != expected.value:
                 raise _damaged(item, expected, second, ", twice")
-        self._on_result(expected.algorithm)
 
     def require_end(
         self, item: StoredObject, expected: Checksum, digest: str, content: Callable[[], Iterable[Buffer]]
@@ -193,21 +176,19 @@ class Verifier:
         ``content`` reads the object once more: where it has another checksum than its ETag, these bytes must have it,
         and be those that were passed on.
         """
-        if digest != expected.value:
-            stored = self._stored_checksum(item) if expected.algorithm == MD5 else expected
-            if stored is None:
-                self._on_result(NOT_VERIFIABLE)
-                return
-            if stored == expected:
-                raise _damaged(item, expected, digest, "")
-            passed_on, compared = Digest(expected.algorithm), Digest(stored.algorithm)
-            for data in content():
-                passed_on.update(data)
-                compared.update(data)
-            if (passed_on.value(), compared.value()) != (digest, stored.value):
-                raise _damaged(item, stored, compared.value(), "")
-            expected = stored
-        self._on_result(expected.algorithm)
+        if digest == expected.value:
+            return
+        stored = self._stored_checksum(item) if expected.algorithm == MD5 else expected
+        if stored is None:
+            return
+        if stored == expected:
+            raise _damaged(item, expected, digest, "")
+        passed_on, compared = Digest(expected.algorithm), Digest(stored.algorithm)
+        for data in content():
+            passed_on.update(data)
+            compared.update(data)
+        if (passed_on.value(), compared.value()) != (digest, stored.value):
+            raise _damaged(item, stored, compared.value(), "")
 
     def _stored_checksum(self, item: StoredObject) -> Checksum | None:
         """Return the checksum that HeadObject gives; None for an encrypted object without one."""
@@ -228,8 +209,6 @@ class ObjectCheck:
     verifier: Verifier
     ask: Callable[[], Checksum | None]
     content: Callable[[], Iterable[Buffer]]
-    #: Whether the result was counted: the object came to its end, or cannot be compared.
-    is_counted: bool = False
     #: Set where the object differs from its checksum.
     error: DataError | None = None
     _adding: Lock = field(default_factory=Lock, init=False)
@@ -247,7 +226,7 @@ class ObjectCheck:
             if self._expected is None:
                 self._expected = self.ask()
                 if self._expected is None:
-                    self._ended = self.is_counted = True
+                    self._ended = True
                     return
                 self._digest = Digest(self._expected.algorithm)
             self._kept[start] = data
@@ -264,7 +243,7 @@ class ObjectCheck:
                 self._digest.update(buffer)
                 self._offset += len(buffer)
         if self._digest is not None and self._offset == self.item.size:
-            self._ended = self.is_counted = True
+            self._ended = True
             try:
                 self.verifier.require_end(self.item, expected, self._digest.value(), self.content)
             except DataError as error:
@@ -278,9 +257,6 @@ class Verifying(Protocol):
 
     def object_check(self, item: StoredObject) -> ObjectCheck:
         """Return the check of an object that is read in chunks."""
-
-    def count_in_parts(self) -> None:
-        """Count an object that was not read as a whole, or not in order."""
 
 
 def _damaged(item: StoredObject, expected: Checksum, digest: str, times: str) -> DataError:

@@ -15,8 +15,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Callable, NoReturn
 
 from scriptmode.errors import DataError
-from scriptmode_local._data import integrity
-from scriptmode_local._data.shared_counters import NamedCounters, create_counters
+from scriptmode_local._data.shared_counters import create_counters
 from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
@@ -40,8 +39,6 @@ class PipeCounters:
 
     def __init__(self) -> None:
         self._numbers = create_counters(2)
-        #: What the objects were compared with.
-        self.verification = NamedCounters(integrity.RESULTS)
 
     @property
     def opened(self) -> int:

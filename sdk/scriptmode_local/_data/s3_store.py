@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Callable, NoReturn, TypeVar
 from scriptmode._core.aws import s3, s3_errors
 from scriptmode._core.aws.s3_reader import S3Reader
 from scriptmode._core.aws.s3_uris import S3Object, parse_s3_uri
-from scriptmode._core.spec.host_values import IN_PARTS
 from scriptmode._core.spec.inputs import LEAST_RATE
 from scriptmode.errors import DataNotFoundError, PlatformError, with_suffix
 from scriptmode_local._data.cancellation import raise_if_cancelled, sleep_unless_cancelled
@@ -51,17 +50,8 @@ _T = TypeVar("_T")
 class S3Store:
     """An `ObjectStore` of the objects of S3, or of any endpoint that boto3's standard settings name."""
 
-    def __init__(
-        self,
-        *,
-        retry_seconds: float = RETRY_SECONDS,
-        stall: float = STALL,
-        on_verification: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        """Call ``on_verification`` as `Verifier` calls its ``on_result``.
-
-        A request is tried again for ``retry_seconds``, and a connection is lost ``stall`` seconds after its last byte.
-        """
+    def __init__(self, *, retry_seconds: float = RETRY_SECONDS, stall: float = STALL) -> None:
+        """Try a request again for ``retry_seconds``; lose a connection ``stall`` seconds after its last byte."""
         settings = {
             "connect_timeout": CONNECT_SECONDS,
             "read_timeout": stall,
@@ -75,8 +65,7 @@ class S3Store:
         self._retry_seconds = retry_seconds
         self._stall = stall
         self._answered = False
-        self._verifier = Verifier(self._headers, on_verification)
-        self._on_verification = on_verification
+        self._verifier = Verifier(self._headers)
 
     def prepare(self, uri: str) -> None:
         """Load boto3's client and find the credentials for a bucket, without connecting."""
@@ -143,10 +132,6 @@ class S3Store:
                 yield from self.read(item, start, min(start + CHUNK_BYTES, item.size))
 
         return ObjectCheck(item, self._verifier, lambda: self._checksum(item), chunks)
-
-    def count_in_parts(self) -> None:
-        """Count an object that was not read as a whole, or not in order."""
-        self._on_verification(IN_PARTS)
 
     def _checksum(self, item: StoredObject) -> Checksum | None:
         """Return what a stream is compared with: at any cost, but not over TLS, which authenticates each record."""

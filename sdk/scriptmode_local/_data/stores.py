@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from ctypes import CDLL
 from threading import Lock
-from typing import TYPE_CHECKING, Callable, cast
+from typing import TYPE_CHECKING, cast
 
 from scriptmode.errors import PlatformError
 from scriptmode_local._data import file_uris
@@ -25,8 +25,6 @@ class Stores:
         _share_arena()
         self._opened: dict[bool, ObjectStore] = {}
         self._opening = Lock()
-        #: Called as ``on_result`` of `integrity.Verifier`.
-        self.on_verification: Callable[[str], None] = lambda _: None
 
     def store_of(self, uri: str) -> ObjectStore:
         """Return the store of a ``file://`` or ``s3://`` URI."""
@@ -41,9 +39,7 @@ class Stores:
                 else:
                     from scriptmode_local._data.s3_store import S3Store
 
-                    # The attribute is set later.
-                    on_verification = lambda result: self.on_verification(result)  # noqa: E731, PLW0108
-                    self._opened[is_file] = S3Store(on_verification=on_verification)
+                    self._opened[is_file] = S3Store()
             return self._opened[is_file]
 
     def prepare(self, uri: str) -> None:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from scriptmode._core.spec.host_values import ChannelProgress
 from scriptmode._core.text.messages import problem_of
 from scriptmode.errors import DataError, PlatformError
-from scriptmode_local._data import file_uris, integrity, listing, sharding, staging
+from scriptmode_local._data import file_uris, listing, sharding, staging
 from scriptmode_local._data.channel_source import source_of
-from scriptmode_local._data.shared_counters import NamedCounters, create_counters
+from scriptmode_local._data.shared_counters import create_counters
 from scriptmode_local._opt_ml.opt_ml import channel_hosts
 
 if TYPE_CHECKING:
@@ -39,8 +39,6 @@ class StagingProgress:
         self._channels = [(channel.name, job.input_mode(channel)) for channel in job.channels]
         # For each channel the bytes staged and their total.
         self._numbers = create_counters(max(1, 2 * len(self._channels)))
-        #: For each channel what its objects were compared with.
-        self.verification: Sequence[NamedCounters] = [NamedCounters(integrity.RESULTS) for _ in self._channels]
 
     def report(self, channel: int, done: int, total: int) -> None:
         """Set the progress of a channel, the bytes that are copied and their total."""
@@ -49,15 +47,13 @@ class StagingProgress:
     def repeat(self, channel: int, first: int) -> None:
         """Set the progress of a channel whose copies are those of ``first``."""
         self.report(channel, self._numbers[2 * first], self._numbers[2 * first + 1])
-        for name, count in self.verification[first].counts().items():
-            self.verification[channel].add(name, count)
 
     def progress(self) -> list[ChannelProgress]:
         """Return the progress of every channel whose staging began."""
         progress = []
         for index, (name, mode) in enumerate(self._channels):
             done, total = self._numbers[2 * index], self._numbers[2 * index + 1]
-            progress.append(ChannelProgress(name, mode, done, total, verification=self.verification[index].counts()))
+            progress.append(ChannelProgress(name, mode, done, total))
         return [channel for channel in progress if channel.total]
 
 
@@ -84,7 +80,6 @@ def stage_channels(
         # One host of several machines: what other hosts get is not copied to this machine.
         is_shard = source.is_sharded and len(hosts) == 1
         key = source.data_type, source.uri, is_shard
-        stores.on_verification = progress.verification[number].add
         with add_channel_to_errors(source):
             if key in copies:
                 progress.repeat(number, copies[key][0])

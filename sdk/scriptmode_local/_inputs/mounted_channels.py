@@ -8,12 +8,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode._core.spec.host_values import ChannelProgress
 from scriptmode._core.spec.inputs import FileSystemInput
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode.errors import DataError
-from scriptmode_local._data import integrity, listing, mounts
-from scriptmode_local._data.shared_counters import NamedCounters
+from scriptmode_local._data import listing, mounts
 from scriptmode_local._inputs.file_mode import HostChannel, add_channel_to_errors, channels_in_mode
 from scriptmode_local._inputs.fuse_mount import FuseMount
 from scriptmode_local._opt_ml.opt_ml import channel_hosts
@@ -44,7 +42,6 @@ class ChannelMounts:
         self._folders = folders or {}
         self._tasks = tasks
         self._mounts: dict[HostChannel, FuseMount] = {}
-        self._verification: dict[HostChannel, NamedCounters] = {}
         self._fast = channels_in_mode(job, sandboxes, "FastFile")
         self._systems = [
             (sandbox.host, sandbox.channel(channel.name), channel.source)
@@ -68,16 +65,10 @@ class ChannelMounts:
                 say(mounted.host, f"channel {name!r} is in FastFile mode, but was copied as in File mode: {obstacle}")
             return frozenset({"File", "FastFile"})
         for mounted in self._fast:
-            counters = self._verification[mounted] = NamedCounters(integrity.RESULTS)
-            make = partial(_objects, mounted, stores, counters)
+            make = partial(_objects, mounted, stores)
             name = f"the FastFile server of {mounted.label}"
             self._mounts[mounted] = FuseMount(make, mounted.path, self._tasks, name)
         return frozenset({"File"})
-
-    def progress(self) -> list[ChannelProgress]:
-        """Return what the objects were compared with of each channel of each host that read some."""
-        counted = ((mounted.source.name, counters.counts()) for mounted, counters in self._verification.items())
-        return [ChannelProgress(name, "FastFile", 0, verification=counts) for name, counts in counted if counts]
 
     def is_ready_or_failed(self) -> bool:
         """Return whether every mount is in place, or one has failed."""
@@ -105,10 +96,9 @@ class ChannelMounts:
         return problems
 
 
-def _objects(mounted: HostChannel, opened: Stores, counters: NamedCounters) -> ObjectTree:
+def _objects(mounted: HostChannel, opened: Stores) -> ObjectTree:
     from scriptmode_local._data.fast_file import ObjectTree
 
-    opened.on_verification = counters.add
     with add_channel_to_errors(mounted.source):
         entries = listing.entries(mounted.source, opened.store_of, epoch=0, host=mounted.index, count=mounted.count)
         return ObjectTree(entries, opened.store_of)

@@ -66,19 +66,12 @@ class PipeProducers:
     def progress(self) -> list[ChannelProgress]:
         """Return the number of bytes streamed of each channel to each host that opened it."""
         return [
-            ChannelProgress(
-                stream.source.name,
-                "Pipe",
-                counters.sent,
-                epoch=counters.opened - 1,
-                verification=counters.verification.counts(),
-            )
+            ChannelProgress(stream.source.name, "Pipe", counters.sent, epoch=counters.opened - 1)
             for stream, counters in self._streams.items()
             if counters.opened
         ]
 
     def _feed(self, stream: HostChannel, counters: pipes.PipeCounters) -> None:
-        self._stores.on_verification = counters.verification.add
         with add_channel_to_errors(stream.source):
             pipes.feed(self._fifos[stream], partial(self._stream, stream), counters)
 

@@ -64,7 +64,7 @@ _READ_ONLY = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 #: The service's pattern for names of training jobs. (CreateTrainingJob, TrainingJobName)
 _JOB_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 _PROCESSES = {"*": {"pid!": int, "started!": int, "boot!": str}}
-_PROGRESS = [{"channel!": str, "mode!": str, "done!": int, "verification": {"*": int}}]
+_PROGRESS = [{"channel!": str, "mode!": str, "done!": int}]
 
 
 @dataclass(frozen=True)

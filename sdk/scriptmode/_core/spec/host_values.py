@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode._core.text.messages import format_bytes, format_duration
+from scriptmode._core.text.messages import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 #: Seconds without output after which a host is called silent.
 _SILENT_SECONDS = 10.0
-#: What the bytes of an object of S3 were compared with, where not with a checksum: it has none, they came over TLS, or
-#: FastFile mode read not all of them, or not in order.
-NOT_VERIFIABLE, TLS_ALONE, IN_PARTS = "not verifiable", "protected by TLS alone", "not verified (read in parts)"
 
 
 @dataclass(frozen=True)
@@ -22,8 +19,6 @@ class ChannelProgress:
     """Progress of a channel: bytes staged before training in File mode, or streamed to all its hosts in Pipe mode.
 
     ``done`` and ``total`` are bytes; ``total`` is ``None`` where it is unknown. ``epoch`` counts from 0.
-    ``verification`` has the number of objects of S3 that were read (in Pipe and FastFile mode each time), by what their
-    bytes were compared with: the name of a checksum, or a text of the guide to input data.
     """
 
     channel: str
@@ -31,30 +26,6 @@ class ChannelProgress:
     done: int
     total: int | None = None
     epoch: int | None = None
-    verification: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def verified(self) -> str:
-        """The counts as text: ``9 objects, 38 MB: 8 verified (CRC64NVME), 1 not verifiable``; "" without any."""
-        counts = dict(self.verification)
-        if not counts:
-            return ""
-        total = sum(counts.values())
-        # In the other modes an object may be read more than once.
-        amount = f"{total:,} {'object' if self.mode == 'File' else 'reading'}{'s' * (total > 1)}"
-        unverified = {name: counts.pop(name) for name in (TLS_ALONE, NOT_VERIFIABLE, IN_PARTS) if name in counts}
-        parts = []
-        if counts:
-            kinds = [f"{count:,} {name.upper()}" if len(counts) > 1 else name.upper() for name, count in counts.items()]
-            parts.append(f"{sum(counts.values()):,} verified ({', '.join(kinds)})")
-        parts += [f"{count:,} {name}" for name, count in unverified.items()]
-        size = f", {format_bytes(self.done)}" if self.done else ""
-        return f"{amount}{size}: {', '.join(parts)}"
-
-
-def add_counts(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
-    """Return the sums of the counts of both, by name."""
-    return {name: counts.get(name, 0) + more.get(name, 0) for name in {**counts, **more}}
 
 
 @dataclass(frozen=True)
