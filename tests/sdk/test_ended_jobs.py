@@ -163,14 +163,14 @@ def test_a_job_whose_state_is_broken_is_listed_as_that_and_says_so(store, change
 @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE])
 def test_a_job_on_a_disk_that_fails_is_not_to_be_deleted(store, monkeypatch, number):
     file = ended(store, "a").path / "state.json"
-    read = regular_files.read_parsed
+    read = regular_files.read_json
 
-    def fail(path, *more):
+    def fail(path):
         if path == file:
             raise OSError(number, os.strerror(number), str(path))
-        return read(path, *more)
+        return read(path)
 
-    monkeypatch.setattr(regular_files, "read_parsed", fail)
+    monkeypatch.setattr(regular_files, "read_json", fail)
     with pytest.raises(UnreadableJobError) as raised:
         LocalPlatform(data_dir=store.data_dir).describe("a")
     assert f"{file}: {os.strerror(number)}; {FAILED_DISK}" in str(raised.value)

@@ -1,6 +1,5 @@
 """The job store, whole or not at all; and the state of a job as a value and as the service describes it."""
 
-import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -8,13 +7,12 @@ from pathlib import Path
 import pytest
 from fakes.local_jobs import channel, request_for
 from fakes.output_shapes import against, operation
-from fakes.processes import until
 
 from scriptmode._core.machine.data_dir import default_data_dir
 from scriptmode._core.request.parse import parse_request
 from scriptmode._core.spec.service_values import ENDED
 from scriptmode._core.spec.training_job import Resources, Script, TrainingJobSpec
-from scriptmode.errors import JobNotFoundError, RequestError, UnreadableJobError
+from scriptmode.errors import JobNotFoundError, RequestError
 from scriptmode_local import LocalPlatform
 from scriptmode_local._store.host_logs import last_lines
 from scriptmode_local._store.job_record import Job
@@ -57,30 +55,6 @@ def test_a_job_has_an_owner_from_its_first_moment(store):
         assert not is_locked
     with folder.try_lock() as (is_locked, _):
         assert is_locked
-
-
-@pytest.mark.slow
-def test_a_record_is_parsed_once_and_again_as_soon_as_its_file_changed(store):
-    folder = made(store)
-    file = folder.path / "state.json"
-
-    def kept():
-        """Return the state once the change of its file is so old that it is not parsed each time."""
-        return until(lambda: (state := folder.read_state()) is folder.read_state() and state)
-
-    folder.write_state(kept().with_status("Training", 1.0))
-    assert folder.read_state().secondary == "Training"
-    assert folder.read_state() is not folder.read_state()
-    kept()
-    # In place, with the length and the modification time of before.
-    before = file.stat()
-    file.write_bytes(file.read_bytes().replace(b"Training", b"Stopping"))
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert folder.read_state().secondary == "Stopping"
-    kept()
-    file.write_bytes(b"{")
-    with pytest.raises(UnreadableJobError, match="state.json"):
-        folder.read_state()
 
 
 class Interrupted(dict):

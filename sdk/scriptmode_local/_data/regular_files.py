@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import threading
 import time
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -26,13 +25,9 @@ MOST_LEVELS = 50
 #: Digits of the longest whole number: more than 64 bits have.
 _MOST_DIGITS = 20
 _CHUNK = 1024 * 1024
-#: Files whose parsed content is kept: those of the jobs that the clients of a server follow.
-_MOST_PARSED = 256
-#: Seconds after a change of a file in which another one may leave it with the same version: the clocks of file systems
-#: advance in steps, and the inode of a file that was replaced is used again.
+#: Seconds after a change of a directory in which another one may leave it with the same version: the clocks of file
+#: systems advance in steps.
 _UNSETTLED_SECONDS = 2.0
-_parsed: dict[tuple[str, Callable[[Any, str], Any], str], tuple[tuple[int, ...], Any]] = {}
-_lock = threading.Lock()
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
     (stat.S_ISFIFO, "a FIFO"),
@@ -63,19 +58,15 @@ def read_bytes(path: Path) -> bytes:
     # Thousands of files are read in a second: no file object is made for them.
     descriptor = _open(path)
     try:
-        return _read(descriptor)
+        # A larger file is not read at all; one that grows meanwhile is read up to the limit.
+        is_large = os.fstat(descriptor).st_size > MOST_BYTES
+        chunks, size = [], 0
+        while not is_large and (chunk := os.read(descriptor, _CHUNK)):
+            chunks.append(chunk)
+            size += len(chunk)
+            is_large = size > MOST_BYTES
     finally:
         os.close(descriptor)
-
-
-def _read(descriptor: int) -> bytes:
-    # A larger file is not read at all; one that grows meanwhile is read up to the limit.
-    is_large = os.fstat(descriptor).st_size > MOST_BYTES
-    chunks, size = [], 0
-    while not is_large and (chunk := os.read(descriptor, _CHUNK)):
-        chunks.append(chunk)
-        size += len(chunk)
-        is_large = size > MOST_BYTES
     if is_large:
         raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
     return b"".join(chunks)
@@ -86,32 +77,8 @@ def read_json(path: Path) -> Any:
     return parse_json(read_bytes(path))
 
 
-def read_parsed(path: Path, parse: Callable[[Any, str], Any], name: str) -> Any:
-    """Return ``parse(value, name)`` of a file's JSON value; the result for an unchanged file is kept, and shared.
-
-    So it must not be changed. The file is opened in any case: a network file system then has its current version.
-    """
-    key = (os.fspath(path), parse, name)
-    descriptor = _open(path)
-    try:
-        version = settled_version(descriptor)
-        kept = _parsed.get(key)
-        if version is not None and kept is not None and kept[0] == version:
-            return kept[1]
-        content = _read(descriptor)
-    finally:
-        os.close(descriptor)
-    value = parse(parse_json(content), name)
-    if version is not None:
-        with _lock:
-            _parsed[key] = (version, value)
-            if len(_parsed) > _MOST_PARSED:
-                del _parsed[next(iter(_parsed))]
-    return value
-
-
 def settled_version(descriptor: int) -> tuple[int, ...] | None:
-    """Return what every change of an open file or directory changes; None so soon after one that the next may not."""
+    """Return what every change of an open directory changes; None so soon after one that the next may not."""
     status = os.fstat(descriptor)
     version = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     return version if time.time() - status.st_ctime > _UNSETTLED_SECONDS else None
@@ -142,7 +109,7 @@ def parse_json(content: bytes) -> Any:
 
 
 def render_json(value: object, parse: Callable[[Any, str], Any] = lambda content, _: content, name: str = "") -> bytes:
-    """Return a record's content; raise what `read_parsed` with ``parse`` and ``name`` would raise when it is read."""
+    """Return a record's content; raise what ``parse(value, name)`` raises for what will be read."""
     content = json.dumps(value, indent=1).encode()
     parse(parse_json(content), name)
     return content

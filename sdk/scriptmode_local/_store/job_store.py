@@ -216,7 +216,7 @@ class JobFolder:
         That is safe after a power cut, which none of the processes survives.
         """
         try:
-            return dict(regular_files.read_parsed(self.path / "processes.json", _parse_processes, self.name))
+            return _parse_processes(regular_files.read_json(self.path / "processes.json"))
         except (OSError, ValueError, TypeError):
             return {}
 
@@ -337,12 +337,11 @@ class JobFolder:
     def _read(self, file: str, parse: Callable[[Any, str], _Read]) -> _Read:
         path = self.path / file
         try:
-            parsed: _Read = regular_files.read_parsed(path, parse, self.name)
+            return parse(regular_files.read_json(path), self.name)
         except OSError as error:
             raise self.missing(path, error) from error
         except (TypeError, ValueError) as error:
             raise self.unreadable(path, error) from error
-        return parsed
 
     def missing(self, path: Path, error: OSError) -> JobNotFoundError | UnreadableJobError:
         """Return the error for a file that cannot be opened: a job whose folder is gone was deleted."""
@@ -506,7 +505,7 @@ def _parse_state(content: Any, name: str) -> JobState:
     return state
 
 
-def _parse_processes(content: Any, _name: str) -> dict[str, ProcessIdentity]:
+def _parse_processes(content: Any) -> dict[str, ProcessIdentity]:
     from scriptmode_runtime._processes.proc import ProcessIdentity
 
     shapes.validate_shape(content, _PROCESSES, "")
