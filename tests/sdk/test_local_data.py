@@ -303,9 +303,9 @@ def fetched(stored, folder):
 @pytest.mark.prompt
 def test_a_fifo_in_place_of_a_model_is_refused_at_once(stored, tmp_path):
     os.mkfifo(stored)
-    with pytest.raises(DataError, match=r"model\.tar\.gz' cannot be read: it is a FIFO, not a regular file"):
+    with pytest.raises(DataError, match=r"model\.tar\.gz' cannot be read: it is not a regular file"):
         fetched(stored, tmp_path / "model")
-    with pytest.raises(OSError, match="it is a FIFO"):
+    with pytest.raises(OSError, match="it is not a regular file"):
         file_copy.copy_regular_file(stored, tmp_path / "copy")
 
 

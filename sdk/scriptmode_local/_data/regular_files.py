@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 #: Bytes of the largest record: what is known of 500,000 checkpoints. The service's largest request has less than 1 MB.
 MOST_BYTES = 64 * 1024 * 1024
-#: Levels of nesting of the deepest record; a request has about ten. What recurses over a record stays far from Python's
-#: limit.
+#: Levels of nesting of the deepest record, far from Python's limit of recursion; a request has about ten.
 MOST_LEVELS = 50
 #: Digits of the longest whole number: more than 64 bits have.
 _MOST_DIGITS = 20
@@ -28,13 +27,6 @@ _CHUNK = 1024 * 1024
 #: Seconds after a change of a directory in which another one may leave it with the same version: the clocks of file
 #: systems advance in steps.
 _UNSETTLED_SECONDS = 2.0
-_KINDS = (
-    (stat.S_ISDIR, "a directory"),
-    (stat.S_ISFIFO, "a FIFO"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -73,7 +65,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_json(path: Path) -> Any:
-    """Return a file's JSON value, which is nested at most `MOST_LEVELS` deep and whose text can be written again."""
+    """Return a file's JSON value, whose text can be written again."""
     return parse_json(read_bytes(path))
 
 
@@ -85,26 +77,18 @@ def settled_version(descriptor: int) -> tuple[int, ...] | None:
 
 
 def parse_json(content: bytes) -> Any:
-    """Return the JSON value of a file's content, with the bounds of `read_json`."""
+    """Return the JSON value of a file's content, as `read_json` does."""
     if not content.strip(b" \t\r\n\0"):
-        raise ValueError("it is empty" if not content else "it has no content, only blanks or NUL bytes")
+        raise ValueError("it is empty")
     try:
         value = json.loads(content, parse_int=_whole_number)
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise ValueError(f"it is damaged: its JSON breaks off or is wrong at {where}") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"it is damaged: from byte {error.start} on it is not text in {error.encoding}") from error
-    if content.count(b"[") + content.count(b"{") > MOST_LEVELS and _levels(value) > MOST_LEVELS:
-        raise ValueError("it is nested too deeply")
-    if b"\\u" in content and b"\\ud" in content.lower():
-        # No file has a surrogate in its name but those that stand for bytes that are not UTF-8.
-        try:
+        if b"\\ud" in content.lower():
+            # No file has a surrogate in its name but those that stand for bytes that are not UTF-8.
             json.dumps(value, ensure_ascii=False).encode(errors="surrogateescape")
-        except UnicodeEncodeError as error:
-            raise ValueError("it is damaged: it has a surrogate character (half of a pair)") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"it is damaged: {error}") from error
+    if content.count(b"[") + content.count(b"{") > MOST_LEVELS and _is_deeper(value, MOST_LEVELS):
+        raise ValueError("it is nested too deeply")
     return value
 
 
@@ -121,26 +105,15 @@ def _open(path: Path, flags: int = os.O_RDONLY) -> int:
     if stat.S_ISREG(mode):
         return descriptor
     os.close(descriptor)
-    kind = next((kind for is_kind, kind in _KINDS if is_kind(mode)), "something else")
-    raise OSError(f"it is {kind}, not a regular file")
+    raise OSError("it is not a regular file")
 
 
 def _whole_number(digits: str) -> int:
     if len(digits) > _MOST_DIGITS:
-        raise ValueError(f"it has a number of {len(digits):,} digits")
+        raise ValueError(f"a number has {len(digits):,} digits")
     return int(digits)
 
 
-def _levels(value: object) -> int:
-    """Return how deep a value is nested, without recursion."""
-    levels = 0
-    generation = [value] if isinstance(value, (dict, list)) else []
-    while generation:
-        levels += 1
-        generation = [
-            member
-            for parent in generation
-            for member in (parent.values() if isinstance(parent, dict) else parent)
-            if isinstance(member, (dict, list))
-        ]
-    return levels
+def _is_deeper(value: object, levels: int) -> bool:
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return not levels or any(_is_deeper(member, levels - 1) for member in members)
