@@ -47,7 +47,6 @@ HOROVOD_AND_KERAS_THREE = [
 NOT_BUILT = f"""ImportError: Extension horovod.tensorflow has not been built: {LIBRARY} not found
 If this is not expected, reinstall Horovod with HOROVOD_WITH_TENSORFLOW=1 to debug the build error.
 """
-TENSORFLOW_1 = ("ConfigProto", "Session", "placeholder", "app", "global_variables_initializer")
 OOM = "OOM when allocating tensor with shape[4194304,4194304] and type float on /job:localhost/replica:0/task:0/device:{}:0 by allocator {} [Op:Fill] name: "
 NO_DAEMON_FOUR = "-----\nORTE was unable to reliably start one or more daemons.\nThis usually is caused by:\n"
 NO_DAEMON_FIVE = "-----\nA daemon failed to report back after being spawned. This could\nbe due to several factors\n"
@@ -86,43 +85,31 @@ MESSAGES = {
         "ModuleNotFoundError: No module named 'tensorflow'"
     ],
     "pandas is not installed in /venv/bin/python": ["ModuleNotFoundError: No module named 'pandas'"],
-    "pandas was found, but it has no core: ": ["ModuleNotFoundError: No module named 'pandas.core'"],
-    "unless a file of the source hides a": ["ModuleNotFoundError: No module named 'a.b'; 'a' is not a package"],
-    "tf.contrib and tensorflow.examples left": [
+    "This TensorFlow has no ": [
         "ModuleNotFoundError: No module named 'tensorflow.contrib'",
         "ModuleNotFoundError: No module named 'tensorflow.examples'",
+        "ModuleNotFoundError: No module named 'tensorflow_estimator'",
         "AttributeError: module 'tensorflow' has no attribute 'contrib'",
+        "AttributeError: module 'tensorflow._api.v2.compat.v1' has no attribute 'estimator'",
     ],
-    "TensorFlow 1's API": [f"AttributeError: module 'tensorflow' has no attribute '{name}'" for name in TENSORFLOW_1],
-    "import tensorflow.compat.v1 as tf": [
-        "AttributeError: module 'tensorflow._api.v2.train' has no attribute 'AdamOptimizer'"
+    "global_variables_initializer: names of 1 are in tensorflow.compat.v1": [
+        "AttributeError: module 'tensorflow' has no attribute 'global_variables_initializer'"
     ],
-    "AWS's own library": ["ModuleNotFoundError: No module named 'smdistributed'"],
-    "was built for another TensorFlow": [OTHER_TENSORFLOW, OTHER_TENSORFLOW.splitlines()[0]],
-    "was built without tensorflow": [NOT_BUILT],
-    "The Open MPI that Horovod": [
+    "was built for another TensorFlow or Open MPI": [
+        OTHER_TENSORFLOW,
+        OTHER_TENSORFLOW.splitlines()[0],
+        NOT_BUILT,
         f"OSError: {LIBRARY}: undefined symbol: ompi_mpi_op_sum",
         "ImportError: libmpi.so.40: cannot open shared object file: No such file",
-    ],
-    "without Open MPI": ["ValueError: Neither MPI nor Gloo support has been built."],
-    "TensorFlow 2.15 or earlier": [
-        "AttributeError: module 'tensorflow' has no attribute 'estimator'",
-        "AttributeError: module 'tensorflow._api.v2.compat.v1' has no attribute 'estimator'",
-        "ModuleNotFoundError: No module named 'tensorflow.estimator'",
-        "ModuleNotFoundError: No module named 'tensorflow_estimator'",
+        "ValueError: Neither MPI nor Gloo support has been built.",
     ],
     "has the name of a module": [
         "AttributeError: partially initialized module 'tensorflow' has no attribute 'distribute' (most likely due to a circular import)",
         "AttributeError: module 'random' has no attribute 'random' (consider renaming '/opt/ml/code/random.py' since it has the same name as the standard library module named 'random' and prevents importing that standard library module)",
     ],
-    "rename a file of the source that is named keras.py": [
-        '  File "/x/tensorflow/python/util/lazy_loader.py", line 143, in __getattr__\n    if item in x:\n       ^\nRecursionError: maximum recursion depth exceeded in comparison'
-    ],
     "This host cannot start more processes and threads: ": [
         "RuntimeError: can't start new thread",
         "train.sh: fork: retry: Resource temporarily unavailable",
-        "    self.pid = _fork_exec(\n               ^^^^\nBlockingIOError: [Errno 11] Resource temporarily unavailable",
-        "    pid = os.fork()\nBlockingIOError: [Errno 11] Resource temporarily unavailable",
     ],
     "The host ran out of memory: ": [
         "MemoryError",
@@ -146,15 +133,6 @@ MESSAGES = {
         KERAS_THREE
     ],
     "Keras 3 cannot fit with parameter servers: use Keras 2 (tf-keras": [KERAS_THREE_SERVERS],
-    "Keras 3 has no DatasetCreator": ["AttributeError: module 'keras.utils' has no attribute 'experimental'"],
-    "reduction='none', 'sum'": [
-        "AttributeError: module 'keras.losses' has no attribute 'Reduction'",
-        "AttributeError: module 'keras._tf_keras.keras.losses' has no attribute 'Reduction'",
-        "ValueError: Invalid value for argument `reduction`. Expected one of {'sum', None}. Received: reduction=auto",
-    ],
-    "call reset_state()": [
-        "AttributeError: 'Mean' object has no attribute 'reset_states'. Did you mean: 'reset_state'?"
-    ],
     "import scriptmode_runtime.tensorflow.horovod instead": HOROVOD_AND_KERAS_THREE,
     "--name value, or -n value": [
         "train.py: error: unrecognized arguments: --lr 0.1",
@@ -182,23 +160,13 @@ def test_the_usual_mistakes_come_with_the_next_step_in_one_line(advice):
 @pytest.mark.parametrize(
     ("output", "code", "advice"),
     [
-        ("sh: 1: tool: not found", 127, "tool is not installed on this host"),
-        (
-            "tool: error while loading shared libraries: libprrte.so.3: cannot open shared object file: No such file",
-            127,
-            "libprrte.so.3 is missing on this host",
-        ),
         ("no words of a shell", 127, "A command was not found"),
-        ("bash: ./tool: Permission denied", 126, "./tool is not executable"),
         ("", 126, "A command is not executable"),
         ("", 137, "If it was not killed on purpose, memory ran out"),
         ("MemoryError", 137, "The host ran out of memory"),
-        (f"{'x' * 500} sh:tool: not found", 127, "tool is not installed"),
         ("", 139, "PYTHONFAULTHANDLER=1"),
         ("", 135, "/dev/shm"),
         ("", 132, "instructions"),
-        ("", 256 - 9, "killed by SIGKILL: sys.exit(-9) gives this code"),
-        ("", 256 - 15, "killed by SIGTERM: sys.exit(-15) gives this code"),
     ],
 )
 def test_an_exit_code_alone_has_a_hint(output, code, advice):
@@ -245,18 +213,17 @@ def test_the_reason_at_the_beginning_of_a_chain_of_tracebacks_is_found(between):
 
 
 HOSTILE = [
-    "x", "a:", "a: ", ":", "horovod/", "libmpi", "libmpi.so", "libmpi.so.", "OOM when allocating", "OOM when allocating GPU:",
+    "x", "horovod/", "libmpi", "libmpi.so", "libmpi.so.", "OOM when allocating", "OOM when allocating GPU:",
     "unrecognized arguments: ", "unrecognized arguments:",
-    "Extension horovod.", "module 'tensorflow", "module '",
+    "module 'tensorflow", "module '",
     "module 'keras", "module 'keras.", "partially initialized module '", "ModuleNotFoundError: No module named '", "unsupported type (", NO_DAEMON_FIVE,
-    "tensorflow/python/util/lazy_loader.py\n", "Traceback (most recent call last):",
+    "Traceback (most recent call last):",
     "Traceback (most recent call last):\nDuring handling of the above exception, another exception occurred:\n",
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("code", [1, 126, 127])
 @pytest.mark.parametrize("word", HOSTILE)
-def test_no_output_keeps_the_report_waiting(word, code):
+def test_no_output_keeps_the_report_waiting(word):
     started = time.process_time()
-    hint((word * 65_536)[:65_536], code, SPEC)
+    hint((word * 65_536)[:65_536], 1, SPEC)
     assert time.process_time() - started < 0.3

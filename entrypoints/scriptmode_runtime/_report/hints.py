@@ -9,14 +9,10 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime._values.failure import last_traceback, signal_name
+from scriptmode_runtime._values.failure import last_traceback
 
 if TYPE_CHECKING:
     from scriptmode_runtime.plan import ProcessSpec
-
-
-#: "run.sh: line 2: tool: command not found", "sh: 1: tool: not found". Matched only from the start of a word.
-_COMMAND = r"(?<![^\s:])([^\s:]{1,200}): "
 
 
 def _line(begin: str, end: str, most: int) -> str:
@@ -24,53 +20,31 @@ def _line(begin: str, end: str, most: int) -> str:
     return rf"{begin}(?:(?!{begin})[^\n]){{0,{most}}}{end}"
 
 
-#: Names of `tf`, `tf.train` and the like that TensorFlow 2 has in tensorflow.compat.v1 alone; the most frequent ones.
-_TENSORFLOW_1 = (
-    r"ConfigProto|GPUOptions|\w*Session|placeholder\w*|Scaffold|Saver|\w+Optimizer|\w+Hook|GraphKeys|AUTO_REUSE"
-    r"|FixedLenFeature|parse_(?:single_)?example|get_variable|variable_scope|\w+_variables(?:_initializer)?"
-    r"|(?:get|reset)_default_graph|set_random_seed|assign|layers|app|flags|logging|gfile|log|to_(?:float|int\d\d)"
-    r"|(?:random|truncated)_(?:normal|uniform)|(?:en|dis)able_(?:eager_execution|v2_behavior)|\w*global_step|FileWriter"
-)
 #: The advice by the pattern of the output; ``{0}`` and so on are the pattern's groups. Of two matches that end at the
 #: same position in the output the upper row applies.
 _OF_OUTPUT = {
-    "HorovodVersionMismatchError|" + _line("horovod/", "undefined symbol: (?!ompi_|MPI_|PMPI_)", 300):
-        "Horovod in {python} was built for another TensorFlow: build it again there, against the one that is installed",
-    _line("horovod/", "undefined symbol", 300) + r"|libmpi\w{0,40}\.so[.\d]{0,20}: cannot open shared object file":
-        "The Open MPI that Horovod in {python} was built for is missing: install it, or build Horovod again",
-    r"Extension horovod\.(\w+) has not been built":
-        "Horovod in {python} was built without {0}: build it again there, after {0} and Open MPI are installed",
-    r"(?:MPI support has not been built|Neither MPI nor Gloo support has been built)":
-        "Horovod in {python} was built without Open MPI: build it again there, with HOROVOD_WITH_MPI=1",
+    "HorovodVersionMismatchError|Neither MPI nor Gloo support has been built|Extension horovod.tensorflow has not been|"
+    + _line("horovod/", "undefined symbol", 300) + r"|libmpi\w{0,40}\.so[.\d]{0,20}: cannot open shared object file":
+        "Horovod in {python} was built for another TensorFlow or Open MPI: build it again there",
     r"ModuleNotFoundError: No module named 'horovod'":
         "Horovod is not installed in {python}: build it there against its TensorFlow and Open MPI",
     r"ModuleNotFoundError: No module named 'tensorflow'":
         "tensorflow is not installed in {python}: install it there with pip install 'scriptmode[tensorflow]'",
-    r"module 'tensorflow[\w.]*' has no attribute 'estimator'|No module named 'tensorflow(?:\.|_)estimator":
-        "tf.estimator left TensorFlow with 2.16: train with TensorFlow 2.15 or earlier, or with Keras",
-    r"No module named 'tensorflow\.(?:contrib|examples)|module 'tensorflow[\w.]*' has no attribute 'contrib'":
-        "tf.contrib and tensorflow.examples left TensorFlow with 2.0: use TensorFlow 2's API and tf.keras.datasets",
-    rf"module 'tensorflow[\w.]*' has no attribute '(?:{_TENSORFLOW_1})'":
-        "This is TensorFlow 1's API: import tensorflow.compat.v1 as tf with tf.disable_v2_behavior(), or port it",
-    r"ModuleNotFoundError: No module named 'smdistributed['.]":
-        "smdistributed is AWS's own library, in AWS's images on SageMaker alone: use MultiWorkerMirrored or MPI",
+    r"(?<!partially initialized )(?:module|No module named) 'tensorflow(?:[\w.]*' has no attribute '|\.|_)(\w+)":
+        "This TensorFlow has no {0}: names of 1 are in tensorflow.compat.v1, tf.contrib left with 2.0, tf.estimator "
+        "with 2.16",
     # Python names the first package that is missing, so the package of a name with dots was found.
     r"ModuleNotFoundError: No module named '([^'.]+)(?=')":
         "{0} is not installed in {python}: give the directory of your file as source_dir, or name the package in "
         "requirements.txt",
-    r"ModuleNotFoundError: No module named '([^'.]+)\.(?=([^']+)')":
-        "{0} was found, but it has no {1}: install a version of {0} that has it, unless a file of the source hides {0}",
     r"partially initialized module '[^']+' has no attribute|\(consider renaming '[^']+' ":
         "A file of the source has the name of a module and hides it: rename the file",
-    r"tensorflow/python/util/lazy_loader\.py[^\n]{0,80}\n(?:[^\n]{0,200}\n){1,12}RecursionError":
-        "TensorFlow does not find its Keras: rename a file of the source that is named keras.py or tensorflow.py",
     "CUDA_ERROR_OUT_OF_MEMORY|" + _line("OOM when allocating", r"GPU:\d", 1000):
         "The GPU ran out of memory: use a smaller batch, or TF_FORCE_GPU_ALLOW_GROWTH=true where processes share a GPU",
     r"MemoryError|Cannot allocate memory|std::bad_alloc|OOM when allocating|failed to allocate memory"
     r"|Out of memory (?:while )?trying to allocate":
         "The host ran out of memory: use a smaller batch, or a larger host",
-    r"can't start new thread|fork: (?:retry: )?Resource temporarily unavailable"
-    r"|fork(?:_exec)?\([\s\S]{0,1500}?\nBlockingIOError: \[Errno 11\]":
+    r"can't start new thread|fork: (?:retry: )?Resource temporarily unavailable":
         "This host cannot start more processes and threads: use fewer, or container_limits with more pids",
     r"Illegal seek":
         "TensorFlow's own readers cannot read a pipe: use scriptmode_runtime.tensorflow.PipeModeDataset",
@@ -100,12 +74,6 @@ _OF_OUTPUT = {
         "Keras 3 cannot fit on several workers: {keras}, or write the loop",
     r"pass this dataset to ClusterCoordinator\.create_per_worker_dataset":
         "Keras 3 cannot fit with parameter servers: {keras}; a loop calls that",
-    r"module 'keras[\w.]{0,80}' has no attribute 'experimental'":
-        "Keras 3 has no DatasetCreator: {keras}, or write the loop",
-    r"module 'keras[\w.]{0,80}' has no attribute 'Reduction'|Received: reduction=auto":
-        "Keras 3 has names for losses.Reduction: reduction='none', 'sum' or 'sum_over_batch_size'",
-    r"object has no attribute 'reset_states'":
-        "Keras 3 has no reset_states: call reset_state() of metrics and layers",
     r"module 'keras[\w.]{0,80}' has no attribute 'constant'|'Variable' object has no attribute 'ref'"
     r"|'SymbolicTensor' object has no attribute 'assign'":
         "Horovod is older than Keras 3: import scriptmode_runtime.tensorflow.horovod instead, or TF_USE_LEGACY_KERAS=1",
@@ -121,15 +89,6 @@ _OF_OUTPUT = {
     r"unable to reliably start one or more daemons|A daemon failed to report back":
         "mpirun could not start its daemon on another host: Open MPI is missing there, or of another version",
 }  # fmt: skip
-#: The same for processes with this exit code alone.
-_OF_COMMANDS = {
-    126: {rf"{_COMMAND}Permission denied": "{0} is not executable: chmod +x it, or name its interpreter"},
-    127: {
-        rf"{_COMMAND}(?:command )?not found": "{0} is not installed on this host, or not on PATH",
-        r"error while loading shared libraries: ([^\s:]{1,200}): cannot open":
-            "{0} is missing on this host: install the package that has it, or name its directory in LD_LIBRARY_PATH",
-    },
-}  # fmt: skip
 #: The advice by exit code where no pattern matches the output.
 _OF_EXIT_CODE = {
     126: "A command is not executable, or is not a program: chmod +x it, and make its first line #!/bin/sh",
@@ -138,11 +97,6 @@ _OF_EXIT_CODE = {
     135: "Usually a memory-mapped file could not be read or written: a full disk, or too small a /dev/shm",
     137: "If it was not killed on purpose, memory ran out: use a smaller batch, or a larger host",
     139: "Usually a library crashed: PYTHONFAULTHANDLER=1 in the job's environment shows where",
-    **{
-        256 - number: f"Usually a program that the script started was killed by {signal_name(number)}: "
-        f"sys.exit(-{number}) gives this code"
-        for number in (6, 9, 11, 15)
-    },
 }
 #: How to get Keras 2.
 _KERAS_2 = "use Keras 2 (tf-keras of TensorFlow's version, TF_USE_LEGACY_KERAS=1)"
@@ -156,7 +110,7 @@ def hint(output: str, exit_code: int, spec: ProcessSpec) -> str:
     text = output[max(0, last_traceback(output) - _BEFORE) :]
     best, advice = -1, _OF_EXIT_CODE.get(exit_code, "")
     words: tuple[str, ...] = ()
-    for pattern, template in {**_OF_OUTPUT, **_OF_COMMANDS.get(exit_code, {})}.items():
+    for pattern, template in _OF_OUTPUT.items():
         for match in re.finditer(pattern, text):
             if match.end() > best:
                 best, advice, words = match.end(), template, match.groups("")
