@@ -75,9 +75,10 @@ notebooks: packages setup
 image-table: light
 	$(BIN)/python .ci/image_table.py
 
-## Make the files of the release VERSION=0.1.0 in dist/, and check them. RELEASING.md describes the rest.
+## Make the distributions of a release in dist/, and check them. RELEASING.md describes the rest.
 release: light
-	$(BIN)/python .ci/release.py $(VERSION)
+	.ci/release
+	$(BIN)/python -m pytest tests/outside --distributions dist/$$(sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
 
 lint: light
 	$(BIN)/ruff check .

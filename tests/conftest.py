@@ -87,7 +87,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--distributions",
         metavar="DIRECTORY",
-        help="Test the files of a release, which .ci/release.py made, instead of building distributions (tests/outside).",
+        help="Test the files of a release, which .ci/release made, instead of building distributions (tests/outside).",
     )
     parser.addoption("--timings", metavar="FILE", help="Write each test's seconds and CPU seconds as a JSON line.")
 
