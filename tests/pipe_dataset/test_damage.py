@@ -1,10 +1,10 @@
-"""Records that are cut or damaged: an error, or passed over up to a limit."""
+"""Records that are cut or damaged are an error, after the records before them."""
 
 import re
 import struct
 
 import pytest
-from pipe_dataset.framings import MAGIC, masked, recordio, recordio_part, stream, tf_record
+from pipe_dataset.framings import masked, recordio, recordio_part, stream, tf_record
 
 pytestmark = pytest.mark.tf
 RECORDS = [b"1st", b"the second, of 25 bytes..", b"3"]
@@ -14,10 +14,10 @@ THIRD = SECOND + len(tf_record(RECORDS[1]))
 
 @pytest.fixture
 def read(dataset_of, tf):
-    def listed(written, record_format="TFRecord", skip=0):
+    def listed(written, record_format="TFRecord"):
         records = []
         try:
-            for record in dataset_of(written, record_format, max_corrupted_records_to_skip=skip).as_numpy_iterator():
+            for record in dataset_of(written, record_format).as_numpy_iterator():
                 records.append(record)  # noqa: PERF402 - those before an error too
         except tf.errors.OpError as error:
             return records, error.message
@@ -40,52 +40,42 @@ def test_a_stream_cut_at_any_place_is_an_error(read, record_format):
         records, message = read(whole[:end], record_format)
         assert records == RECORDS[:complete]
         assert ("is cut" in message) == (end not in ends), (end, message)
-        assert read(whole[:end], record_format, skip=1) == (RECORDS[:complete], "")
 
 
-def test_a_flipped_bit_or_a_missing_byte_at_any_place_of_tfrecord_loses_that_record_alone(read):
+def test_a_flipped_bit_or_a_missing_byte_at_any_place_of_tfrecord_is_an_error(read):
     whole = stream("TFRecord", RECORDS)
     # A third of the places: of each field some.
     for at in range(SECOND, THIRD, 3):
-        records, message = read(flipped(whole, at))
-        assert records == RECORDS[:1]
-        assert f"record 1, at byte {SECOND} of the stream, has a wrong checksum" in message
         for damaged in (flipped(whole, at), whole[:at] + whole[at + 1 :]):
-            assert read(damaged, skip=1) == ([RECORDS[0], *RECORDS[2:]], ""), at
+            records, message = read(damaged)
+            assert records == RECORDS[:1], at
+            assert f"record 1, at byte {SECOND} of the stream, has a wrong checksum" in message
 
 
 @pytest.mark.parametrize("size", [50_000, 400_000])
-def test_a_large_damaged_record_loses_that_record_alone(read, size):
+def test_a_large_damaged_record_is_an_error(read, size):
     large = tf_record(b"x" * size)
     after = stream("TFRecord", RECORDS)
-    assert read(flipped(large, size // 2) + after, skip=1) == (RECORDS, "")
-    assert read(large[: size // 2] + after, skip=1) == (RECORDS, "")
     assert "has a wrong checksum" in read(flipped(large, size // 2) + after)[1]
-
-
-def test_damaged_records_are_counted_one_after_another(read):
-    good, bad = tf_record(b"good"), flipped(tf_record(b"bad"), 13)
-    assert read((bad * 2 + good) * 3, skip=2) == ([b"good"] * 3, "")
-    records, message = read(good + bad * 3 + good, skip=2)
-    assert records == [b"good"]
-    assert "record 3, at byte" in message
+    assert read(after + flipped(large, size // 2))[0] == RECORDS
 
 
 @pytest.mark.parametrize(
-    ("written", "kept"),
+    ("written", "kept", "problem"),
     [
-        (recordio(b"a") + b"12345" + recordio(b"b"), [b"a", b"b"]),
-        (recordio(b"a") + recordio_part(5, b"x") + recordio(b"b"), [b"a", b"b"]),
-        (recordio_part(2, b"x") + recordio_part(3, b"y") + recordio(b"b"), [b"b"]),
-        (recordio_part(1, b"x") + recordio_part(1, b"y") + recordio_part(3, b"z"), [b"y" + MAGIC + b"z"]),
-        (recordio(b"a") + recordio_part(1, b"x"), [b"a"]),
-        (recordio(b"a") + recordio_part(0, b"x" * 99_996)[:50_000] + recordio(b"b"), [b"a", b"b"]),
+        (recordio(b"a") + b"12345" + recordio(b"b"), [b"a"], "does not begin with RecordIO's magic number"),
+        (recordio(b"a") + recordio_part(5, b"x") + recordio(b"b"), [b"a"], "is no part that RecordIO knows: 5"),
+        (recordio_part(2, b"x") + recordio_part(3, b"y"), [], "has no first part"),
+        (recordio_part(1, b"x") + recordio_part(1, b"y"), [], "follows one whose last part is missing"),
+        (recordio(b"a") + recordio_part(1, b"x"), [b"a"], "is cut: the stream ends between its parts"),
+        (recordio(b"a") + recordio_part(0, b"x" * 99_996)[:50_000], [b"a"], "is cut: the stream ends after 49992"),
     ],
-    ids=["garbage", "an unknown part", "no first part", "no last part of two", "the end between parts", "a large part that is cut"],
+    ids=["garbage", "an unknown part", "no first part", "no last part", "the end between parts", "a large part that is cut"],
 )  # fmt: skip
-def test_recordio_goes_on_with_the_next_record(read, written, kept):
-    assert read(written, "RecordIO")[1]
-    assert read(written, "RecordIO", skip=1) == (kept, "")
+def test_recordio_that_is_damaged_is_an_error(read, written, kept, problem):
+    records, message = read(written, "RecordIO")
+    assert records == kept
+    assert problem in message
 
 
 @pytest.mark.parametrize(

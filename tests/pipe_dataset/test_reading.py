@@ -89,21 +89,10 @@ def test_a_graph_that_is_not_eager_reads_too(pipe_host, tf, dataset):
             assert [session.run(record), session.run(record)] == [b"x", b"y"]
 
 
-def test_the_benchmark_is_written_to_stderr(pipe_host, dataset, capfd):
-    pipe_host.feed(stream("TFRecord", [b"x"] * 25))
-    listed(dataset(benchmark=True, benchmark_records_interval=10))
-    lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("scriptmode:")]
-    assert [line.partition(" records")[0] for line in lines] == [
-        "scriptmode: channel 'train', epoch 0, so far: 10",
-        "scriptmode: channel 'train', epoch 0, so far: 20",
-        "scriptmode: channel 'train', epoch 0, at the end: 25",
-    ]
-
-
 @pytest.mark.parametrize(
     ("channel", "message"),
     [
-        ("trian", r"channel 'trian' is not in .*inputdataconfig.json; the channels there are: 'train', 'labels'"),
+        ("trian", r"channel 'trian' is not in .*inputdataconfig.json: give"),
         ("labels", r"channel 'labels' is in File mode .*input_mode='Pipe'"),
         ("train", "train_0 is no FIFO"),
     ],
@@ -127,7 +116,7 @@ def test_a_folder_of_another_host_is_named(dataset, tf, monkeypatch):
         ({"channel": "a/b"}, "channel 'a/b' is not a name of a channel"),
         ({"record_format": "CSV"}, "record_format 'CSV' is none of 'RecordIO', 'TFRecord', 'TextLine'"),
         ({"batch_size": -1}, "batch_size is -1"),
-        ({"max_corrupted_records_to_skip": -1}, "max_corrupted_records_to_skip is -1"),
+        ({"max_corrupted_records_to_skip": 1}, "max_corrupted_records_to_skip is not 0"),
         ({"timeout": 0}, "timeout is 0"),
     ],
     ids=lambda value: None if isinstance(value, str) else next(iter(value)),

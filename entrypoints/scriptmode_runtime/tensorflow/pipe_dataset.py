@@ -32,9 +32,9 @@ class PipeModeDataset(tf.data.Dataset):  # type: ignore[misc]
     ``record_format`` is "RecordIO", "TFRecord" or "TextLine" (lines ended by ``\n`` or ``\r\n``). Directories that are
     not given are those of the training host where the dataset *runs* (``SAGEMAKER_BASE_DIR``, else ``/opt/ml``):
     with a parameter-server coordinator, that of the worker. ``state_dir`` keeps which epoch is next; another run of
-    the job begins with the first one. ``benchmark`` writes records, bytes and seconds to stderr at the end of an
-    epoch, and every ``benchmark_records_interval`` records. ``max_corrupted_records_to_skip`` counts damaged or cut
-    records one after another. ``timeout`` is how many seconds the epoch's FIFO may take to come and be written to.
+    the job begins with the first one. ``benchmark`` and ``benchmark_records_interval`` have no effect, and
+    ``max_corrupted_records_to_skip`` must be 0: a damaged record is an error. ``timeout`` is how many seconds the
+    epoch's FIFO may take to come and be written to.
 
     Arguments are those of ``sagemaker_tensorflow.PipeModeDataset``, with ``batch_size`` and ``timeout`` beside them.
     Raises ``ValueError`` for arguments that cannot be, and ``RuntimeError`` where neither scriptmode's wheel has the
@@ -54,8 +54,8 @@ class PipeModeDataset(tf.data.Dataset):  # type: ignore[misc]
         state_dir: str | None = None,
         pipe_dir: str | None = None,
         config_dir: str | None = None,
-        benchmark: bool = False,  # noqa: FBT001, FBT002 - its place there
-        benchmark_records_interval: int = 0,
+        benchmark: bool = False,  # noqa: ARG002, FBT001, FBT002 - its place there
+        benchmark_records_interval: int = 0,  # noqa: ARG002
         max_corrupted_records_to_skip: int = 0,
         *,
         batch_size: int | None = None,
@@ -68,12 +68,11 @@ class PipeModeDataset(tf.data.Dataset):  # type: ignore[misc]
             "state_dir": state_dir or "",
             "pipe_dir": pipe_dir or "",
             "config_dir": config_dir or "",
-            "benchmark": int(benchmark),
-            "benchmark_records_interval": benchmark_records_interval,
-            "max_corrupted_records_to_skip": max_corrupted_records_to_skip,
             "batch_size": batch_size or 0,
             "timeout": timeout,
         }
+        if max_corrupted_records_to_skip:
+            raise ValueError("max_corrupted_records_to_skip is not 0; leave it out: a damaged record is an error")
         _check(settings)
         self._records = _dataset(settings)
         super().__init__(tf.data.experimental.to_variant(self._records))
@@ -95,9 +94,8 @@ def _check(settings: Mapping[str, Any]) -> None:
         raise ValueError(f"channel {channel!r} is not a name of a channel; use letters, digits, '.', '-' and '_'")
     if record_format not in _RECORD_FORMATS:
         raise ValueError(f"record_format {record_format!r} is none of {', '.join(map(repr, _RECORD_FORMATS))}")
-    for name in ("batch_size", "benchmark_records_interval", "max_corrupted_records_to_skip"):
-        if settings[name] < 0:
-            raise ValueError(f"{name} is {settings[name]}; it cannot be negative")
+    if settings["batch_size"] < 0:
+        raise ValueError(f"batch_size is {settings['batch_size']}; it cannot be negative")
     if not timeout > 0:
         raise ValueError(f"timeout is {timeout}; it is a number of seconds above 0")
 

@@ -1,4 +1,4 @@
-// How a stream is cut into records, and what becomes of records that are damaged.
+// How a stream is cut into records.
 #pragma once
 
 #include <cstdint>
@@ -14,34 +14,24 @@ namespace scriptmode {
 
 class Framing {
  public:
-  // `skipped` damaged records one after another are passed over.
-  explicit Framing(int64_t skipped) : may_skip_(skipped) {}
   virtual ~Framing() = default;
 
   // Takes the next record out of the window. False: it needs more bytes, or there is none where the window ended.
   bool Next(Window& window, Record* record) {
     if (!Cut(window, record)) return false;
-    in_a_row_ = 0;
     ++count_;
     return true;
   }
 
   // Where a read may put what comes next without a copy; its room is 0 for nowhere.
   Body& body() { return body_; }
-  int64_t count() const { return count_; }
-  int64_t skipped() const { return skipped_; }
 
  protected:
   virtual bool Cut(Window& window, Record* record) = 0;
 
-  // Counts a damaged record; throws where one more is too many.
-  void Damage(uint64_t position, const std::string& what) {
-    if (in_a_row_ >= may_skip_) {
-      throw Problem(kDataLoss, "record " + std::to_string(count_ + skipped_) + ", at byte " + std::to_string(position) +
-                                   " of the stream, " + what);
-    }
-    ++in_a_row_;
-    ++skipped_;
+  [[noreturn]] void Damage(uint64_t position, const std::string& what) const {
+    throw Problem(kDataLoss, "record " + std::to_string(count_) + ", at byte " + std::to_string(position) +
+                                 " of the stream, " + what);
   }
 
   // Takes what is there of a body; true once it is whole.
@@ -55,17 +45,11 @@ class Framing {
   Body body_;
 
  private:
-  const int64_t may_skip_;
-  int64_t in_a_row_ = 0;
   int64_t count_ = 0;
-  int64_t skipped_ = 0;
 };
 
 // Lines; what ends them, "\n" or "\r\n", is no part of them. The last one needs no end.
 class TextLines : public Framing {
- public:
-  using Framing::Framing;
-
  protected:
   bool Cut(Window& window, Record* record) override {
     const uint8_t* begin = window.begin();

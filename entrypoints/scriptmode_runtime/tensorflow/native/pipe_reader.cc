@@ -136,9 +136,6 @@ void* MakeSettings(TF_OpKernelConstruction* context) {
         settings->config_dir = TextAttribute(context, "config_dir");
         settings->state_dir = TextAttribute(context, "state_dir");
         settings->batch_size = NumberAttribute(context, "batch_size");
-        settings->is_measured = NumberAttribute(context, "benchmark") != 0;
-        settings->interval = NumberAttribute(context, "benchmark_records_interval");
-        settings->skipped = NumberAttribute(context, "max_corrupted_records_to_skip");
         Status status;
         TF_OpKernelConstruction_GetAttrFloat(context, "timeout", &settings->timeout, status);
         status.Check();
@@ -209,8 +206,7 @@ struct Registration {
     TF_OpDefinitionBuilder* open = Definition("ScriptmodePipeOpen", "reader: int64");
     for (const char* attribute :
          {"channel: string", "record_format: string", "pipe_dir: string", "config_dir: string", "state_dir: string",
-          "batch_size: int", "timeout: float", "benchmark: int", "benchmark_records_interval: int",
-          "max_corrupted_records_to_skip: int"}) {
+          "batch_size: int", "timeout: float"}) {
       TF_OpDefinitionBuilderAddAttr(open, attribute);
     }
     Register("ScriptmodePipeOpen", open, Open, MakeSettings,

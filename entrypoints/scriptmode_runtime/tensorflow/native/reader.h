@@ -5,7 +5,6 @@
 #include <sys/uio.h>
 
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -25,9 +24,6 @@ struct Settings {
   std::string state_dir;
   int64_t batch_size = 0;  // 0 for scalars
   float timeout = 0;       // seconds
-  bool is_measured = false;
-  int64_t interval = 0;
-  int64_t skipped = 0;
 };
 
 // The folder a setting names, else the one below this process's training folder: the hosts of a job may be processes
@@ -39,9 +35,9 @@ inline std::string Folder(const std::string& given, const char* below) {
 }
 
 inline std::unique_ptr<Framing> MakeFraming(const Settings& settings) {
-  if (settings.record_format == "TFRecord") return std::make_unique<TfRecords>(settings.skipped);
-  if (settings.record_format == "RecordIO") return std::make_unique<RecordIo>(settings.skipped);
-  if (settings.record_format == "TextLine") return std::make_unique<TextLines>(settings.skipped);
+  if (settings.record_format == "TFRecord") return std::make_unique<TfRecords>();
+  if (settings.record_format == "RecordIO") return std::make_unique<RecordIo>();
+  if (settings.record_format == "TextLine") return std::make_unique<TextLines>();
   throw Problem(kInvalidArgument, "record_format " + Quoted(settings.record_format) +
                                       " is none of 'RecordIO', 'TFRecord', 'TextLine'");
 }
@@ -96,10 +92,7 @@ class Reader {
     for (;;) {
       size_t most = *columns > kManyRecords ? *columns : kManyRecords;
       Record record;
-      while (records->size() < most && Cut(&record)) {
-        records->Add(record);
-        if (settings_.interval > 0 && framing_->count() % settings_.interval == 0) Report("so far");
-      }
+      while (records->size() < most && Cut(&record)) records->Add(record);
       size_t whole = records->size() / *columns * *columns;
       if (whole == 0 && failure_) throw *failure_;
       if (whole > 0 && (failure_ || whole >= most || window_.position() - began >= kEnough)) return whole;
@@ -135,8 +128,6 @@ class Reader {
   size_t Remainder(const Records& records, size_t whole, size_t* columns) {
     if (whole > 0) return whole;
     if (records.size() > 0) return *columns = records.size();
-    if (settings_.is_measured && !is_reported_) Report("at the end");
-    is_reported_ = true;
     throw Problem(kOutOfRange, "end of epoch " + std::to_string(epochs_.epoch()));
   }
 
@@ -150,7 +141,6 @@ class Reader {
     }
     // May be refused where the user's pipes hold much already.
     fcntl(fifo_.number(), F_SETPIPE_SZ, kPipeSize);
-    opened_ = Clock::now();
     return true;
   }
 
@@ -207,24 +197,14 @@ class Reader {
     }
   }
 
-  void Report(const char* when) const {
-    std::chrono::duration<double> passed = Clock::now() - opened_;
-    double megabytes = static_cast<double>(window_.position()) / 1e6;
-    std::fprintf(stderr, "scriptmode: channel '%s', epoch %lld, %s: %lld records, %.3f MB in %.3f s (%.1f MB/s)\n",
-                 settings_.channel.c_str(), static_cast<long long>(epochs_.epoch()), when,
-                 static_cast<long long>(framing_->count()), megabytes, passed.count(), megabytes / passed.count());
-  }
-
   const Settings settings_;
   const std::unique_ptr<Framing> framing_;
   Epochs epochs_;
   Window window_;
   Descriptor fifo_;
   const Clock::time_point began_;
-  Clock::time_point opened_;
   std::unique_ptr<Problem> failure_;
   bool is_connected_ = false;  // a writer was there
-  bool is_reported_ = false;
 };
 
 }  // namespace scriptmode

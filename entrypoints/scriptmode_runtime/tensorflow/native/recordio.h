@@ -10,9 +10,6 @@
 namespace scriptmode {
 
 class RecordIo : public Framing {
- public:
-  using Framing::Framing;
-
  protected:
   bool Cut(Window& window, Record* record) override {
     for (;;) {
@@ -22,14 +19,9 @@ class RecordIo : public Framing {
         if (EndPart(window, record)) return true;
         continue;
       }
-      if (searching_ && !Search(window)) return false;
       if (window.size() < kHeader) return Remainder(window);
       if (Load32(window.begin()) != kMagic) {
         Damage(window.position(), "does not begin with RecordIO's magic number" + WhatElse(window));
-        Drop();
-        window.Skip(1);
-        searching_ = true;
-        continue;
       }
       uint32_t word = Load32(window.begin() + 4);
       size_t padded = (word + size_t{3}) & ~size_t{3};
@@ -45,64 +37,35 @@ class RecordIo : public Framing {
  private:
   static constexpr uint32_t kMagic = 0xced7230au;
   static constexpr size_t kHeader = 8;
-  enum Part { kOnly, kFirst, kMiddle, kLast, kSkipped };
+  enum Part { kOnly, kFirst, kMiddle, kLast };
 
-  // Passes over bytes up to the magic; false if there is none yet.
-  bool Search(Window& window) {
-    for (; window.size() >= kHeader; window.Skip(1)) {
-      if (Load32(window.begin()) == kMagic && Load32(window.begin() + 4) >> 29 <= kLast) {
-        searching_ = false;
-        return true;
-      }
-    }
-    if (window.ended) window.Skip(window.size());
-    return false;
-  }
-
-  bool Remainder(Window& window) {
+  bool Remainder(const Window& window) const {
     if (!window.ended) return false;
-    if (window.size() > 0) {
-      Damage(window.position(), "is cut: the stream ends within its header");
-      window.Skip(window.size());
-    } else if (is_open_) {
-      Damage(window.position(), "is cut: the stream ends between its parts");
-    }
-    Drop();
+    if (window.size() > 0) Damage(window.position(), "is cut: the stream ends within its header");
+    if (is_open_) Damage(window.position(), "is cut: the stream ends between its parts");
     return false;
-  }
-
-  void Drop() {
-    body_.Drop();
-    is_open_ = false;
   }
 
   void Begin(Window& window, uint32_t word) {
-    part_ = word >> 29 <= kLast ? static_cast<Part>(word >> 29) : kSkipped;
-    size_t length = word & ((1u << 29) - 1);
-    if (part_ == kSkipped) {
+    if (word >> 29 > kLast) {
       Damage(window.position(), "is no part that RecordIO knows: " + std::to_string(word >> 29));
-      Drop();
-      window.Skip(1);
-      searching_ = true;
-      return;
     }
-    bool goes_on = part_ == kMiddle || part_ == kLast;
-    if (goes_on != is_open_ && !(goes_on && is_lost_)) {
+    Part part = static_cast<Part>(word >> 29);
+    bool goes_on = part == kMiddle || part == kLast;
+    if (goes_on != is_open_) {
       Damage(window.position(), goes_on ? "has no first part" : "follows one whose last part is missing");
-      Drop();
     }
-    is_lost_ = goes_on && !is_open_;
-    if (is_lost_) part_ = kSkipped;
     began_ = window.position();
     window.Skip(kHeader);
-    if (goes_on && is_open_) {
+    if (goes_on) {
       body_.Expect(sizeof(kMagic));
       body_.Append(&kMagic, sizeof(kMagic));
     }
     kept_ = body_.size();
+    size_t length = word & ((1u << 29) - 1);
     body_.Expect(length);
     padding_ = (4 - length % 4) % 4;
-    is_open_ = part_ == kFirst || part_ == kMiddle;
+    is_open_ = part == kFirst || part == kMiddle;
     in_part_ = true;
   }
 
@@ -112,15 +75,9 @@ class RecordIo : public Framing {
     if (body_.missing() > 0 || window.size() < padding_) {
       Damage(began_, "is cut: the stream ends after " + std::to_string(body_.size() - kept_) + " of the " +
                          std::to_string(body_.size() - kept_ + body_.missing()) + " bytes of a part and its padding");
-      // Its length may have taken the records after it in.
-      window.Unread(body_.bytes() + kept_, body_.size() - kept_);
-      searching_ = true;
-      Drop();
-      return false;
     }
     window.Skip(padding_);
-    if (part_ == kSkipped) body_.Drop();
-    if (part_ != kOnly && part_ != kLast) return false;
+    if (is_open_) return false;
     *record = body_.Take();
     return true;
   }
@@ -134,11 +91,8 @@ class RecordIo : public Framing {
     return ": is the stream RecordIO? record_format says what it is";
   }
 
-  Part part_ = kOnly;
   bool in_part_ = false;
   bool is_open_ = false;
-  bool is_lost_ = false;
-  bool searching_ = false;
   size_t padding_ = 0;
   size_t kept_ = 0;  // of the body, from earlier parts
   uint64_t began_ = 0;

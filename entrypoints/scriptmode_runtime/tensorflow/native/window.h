@@ -46,16 +46,6 @@ class Window {
   // Counts bytes of the stream that a read put elsewhere.
   void Passed(size_t count) { position_ += count; }
 
-  // Puts bytes that were taken back before the others.
-  void Unread(const void* bytes, size_t count) {
-    if (capacity_ < size() + count) Resize(end_ + count);
-    std::memmove(bytes_ + count, bytes_ + begin_, size());
-    std::memcpy(bytes_, bytes, count);
-    end_ = size() + count;
-    begin_ = 0;
-    position_ -= count;
-  }
-
   bool ended = false;
 
  private:
