@@ -165,10 +165,6 @@ def _cluster_and_strategy(
 ) -> tuple[Cluster, str]:
     """Return the hosts that this one trains with, and the strategy."""
     try:
-        if not isinstance(resource_config["hosts"], list):
-            raise ConfigurationError(
-                f"{contract.RESOURCE_CONFIG_FILE}: hosts is {resource_config['hosts']!r}; it is a list of names"
-            )
         names = list(map(str, resource_config["hosts"]))
         current = str(resource_config["current_host"])
     except (KeyError, TypeError) as error:

@@ -89,20 +89,11 @@ def _inherited_task(environment: TrainingEnvironment, layout: Mapping[str, Seque
         )
     try:
         document = json.loads(text)
-    except ValueError as error:
-        raise ConfigurationError(f"TF_CONFIG is set and is not JSON: {error}; correct it or leave it out") from error
-    task, cluster = _member(document, "task"), _member(document, "cluster")
-    role, index = task.get("type"), task.get("index")
-    if not isinstance(role, str) or not role or type(index) is not int or index < 0:
-        raise ConfigurationError(f"TF_CONFIG: its task is {task!r}; give it a type, and an index from 0 on")
-    endpoints_of_role = cluster.get(role)
-    if role != EVALUATOR and not (isinstance(endpoints_of_role, list) and index < len(endpoints_of_role)):
-        raise ConfigurationError(f"TF_CONFIG: its task is {role} {index}, which its cluster {cluster!r} does not have")
+        role, index = document["task"]["type"], document["task"]["index"]
+        if role != EVALUATOR:
+            document["cluster"][role][index]
+    except (ValueError, LookupError, TypeError) as error:
+        raise ConfigurationError(
+            f"TF_CONFIG is set to {text!r}, which names no task of its cluster; correct it or leave it out"
+        ) from error
     return Task(role, text)
-
-
-def _member(document: object, name: str) -> dict[str, object]:
-    value = document.get(name) if isinstance(document, dict) else None
-    if not isinstance(value, dict):
-        raise ConfigurationError(f"TF_CONFIG is set and has no {name}; add it, or leave TF_CONFIG out")
-    return value
