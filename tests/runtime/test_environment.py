@@ -149,12 +149,6 @@ def test_each_hyperparameter_is_two_arguments(hyperparameters, words):
     assert script_arguments(hyperparameters) == words
 
 
-@pytest.mark.parametrize("value", ["a\0b", "\ud800"], ids=["zero byte", "half a character"])
-def test_what_no_argument_can_hold_is_refused_by_name(value):
-    with pytest.raises(ConfigurationError, match="hyperparameter 'text'"):
-        script_arguments({"text": value})
-
-
 def test_every_variable_of_the_contract_is_there(tmp_path):
     base = tmp_path / "ml"
     write_host(

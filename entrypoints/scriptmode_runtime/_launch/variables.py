@@ -40,7 +40,6 @@ def script_arguments(hyperparameters: Mapping[str, Any]) -> tuple[str, ...]:
     for key in sorted(hyperparameters):
         dashes = "-" * min(len(key), 2)
         words += [dashes + key, contract.argument_text(hyperparameters[key])]
-        _check_text(key, "".join(words[-2:]))
     return tuple(words)
 
 
@@ -49,8 +48,6 @@ def program_arguments(environment: TrainingEnvironment) -> tuple[str, ...]:
     given = environment.framework_parameters.get(contract.ARGUMENTS) or []
     if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
         raise ConfigurationError(f"hyperparameter {contract.ARGUMENTS} is not a list of texts: {given!r}")
-    for word in given:
-        _check_text(contract.ARGUMENTS, word)
     return (*script_arguments(environment.hyperparameters), *given)
 
 
@@ -65,12 +62,10 @@ def script_variables(environment: TrainingEnvironment) -> dict[str, str]:
     spelled["SAGEMAKER_JOB_NAME"] = environment.job_name
     spelled["SAGEMAKER_REGION"] = environment.region
     spelled["CURRENT_HOST"] = environment.host
-    for name, text in spelled.items():
-        _check_text(name, text)
     return {
         name: text
         for name, text in spelled.items()
-        if "=" not in name and len(name) + 1 + len(text.encode("utf-8", "surrogateescape")) < _LONGEST
+        if "=" not in name and len(name) + 1 + len(text.encode("utf-8", "surrogatepass")) < _LONGEST
     }
 
 
@@ -174,9 +169,3 @@ def _value(value: object) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
-
-
-def _check_text(name: str, text: str) -> None:
-    """Raise `ConfigurationError` for text that an argument or a variable of a process cannot hold."""
-    if problem := contract.text_problem(text, encoding_errors="surrogateescape") or contract.text_problem(name):
-        raise ConfigurationError(f"hyperparameter {name!r} {problem}, which a process cannot be given; correct it")
