@@ -93,7 +93,7 @@ def unpack(source: str, folder: str, *, title: str = "", limits: Limits | None =
     except (OSError, ValueError, tarfile.TarError, zlib.error, EOFError, RecursionError, OverflowError) as error:
         # An OSError without a number is of its compression; a ValueError is of a name that no file can have.
         if not isinstance(error, (ValueError, shutil.Error)) and getattr(error, "errno", None) is None:
-            raise UserCodeError(f"{title} is not a complete tar archive: {error}; store it again") from error
+            raise UserCodeError(f"{title} is not a complete tar archive: {error}; pack it with tar -czf") from error
         raise UserCodeError(f"{title} cannot be unpacked into {folder}: {shortened(str(error))}") from error
 
 

@@ -20,13 +20,6 @@ _CHUNK = 64 * 1024
 _SHOWN = 100
 #: The modules of the standard library for compressions, by the first bytes.
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ": "lzma"}
-_OTHER_KINDS = {
-    b"PK\x03\x04": "zip",
-    b"PK\x05\x06": "zip",
-    b"7z\xbc\xaf'\x1c": "7z",
-    b"Rar!": "rar",
-    b"(\xb5/\xfd": "zstd-compressed",
-}
 
 
 class Content:
@@ -102,11 +95,6 @@ def opened(source: str, title: str) -> Iterator[Content]:
             raise UserCodeError(f"{title} is not a regular file; put the archive itself there")
         start = file.read(8)
         file.seek(0)
-        for magic, kind in _OTHER_KINDS.items():
-            if start.startswith(magic):
-                raise UserCodeError(
-                    f"{title} is a {kind} archive; pack it as a gzip-compressed tar: tar -czf <archive> -C <dir> ."
-                )
         name = next((name for magic, name in _COMPRESSIONS.items() if start.startswith(magic)), "")
         if not name:
             yield Content(file)

@@ -106,14 +106,8 @@ def _copy_source(source: str, environment: TrainingEnvironment) -> None:
         import shutil
 
         # The program itself instead of an archive: the toolkit accepts that too.
-        try:
-            os.makedirs(code, exist_ok=True)
-            shutil.copy2(source, code)
-        except OSError as error:
-            raise UserCodeError(
-                f"the source {source} cannot be copied into {code}: {error.strerror or error}; make it readable, and "
-                "that directory writable, with free space on its volume"
-            ) from error
+        os.makedirs(code, exist_ok=True)
+        shutil.copy2(source, code)
     else:
         unpack(source, code, limits=source_limits(os.environ))
 
