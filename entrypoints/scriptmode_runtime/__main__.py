@@ -124,7 +124,7 @@ def _supervise(read: environment.TrainingEnvironment) -> HostFailure | None:
     """Run everything that this host has to run, and report every failure to the other hosts."""
     with contextlib.ExitStack() as scratch, Loop() as loop, LauncherOutput(loop) as output:
         here, problem = _prepare(read, scratch)
-        processes = HostProcesses(read.host, loop, output, prefix_lines=bool(read.settings.log_prefix))
+        processes = HostProcesses(read.host, loop, output)
         peers = _join(here, processes)
         agreement = Agreement(peers)
         daemons = _create_daemons(here, peers, agreement, processes)

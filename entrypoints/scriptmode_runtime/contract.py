@@ -81,8 +81,6 @@ HOST_TIMEOUT_VARIABLE = "SCRIPTMODE_HOST_TIMEOUT_SECONDS"
 DEFAULT_HOST_TIMEOUT = 60.0
 HANG_SECONDS_VARIABLE = "SCRIPTMODE_HANG_SECONDS"
 HANG_ACTION_VARIABLE = "SCRIPTMODE_HANG_ACTION"
-#: "1" puts ``[<host> <process>] `` before every line of every process; "0" leaves out mpirun's own tags of ranks.
-LOG_PREFIX_VARIABLE = "SCRIPTMODE_LOG_PREFIX"
 #: What a source archive may unpack to, in GB (10^9 bytes). The default is the size of a job's volume, if it names none.
 SOURCE_LIMIT_VARIABLE = "SCRIPTMODE_SOURCE_LIMIT_GB"
 DEFAULT_SOURCE_LIMIT_GB = 30.0

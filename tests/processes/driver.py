@@ -19,9 +19,9 @@ from scriptmode_runtime._processes.loop import Loop
 from scriptmode_runtime._launch.supervisor import Supervisor
 
 @contextmanager
-def launcher(describe, prefix_lines=False):
+def launcher(describe):
     with Loop() as loop, LauncherOutput(loop) as output:
-        processes = HostProcesses("algo-1", loop, output, prefix_lines=prefix_lines)
+        processes = HostProcesses("algo-1", loop, output)
         with Supervisor(processes, Agreement(None), describe, stop_grace=2.0) as supervisor:
             yield supervisor
 """
@@ -34,17 +34,17 @@ def describe(spec, status, output):
 def spec(name, *argv):
     return ProcessSpec(name, (sys.executable, *argv), dict(), "/")
 
-(main, *services), prefix_lines = json.loads(sys.argv[1])
+main, *services = json.loads(sys.argv[1])
 plan = LaunchPlan(spec("main", *main), tuple(spec("service%d" % n, *argv) for n, argv in enumerate(services)))
-with launcher(describe, prefix_lines) as supervisor:
+with launcher(describe) as supervisor:
     cause = supervisor.run(plan)
 print(cause.message if cause else "well")
 """
 
 
-def drive(*processes, prefix_lines=False):
+def drive(*processes):
     """Run the first of the Python command lines as what trains, the others as services."""
-    return run(DRIVER, json.dumps([processes, prefix_lines]))
+    return run(DRIVER, json.dumps(processes))
 
 
 def run(program, *arguments):

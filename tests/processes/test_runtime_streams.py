@@ -1,4 +1,4 @@
-"""The launcher's output is the children's, byte for byte, with the name of each process before it where asked for."""
+"""The launcher's output is the children's, byte for byte."""
 
 import os
 import subprocess
@@ -43,8 +43,7 @@ def memory_of(pid):
     return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
 
 
-@pytest.mark.parametrize("prefix", [False, True], ids=["as they are", "with prefix"])
-def test_lines_of_several_processes_are_never_mixed(tmp_path, prefix):
+def test_lines_of_several_processes_are_never_mixed(tmp_path):
     waits = tmp_path / "prints_and_stays.py"
     waits.write_text(child("prints_in_pieces.py") + "\nimport time\nopen(sys.argv[2], 'w').close()\ntime.sleep(60)\n")
     done = [tmp_path / f"done{number}" for number in range(3)]
@@ -54,11 +53,11 @@ def test_lines_of_several_processes_are_never_mixed(tmp_path, prefix):
         + f"\nimport time\nwhile not all(map(os.path.exists, {list(map(str, done))})): time.sleep(0.01)\n"
     )
     services = ([str(waits), f"service{number}", str(path)] for number, path in enumerate(done))
-    ran = drive([str(main), "main"], *services, prefix_lines=prefix)
+    ran = drive([str(main), "main"], *services)
     *lines, end = ran.stdout.decode().splitlines()
     assert end == "well", ran
-    names = {name: f"[algo-1 {name}] " if prefix else "" for name in ("main", "service0", "service1", "service2")}
-    wanted = [f"{start}{name} begins {n} and {name} ends" for name, start in names.items() for n in range(2000)]
+    names = ("main", "service0", "service1", "service2")
+    wanted = [f"{name} begins {n} and {name} ends" for name in names for n in range(2000)]
     assert sorted(lines) == sorted(wanted)
 
 
@@ -120,22 +119,7 @@ def lines(launcher):
     return [line for line in launcher.output.splitlines() if not line.startswith("scriptmode: ")]
 
 
-@pytest.mark.parametrize(
-    ("variables", "prefix"),
-    [({"SCRIPTMODE_LOG_PREFIX": "1"}, "[algo-1 script] "), ({"SCRIPTMODE_LOG_PREFIX": "0"}, ""), ({}, "")],
-    ids=["asked for", "not asked for", "nothing said"],
-)
-def test_the_script_s_lines_begin_with_host_and_process(tmp_path, launch, variables, prefix):
-    launcher = launch(host(tmp_path, "print('one\\n\\ntwo'); raise ValueError('no')"), **variables)
-    assert launcher.wait() == 1
-    assert lines(launcher)[:3] == [f"{prefix}one", prefix, f"{prefix}two"]
-    assert lines(launcher)[-1] == f"{prefix}ValueError: no"
-    assert all(line.startswith(prefix) for line in lines(launcher))
-    assert launcher.failure.splitlines()[-1] == "ValueError: no"
-    assert "[algo-1" not in launcher.failure
-
-
-def test_a_line_without_end_is_ended_before_another_process_writes_and_goes_on_as_a_line_of_its_own(tmp_path):
+def test_a_line_without_end_delays_another_process_for_half_a_second(tmp_path):
     wait = "import os, time\ndef wait(path):\n    while not os.path.exists(path): time.sleep(0.01)\n"
     begun, through, later = (str(tmp_path / name) for name in ("begun", "through", "later"))
     service = (
@@ -146,20 +130,14 @@ def test_a_line_without_end_is_ended_before_another_process_writes_and_goes_on_a
         f"wait({begun!r}); time.sleep(0.2); print('through', flush=True); open({through!r}, 'w')\n"
         f"wait({later!r}); time.sleep(0.2); print('last', end='')"
     )
-    ran = drive(["-c", wait + main], ["-c", wait + service], prefix_lines=True)
-    assert ran.stdout.decode().splitlines() == [
-        "[algo-1 service0] no end",
-        "[algo-1 main] through",
-        "[algo-1 service0] , but later",
-        "[algo-1 main] last",
-        "well",
-    ]
+    ran = drive(["-c", wait + main], ["-c", wait + service])
+    assert ran.stdout.decode().splitlines() == ["no endthrough", ", but later", "lastwell"]
 
 
 @pytest.mark.mpi
 def test_mpirun_tags_its_ranks_itself(tmp_path, launch):
     mpi = {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
     job = write_job(tmp_path / "job", 1, {"train.py": "print('trained')"}, sagemaker_program="train.py", **mpi)
-    launcher = launch(job["algo-1"], SCRIPTMODE_LOG_PREFIX="1")
+    launcher = launch(job["algo-1"])
     assert launcher.wait() == 0, launcher.output
     assert sorted(lines(launcher)) == ["[1,0]<stdout>: trained", "[1,1]<stdout>: trained"]

@@ -27,12 +27,12 @@ SCRATCH = "/tmp/scriptmode"
 
 
 def plan(  # one parameter for each thing a plan depends on
-    tmp_path, count=1, this=1, major=5, gpus=0, *, cluster=None, prefix="", **hyperparameters
+    tmp_path, count=1, this=1, major=5, gpus=0, *, cluster=None, **hyperparameters
 ):
     hosts = [f"algo-{number + 1}" for number in range(count)]
     hyperparameters["sagemaker_program"] = "train.py"
     base = write_host(tmp_path / "ml", hosts[this - 1], hosts, {"train.py": ""}, cluster, **hyperparameters)
-    variables = {"PATH": "/bin", "SCRIPTMODE_LOG_PREFIX": prefix}
+    variables = {"PATH": "/bin"}
     mpirun = Mpirun("/opt/bin/mpirun", major) if major else None
     here = environment.read(str(base), variables)
     here = here._replace(machine=Machine(4, gpus, 0), mpirun=mpirun)
@@ -184,7 +184,6 @@ def pairs(argv, option):
 def test_mpirun_has_the_options_users_rely_on(tmp_path):
     argv = plan(tmp_path / "1", 2, major=4, sagemaker_mpi_num_processes=3, **MPI).main.argv
     assert pairs(argv, "-np") == ["3"]
-    assert "--tag-output" not in plan(tmp_path / "2", 2, prefix="0", **MPI).main.argv
     parameters = {argv[at + 1]: argv[at + 2] for at, word in enumerate(argv) if word == "--mca"}
     assert parameters == {
         "btl_tcp_if_include": "eth0", "oob_tcp_if_include": "eth0", "pml": "ob1", "btl": "^openib",

@@ -1,4 +1,4 @@
-"""Lines in whatever pieces they come: prefixes, the tail that is kept, and a log whose disk gets full and free again."""
+"""Lines in whatever pieces they come: the tail that is kept, and a log whose disk gets full and free again."""
 
 import re
 import resource
@@ -9,28 +9,9 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, strategies as st
 
-from scriptmode_runtime._processes.streams import Prefix, Sink, Tail
+from scriptmode_runtime._processes.streams import Sink, Tail
 
-TEXT = "[algo-1 ps \\1] "
 BYTES = st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b"50%", b"\xff", "漢".encode(), b""])).map(b"".join)
-
-
-@given(st.lists(BYTES))
-def test_every_line_has_the_prefix_once_in_whatever_pieces_it_comes(pieces):
-    prefix = Prefix(TEXT)
-    shown = b"".join(prefix.before(piece) for piece in pieces if piece)
-    stream = b"".join(pieces)
-    begins = rb"(?:\A|(?<=\n)|(?<=\r)(?![\r\n]))(?=.)"
-    assert shown == re.sub(begins, lambda _: TEXT.encode(), stream, flags=re.DOTALL)
-    assert shown.replace(TEXT.encode(), b"") == stream
-
-
-def test_a_line_that_is_broken_off_goes_on_as_one_of_its_own():
-    prefix = Prefix("> ")
-    assert prefix.before(b"half") == b"> half"
-    assert (prefix.end_line(), prefix.end_line()) == (b"\n", b"")
-    assert prefix.before(b"other half\n") == b"> other half\n"
-    assert prefix.end_line() == b""
 
 
 @given(st.lists(BYTES), st.integers(1, 40))

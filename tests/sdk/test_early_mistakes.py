@@ -89,9 +89,7 @@ UNUSED = {
 def test_a_setting_without_an_effect_on_this_machine_is_named_by_the_plan(made, capsys, arguments, message):
     made(**arguments).plan()
     assert message in capsys.readouterr().err
-    made(
-        environment={"SM_HP_EPOCHS": "1", "SM_CHANNEL_X": "/x", "SCRIPTMODE_LOG_PREFIX": "1", "SCRIPTMODE_X": ""}
-    ).plan()
+    made(environment={"SM_HP_EPOCHS": "1", "SM_CHANNEL_X": "/x", "SCRIPTMODE_X": ""}).plan()
     assert capsys.readouterr().err == ""
 
 

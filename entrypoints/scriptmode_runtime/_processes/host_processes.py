@@ -27,13 +27,11 @@ _KILL_SECONDS = 1.0
 class HostProcesses:
     """The processes of one plan after the other, and the relay of their output."""
 
-    def __init__(self, host: str, loop: Loop, output: LauncherOutput, *, prefix_lines: bool = False) -> None:
+    def __init__(self, host: str, loop: Loop, output: LauncherOutput) -> None:
         self.host = host
         self.loop = loop
         self.output = output
         self.started: list[Child] = []
-        #: Whether each line of a process is prefixed with its host and name; mpirun tags the lines of its ranks itself.
-        self._prefix_lines = prefix_lines
         #: All processes of each trainer and daemon that was stopped, also where its first process has ended.
         self._stopped: list[ProcessTree] = []
         self._stop_signal = 0
@@ -41,8 +39,7 @@ class HostProcesses:
     def start(self, spec: ProcessSpec, role: str, on_end: Callable[[int], None] = lambda _status: None) -> Child:
         """Start a process; ``on_end`` is called with its exit status. Raises `UserCodeError`."""
         pid, output = children.start(spec)
-        prefix = f"[{self.host} {spec.name}] " if self._prefix_lines and spec.name != "mpirun" else ""
-        child = children.Child(spec, role, pid, self.output.relay.add(output, prefix), on_end)
+        child = children.Child(spec, role, pid, self.output.relay.add(output), on_end)
         self.started.append(child)
         self.output.log_line(f"{spec.name} started, process {child.pid}")
         return child

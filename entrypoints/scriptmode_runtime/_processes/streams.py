@@ -148,46 +148,14 @@ class Sink:
             self._backlog.restore(self._written(self._backlog.take()))
 
 
-class Prefix:
-    """A text before every line of one stream, which is read in chunks of any size.
-
-    A carriage return starts a line again, over its text in a terminal: the text after it gets the prefix too.
-    """
-
-    def __init__(self, text: str) -> None:
-        import re
-
-        self._text = text.encode("utf-8", "replace")
-        #: Line ends that are followed by more of the chunk.
-        self._ends = re.compile(rb"\n(?=.)|\r(?=[^\r\n])", re.DOTALL)
-        self._last = b"\n"
-
-    def before(self, chunk: bytes) -> bytes:
-        """Return the stream's next bytes with the text before each line that begins in them."""
-        begins = self._last == b"\n" or (self._last == b"\r" and chunk[:1] not in b"\r\n")
-        self._last = chunk[-1:]
-        if b"\r" in chunk:
-            lines = self._ends.sub(lambda end: end[0] + self._text, chunk)
-        else:
-            lines = chunk[:-1].replace(b"\n", b"\n" + self._text) + self._last
-        return self._text + lines if begins else lines
-
-    def end_line(self) -> bytes:
-        """Return the line end for an incomplete line, or b""; the next bytes start a new line."""
-        in_line = self._last not in (b"\n", b"\r")
-        self._last = b"\n"
-        return b"\n" if in_line else b""
-
-
 class Source:
     """One child's output."""
 
-    def __init__(self, descriptor: int, prefix: Prefix | None = None) -> None:
+    def __init__(self, descriptor: int) -> None:
         os.set_blocking(descriptor, False)
         _widen(descriptor)
         self.descriptor = descriptor
         self.tail = Tail()
-        self.prefix = prefix
         self.open = True
         self.watched = False
         #: Read but not written: a partial line, or chunks that were read while another source was the holder.
@@ -222,9 +190,9 @@ class Relay:
         """Whether everything that was read is written."""
         return not self._sink.pending and not self._deferred and not any(source.partial for source in self._sources)
 
-    def add(self, descriptor: int, prefix: str = "") -> Source:
-        """Relay the reading end of a pipe, which the relay now owns, with ``prefix`` before every line."""
-        source = Source(descriptor, Prefix(prefix) if prefix else None)
+    def add(self, descriptor: int) -> Source:
+        """Relay the reading end of a pipe, which the relay now owns."""
+        source = Source(descriptor)
         self._sources.append(source)
         self._watch(source)
         return source
@@ -232,8 +200,6 @@ class Relay:
     def write_line(self, line: str) -> None:
         """Write a line of the launcher itself."""
         start = "\n" if self._sink.mid_line else ""
-        if self._holder and self._holder.prefix:
-            self._holder.prefix.end_line()
         self._write(f"{start}{line}\n".encode("utf-8", "replace"))
 
     def deadline(self) -> float | None:
@@ -247,8 +213,6 @@ class Relay:
         """Write partial lines that waited long enough, and release a holder that did not end its line in time."""
         now = self._clock()
         if self._hold_until is not None and now >= self._hold_until:
-            if self._holder and self._holder.prefix:
-                self._write(self._holder.prefix.end_line())
             self._release()
         for source in self._sources:
             if source.partial and source.due <= now and self._holder in (None, source):
@@ -287,7 +251,7 @@ class Relay:
             return 0
         self.chunks += 1
         source.tail.add(chunk)
-        self._process(source, source.prefix.before(chunk) if source.prefix else chunk)
+        self._process(source, chunk)
         return len(chunk)
 
     def _process(self, source: Source, chunk: bytes) -> None:
@@ -333,8 +297,6 @@ class Relay:
         source.open = False
         os.close(source.descriptor)
         self._sources.remove(source)
-        if source.prefix:
-            source.partial += source.prefix.end_line()
         if self._holder not in (None, source):
             self._deferred += source.partial
             self._hold_until = self._hold_until or self._clock() + _HOLD

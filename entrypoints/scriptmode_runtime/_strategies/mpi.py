@@ -149,8 +149,7 @@ def _scratch(environment: TrainingEnvironment, name: str) -> str:
 
 def _defaults(environment: TrainingEnvironment, mpirun: Mpirun, custom: Sequence[str]) -> Iterator[str]:
     """Yield the options that the job does not set itself: Open MPI accepts none of them twice."""
-    untagged = environment.settings.log_prefix is False
-    for option in ("--allow-run-as-root", "--oversubscribe", *(() if untagged else ("--tag-output",))):
+    for option in ("--allow-run-as-root", "--oversubscribe", "--tag-output"):
         if option not in custom:
             yield option
     for option, value in (("--bind-to", "none"), ("--map-by", "slot")):

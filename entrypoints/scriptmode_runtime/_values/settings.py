@@ -33,8 +33,6 @@ class Settings(NamedTuple):
     hang_seconds: float = 0.0
     #: Whether the job fails after that time.
     hang_fails: bool = True
-    #: Whether each line of a process is prefixed with its host and name; None: only lines of ranks, by mpirun's tags.
-    log_prefix: bool | None = None
     #: The secret that only the job's hosts know.
     secret: str = ""
 
@@ -64,20 +62,16 @@ def _some_seconds(text: str) -> float:
     return value
 
 
-def _one_of(*words: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text not in words:
-            raise ValueError(" or ".join(words))
-        return text
-
-    return parse
+def _fails(text: str) -> bool:
+    if text not in ("fail", "continue"):
+        raise ValueError("fail or continue")
+    return text == "fail"
 
 
 _PARSERS: dict[str, tuple[str, Callable[[str], object]]] = {
     "stop_grace": (contract.STOP_GRACE_VARIABLE, _seconds),
     "host_timeout": (contract.HOST_TIMEOUT_VARIABLE, _some_seconds),
     "hang_seconds": (contract.HANG_SECONDS_VARIABLE, _seconds),
-    "hang_fails": (contract.HANG_ACTION_VARIABLE, lambda text: _one_of("fail", "continue")(text) == "fail"),
-    "log_prefix": (contract.LOG_PREFIX_VARIABLE, lambda text: _one_of("0", "1")(text) == "1"),
+    "hang_fails": (contract.HANG_ACTION_VARIABLE, _fails),
     "secret": (contract.SECRET_VARIABLE, str),
 }

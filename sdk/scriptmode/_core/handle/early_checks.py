@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 _OURS, _THREADS = "SCRIPTMODE_", "TF_NUM_INTEROP_THREADS"
 #: The settings of the launcher, without that beginning, which makes all of them similar.
 SETTINGS = (
-    "STOP_GRACE_SECONDS", "HOST_TIMEOUT_SECONDS", "HANG_SECONDS", "HANG_ACTION", "LOG_PREFIX", "SOURCE_LIMIT_GB",
-    "JOB_SECRET",
+    "STOP_GRACE_SECONDS", "HOST_TIMEOUT_SECONDS", "HANG_SECONDS", "HANG_ACTION", "SOURCE_LIMIT_GB", "JOB_SECRET",
 )  # fmt: skip
 #: The script's variables that the launcher sets for each job, in place of those of the same names.
 LAUNCHER_VARIABLES = frozenset(
