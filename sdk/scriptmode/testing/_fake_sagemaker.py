@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from scriptmode.errors import invalid
 from scriptmode.testing._fake_account import FakeAccount, Fault, Operation, ServiceError
 from scriptmode.testing._fake_client import FakeClients
 from scriptmode.testing._fake_clock import FakeClock
@@ -87,13 +86,7 @@ class FakeSageMaker(FakeAccount):
 
         Args:
             lives: One life for each job, in the order of their creation.
-
-        Raises:
-            SpecError: For a value that is not a `Life`.
         """
-        for life in lives:
-            if not isinstance(life, Life):
-                raise invalid("lives", f"has {life!r}", "give values of Life, such as Life.completed()")
         self.lives.extend(lives)
 
     def limit(self, instance_type: str, instances: int) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Any, TypeVar, Union
+from typing import NamedTuple
 
-Lines = Mapping[str, Sequence[Union["Line", tuple[float, str]]]]
-Points = Mapping[str, Sequence[Union["Point", tuple[float, float]]]]
+Lines = Mapping[str, Sequence[tuple[float, str]]]
+Points = Mapping[str, Sequence[tuple[float, float]]]
 Files = Mapping[str, bytes]
 
 #: SecondaryStatus of a job that goes on, with what the service says on entering it (DescribeTrainingJob).
@@ -53,16 +53,13 @@ class Phase:
     def __post_init__(self) -> None:
         if self.status not in MESSAGES:
             raise ValueError(f"phase {self.status!r} is not a status of a job; give one of {', '.join(MESSAGES)}")
-        if self.seconds < 0:
-            raise ValueError(f"phase {self.status!r} lasts {self.seconds!r} s; give a number of at least 0")
 
 
 _BEGINNING = (Phase("Starting", 60), Phase("Downloading", 20))
 _UPLOADING = Phase("Uploading", 10)
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A line of one host's log.
 
     Attributes:
@@ -74,8 +71,7 @@ class Line:
     text: str
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """A value of a metric.
 
     Attributes:
@@ -85,9 +81,6 @@ class Point:
 
     second: float
     value: float
-
-
-_Entry = TypeVar("_Entry", Line, Point)
 
 
 @dataclass(frozen=True)
@@ -122,9 +115,6 @@ class Life:
     def __post_init__(self) -> None:
         if self.ends not in ENDS:
             raise ValueError(f"ends is {self.ends!r}; give one of {', '.join(ENDS)}")
-        if self.failure_reason is not None and self.ends != "Failed":
-            what = f"failure_reason is {self.failure_reason!r}, but ends is {self.ends!r}"
-            raise ValueError(f"{what}; only Failed has a reason")
         series: list[tuple[str, Sequence[Line | Point]]] = [*self.host_lines().items(), *self.metric_points().items()]
         for what, entry in ((what, entry) for what, entries in series for entry in entries):
             if entry.second > self.seconds:
@@ -138,11 +128,14 @@ class Life:
 
     def host_lines(self) -> dict[str, tuple[Line, ...]]:
         """Return each host's lines in order of time."""
-        return {host: _in_order(Line, f"logs[{host!r}]", lines) for host, lines in self.logs.items()}
+        by_time = attrgetter("second")
+        return {host: tuple(sorted((Line(*line) for line in lines), key=by_time)) for host, lines in self.logs.items()}
 
     def metric_points(self) -> dict[str, tuple[Point, ...]]:
         """Return each metric's values in order of time."""
-        return {name: _in_order(Point, f"metrics[{name!r}]", points) for name, points in self.metrics.items()}
+        by_time = attrgetter("second")
+        series = self.metrics.items()
+        return {name: tuple(sorted((Point(*point) for point in points), key=by_time)) for name, points in series}
 
     @classmethod
     def completed(
@@ -200,17 +193,3 @@ class Life:
         first = (*_BEGINNING, Phase("Training", before), Phase("Interrupted", 60))
         phases = (*first, *_BEGINNING, Phase("Training", after), _UPLOADING)
         return cls(phases, logs=logs or {})
-
-
-def _in_order(kind: type[_Entry], what: str, entries: Sequence[_Entry | tuple[Any, ...]]) -> tuple[_Entry, ...]:
-    """Return lines or points, some of which may be given as tuples, in order of time."""
-    made = []
-    for entry in entries:
-        if isinstance(entry, tuple) and len(entry) == len(fields(kind)) and isinstance(entry[1], str) == (kind is Line):
-            made.append(kind(float(entry[0]), entry[1]))
-        elif isinstance(entry, kind):
-            made.append(entry)
-        else:
-            names = ", ".join(field.name for field in fields(kind))
-            raise ValueError(f"{what} has {entry!r}; give {kind.__name__}({names}) or ({names})")
-    return tuple(sorted(made, key=attrgetter("second")))
