@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import shlex
-from pathlib import Path
-from typing import Any
 
 import click
 import yaml
 
-from scriptmode_kubernetes._engine.manifests import NAME, manifests as render_manifests
+from scriptmode_kubernetes._engine.manifests import manifests as render_manifests
 
 
 @click.command()
@@ -20,10 +17,8 @@ from scriptmode_kubernetes._engine.manifests import NAME, manifests as render_ma
 @click.option(
     "--storage", metavar="SIZE", default="100Gi", show_default=True, help="Size of the volume of jobs and S3."
 )
-@click.option("--kustomize", type=click.Path(path_type=Path), metavar="DIRECTORY", help="Write the objects and a "
-              "kustomization.yaml into this directory instead of printing them.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the objects as one list in JSON.")
-def manifests(namespace: str, image: str, storage: str, kustomize: Path | None, *, as_json: bool) -> None:
+def manifests(namespace: str, image: str, storage: str, *, as_json: bool) -> None:
     """Print the objects of a server in the cluster as YAML, with a new access key in its Secret.
 
     The server has its jobs, and their objects of S3, on one volume. Its service account may do what the jobs need, in
@@ -36,20 +31,5 @@ def manifests(namespace: str, image: str, storage: str, kustomize: Path | None, 
       kubectl -n ml port-forward service/scriptmode 4580
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     made = render_manifests(namespace, image, storage)
-    text = yaml.safe_dump_all(made, sort_keys=False, width=1000)
-    if kustomize is None:
-        listed = {"apiVersion": "v1", "kind": "List", "items": made}
-        click.echo(json.dumps(listed, indent=2) + "\n" if as_json else text, nl=False)
-        return
-    kustomize.mkdir(parents=True, exist_ok=True)
-    content: dict[str, Any] = {
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "namespace": namespace,
-        "resources": [f"{NAME}.yaml"],
-    }
-    secret = kustomize / f"{NAME}.yaml"
-    secret.touch(mode=0o600)
-    secret.write_text(text, encoding="utf-8")
-    (kustomize / "kustomization.yaml").write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-    click.echo(f"kubectl apply -k {shlex.quote(str(kustomize))}")
+    listed = {"apiVersion": "v1", "kind": "List", "items": made}
+    click.echo(json.dumps(listed, indent=2) if as_json else yaml.safe_dump_all(made, sort_keys=False, width=1000))
