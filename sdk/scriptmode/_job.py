@@ -349,8 +349,7 @@ class TrainingJob:
 
         Args:
             logs: Whether to display the log and the status.
-            live: Whether to display them in the live view; by default where the output is a terminal or a notebook,
-                unless the environment variable SCRIPTMODE_VIEW is ``plain`` (or ``live``).
+            live: Whether to display them in the live view; by default where the output is a terminal or a notebook.
             hosts: Names of hosts whose log lines are displayed; by default all hosts.
             tail: Of the log lines that each host has so far, display only the last ones, this many.
 

@@ -31,13 +31,9 @@ class Terminal(io.StringIO):
         pytest.param(None, io.StringIO(), {"TERM": "xterm"}, "plain", id="a file"),
         pytest.param(None, Terminal(), {"TERM": "dumb"}, "plain", id="a dumb terminal"),
         pytest.param(None, Terminal(), {}, "plain", id="a terminal without a name"),
-        pytest.param(False, Terminal(), {"TERM": "xterm", "SCRIPTMODE_VIEW": "live"}, "plain", id="lines asked for"),
-        pytest.param(True, Terminal(), {"TERM": "dumb", "SCRIPTMODE_VIEW": "plain"}, "terminal", id="a view asked for"),
+        pytest.param(False, Terminal(), {"TERM": "xterm"}, "plain", id="lines asked for"),
+        pytest.param(True, Terminal(), {"TERM": "dumb"}, "terminal", id="a view asked for"),
         pytest.param(True, io.StringIO(), {}, "plain", id="a view in a file"),
-        pytest.param(None, Terminal(), {"TERM": "xterm", "SCRIPTMODE_VIEW": "plain"}, "plain", id="lines by variable"),
-        pytest.param(
-            None, Terminal(), {"TERM": "dumb", "SCRIPTMODE_VIEW": "live"}, "terminal", id="a view by variable"
-        ),
     ],
 )
 def test_the_view_depends_on_the_argument_and_the_output(live, stream, variables, which):

@@ -232,7 +232,7 @@ def test_a_value_of_the_wrong_kind_is_named(code, arguments, message):
         estimator(code, **({"platform": None} | arguments) if "instance_type" in arguments else arguments).request()
 
 
-def test_a_wait_of_the_wrong_kind_is_named(code, monkeypatch):
+def test_a_wait_of_the_wrong_kind_is_named(code):
     with pytest.raises(SpecError, match="wait is 'False'; give True or False"):
         estimator(code).fit(wait="False")
     with pytest.raises(SpecError, match="live is 'yes'; give True, False"):
@@ -241,9 +241,6 @@ def test_a_wait_of_the_wrong_kind_is_named(code, monkeypatch):
     for arguments in ({"timeout": "5"}, {"poll": 0}, {"poll": "x"}):
         with pytest.raises(SpecError, match="give seconds"):
             job.wait(**arguments)
-    monkeypatch.setenv("SCRIPTMODE_VIEW", "pretty")
-    with pytest.raises(SpecError, match="SCRIPTMODE_VIEW is 'pretty'; set it to plain or live"):
-        estimator(code).fit()
 
 
 def test_a_class_of_ones_own_keeps_its_attributes(code):

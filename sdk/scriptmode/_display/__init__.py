@@ -15,14 +15,11 @@ from typing import TYPE_CHECKING, TextIO
 
 from scriptmode._core.handle import log_lines
 from scriptmode._core.handle.log_filter import ALL_LINES, LogFilter, filtered_events
-from scriptmode.errors import SpecError, invalid
+from scriptmode.errors import invalid
 
 if TYPE_CHECKING:
     from scriptmode._core.platforms.base import Platform
 
-#: Environment variable with the default view, ``plain`` or ``live``, of calls without ``live``.
-VIEW_VARIABLE = "SCRIPTMODE_VIEW"
-_CHOICES = {"": None, "plain": False, "live": True}
 PLAIN, TERMINAL, NOTEBOOK = "plain", "terminal", "notebook"
 #: Held while a live view is in the terminal: two would erase each other's rows.
 _terminal_lock = Lock()
@@ -31,18 +28,12 @@ _terminal_lock = Lock()
 def choose_view(live: bool | None, stream: TextIO | None = None, environ: Mapping[str, str] | None = None) -> str:  # noqa: FBT001
     """Choose how a job is shown: ``plain``, ``terminal`` or ``notebook``.
 
-    ``live`` is True for a live view, False for plain lines, None to decide by SCRIPTMODE_VIEW, else by the output.
-    Raises `SpecError` for another value of ``live`` or SCRIPTMODE_VIEW.
+    ``live`` is True for a live view, False for plain lines, None to decide by the output.
+    Raises `SpecError` for another value of ``live``.
     """
     out = sys.stdout if stream is None else stream
     variables = os.environ if environ is None else environ
-    if live is None:
-        requested = variables.get(VIEW_VARIABLE, "")
-        if requested not in _CHOICES:
-            what = f"the environment variable {VIEW_VARIABLE} is {requested!r}"
-            raise SpecError(what, advice="set it to plain or live")
-        live = _CHOICES[requested]
-    elif not isinstance(live, bool):
+    if not (live is None or isinstance(live, bool)):
         raise invalid("live", f"is {live!r}", "give True, False, or None to decide by the output")
     if live is False:
         return PLAIN
