@@ -166,10 +166,6 @@ class StoredJobs:
             return position or recovery.reconcile(self._store.find(name)).position
         return 0
 
-    def jobs_version(self) -> tuple[int, ...] | None:
-        """Return what changes whenever a job is created or deleted; None right after that, and without jobs."""
-        return self._store.version()
-
     def select(self, select: Callable[[list[JobSummary]], dict[str, Any]]) -> dict[str, Any]:
         """Return the ListTrainingJobsResponse that ``select`` makes of the summaries of all jobs."""
         from scriptmode_local._service import job_index

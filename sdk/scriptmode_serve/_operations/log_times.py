@@ -16,15 +16,16 @@ from bisect import bisect_left
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.spec.service_values import ENDED, UNREADABLE
-from scriptmode.errors import JobNotFoundError, UnreadableJobError
+from scriptmode_local._store.state import STATUS_OF
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from scriptmode_local import LocalPlatform
+    from scriptmode_local._store.state import JobSummary
 
 _PAIR = struct.Struct("<QQ")
 #: Seconds between two looks at the logs of running jobs, and at which jobs run.
@@ -102,9 +103,6 @@ class LogWatch:
         self._lock = threading.Lock()
         self._found: dict[Path, tuple[threading.Lock, LogTimes]] = {}
         self._ended = threading.Event()
-        self._running: list[str] = []
-        #: The version of the set of jobs of which those are the ones that run.
-        self._version: object = None
 
     def times(self, job: str) -> Iterator[tuple[str, LogTimes, int]]:
         """Yield each host of a job with the times of its log, up to date, and the length that they cover.
@@ -140,30 +138,19 @@ class LogWatch:
         self._ended.set()
 
     def _watch(self) -> None:
-        next_list = 0.0
+        next_list, running = 0.0, []
         while not self._ended.wait(_LOG_SECONDS):
             if time.monotonic() >= next_list:
                 next_list = time.monotonic() + _JOB_SECONDS
                 with suppress(Exception):
-                    self._running = self._find_running()
-            for name in self._running:
+                    running = self._platform.select(_running_jobs)["Running"]
+            for name in running:
                 # Jobs are deleted, and disks are full: clients see the error when they ask.
                 with suppress(Exception):
                     list(self.times(name))
 
-    def _find_running(self) -> list[str]:
-        """Return the names of the jobs that run; all jobs are listed only after one was created or deleted."""
-        version = self._platform.jobs_version()
-        if version is not None and version == self._version:
-            return [name for name in self._running if self._is_running(name)]
-        jobs = self._platform.list()
-        self._version = version
-        return [job["TrainingJobName"] for job in jobs if job["TrainingJobStatus"] not in ENDED]
 
-    def _is_running(self, name: str) -> bool:
-        try:
-            return not self._platform.describe(name).has_ended
-        except JobNotFoundError:
-            return False
-        except UnreadableJobError:
-            return True
+def _running_jobs(jobs: Iterable[JobSummary]) -> dict[str, Any]:
+    """Return the names of the jobs that run, of whose files the store's list has the statuses."""
+    running = [job.name for job in jobs if STATUS_OF.get(job.secondary) not in ENDED]
+    return {"TrainingJobSummaries": [], "Running": running}
