@@ -41,8 +41,6 @@ class AccessKeys:
         self._data_dir = data_dir = data_dir or default_data_dir()
         self._folder = data_dir / "server"
         self._file = self._folder / "keys.json"
-        self._known: dict[str, str] = {}
-        self._version: tuple[int, int] | None = None
 
     def create(self) -> AccessKey:
         """Create a key, which a running server accepts at once; raise `DataError`."""
@@ -60,19 +58,13 @@ class AccessKeys:
     def read(self) -> dict[str, str]:
         """Return the secrets by the keys' identifiers; raise `DataError` for a file that cannot be read."""
         try:
-            status = self._file.stat()
-            version = (status.st_mtime_ns, status.st_ino)
-            if version != self._version:
-                content = regular_files.read_json(self._file)
-                self._known = {str(name): str(secret) for name, secret in content.items()}
-                self._version = version
+            return {str(name): str(secret) for name, secret in regular_files.read_json(self._file).items()}
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, AttributeError) as error:
             raise DataError(
                 f"the access keys cannot be read: {self._file}: {error}", advice="remove the file, and create new keys"
             ) from error
-        return dict(self._known)
 
     def _write(self, keys: dict[str, str]) -> None:
         try:
