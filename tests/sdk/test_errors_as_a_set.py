@@ -87,7 +87,7 @@ def a_broken_config_file(caller, monkeypatch):
 
 def a_quota(caller, _):
     fake, estimator = caller.there()
-    fake.limit("ml.m5.large", 0)
+    fake.quotas["ml.m5.large"] = 0
     estimator.fit()
 
 

@@ -165,7 +165,7 @@ def test_a_request_that_boto3_would_not_send_does_not_arrive(fake, sagemaker):
 
 
 def test_quotas_count_the_instances_that_run(fake, sagemaker):
-    fake.limit("ml.p3.2xlarge", 3)
+    fake.quotas["ml.p3.2xlarge"] = 3
     sagemaker.create_training_job(**request("first", 2))
     limits = {"MaxRuntimeInSeconds": 3600, "MaxWaitTimeInSeconds": 3600}
     sagemaker.create_training_job(**request("spot", 3, EnableManagedSpotTraining=True, StoppingCondition=limits))

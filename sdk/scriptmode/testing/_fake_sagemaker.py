@@ -33,7 +33,7 @@ class FakeSageMaker(FakeAccount):
         roles: ARN by the name of an IAM role.
         sagemaker_config: Content of the SageMaker config file as a dict; ``None`` to read this machine's.
         caller_arn: ARN that STS returns for the session's credentials.
-        quotas: Number of instances by instance type; see `limit`.
+        quotas: Most instances in use at once by instance type, for training jobs and separately for spot training jobs.
         lives: Lives of the next training jobs, in order; see `expect`.
         default_life: Life of all other training jobs.
         log_delay: Seconds until CloudWatch Logs has a log line.
@@ -88,15 +88,6 @@ class FakeSageMaker(FakeAccount):
             lives: One life for each job, in the order of their creation.
         """
         self.lives.extend(lives)
-
-    def limit(self, instance_type: str, instances: int) -> None:
-        """Set the quotas of an instance type, for training jobs and separately for spot training jobs.
-
-        Args:
-            instance_type: Type, such as ``ml.c5.xlarge``.
-            instances: Maximum number of instances in use at the same time.
-        """
-        self.quotas[instance_type] = instances
 
     def throttle(self, operation: str, times: int = 3, service: str | None = None, *, after: int = 0) -> None:
         """Raise ``ThrottlingException`` from calls of an operation. Arguments and errors are those of `fault`."""

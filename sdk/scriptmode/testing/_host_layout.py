@@ -28,8 +28,6 @@ class Layout:
     task: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.instance_count, int) or self.instance_count < 1:
-            raise invalid("instance_count", f"is {self.instance_count!r}", "give a number of hosts, at least 1")
         if self.host not in range(1, self.instance_count + 1):
             raise invalid("host", f"is {self.host!r}", f"give the number of a host, from 1 to {self.instance_count}")
 

@@ -122,9 +122,6 @@ def entry_point(
     __tracebackhide__ = True
     if mode not in MODES:
         raise invalid("mode", f"is {mode!r}", f"give one of {', '.join(MODES)}")
-    if not isinstance(hosts, Layout):
-        step = 'give Layout("parameter-server", 2), or one of layouts("parameter-server", 2)'
-        raise invalid("hosts", f"is {hosts!r}", step)
     if fixed := sorted(_FIXED & arguments.keys()):
         step = "leave it out; hosts= names the hosts"
         raise SpecError(f"{fixed[0]} is not an argument here", step, argument=fixed[0])
