@@ -22,6 +22,10 @@ def test_the_package_page_is_rendered_without_warnings(builder):
     assert printed.count("PASSED") == len(builder.wheels) + 1, printed
 
 
+def test_the_source_distribution_is_a_quick_download(builder):
+    assert builder.sdist.stat().st_size < 2.5e6
+
+
 def test_the_wheels_have_the_content_of_the_one_built_from_the_sdist(builder):
     expected = content(builder.wheel_of_sdist)
     assert [wheel.name for wheel in builder.wheels if content(wheel) != expected] == []
