@@ -15,6 +15,7 @@ from fakes.processes import until
 from processes.small_disk import run_on_small_disk
 
 from scriptmode import Failure, JobNotFoundError, TrainingJob, TrainingJobFailed
+from scriptmode.errors import JobExistsError
 from scriptmode_local._hosts import local_agent
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_runtime._processes import proc
@@ -227,12 +228,23 @@ def test_a_job_whose_agent_cannot_be_imported_fails_with_its_log(jobs, monkeypat
     assert reason.endswith("ModuleNotFoundError: No module named 'scriptmode.absent'")
 
 
-def test_a_job_whose_creator_was_killed_before_its_agent_started_fails_with_the_next_step(jobs):
-    name = record_and_be_killed(jobs)["TrainingJobName"]
+def test_a_call_that_is_repeated_after_its_client_was_killed_before_the_agent_started_runs_the_job(jobs):
+    more = {"Environment": {"A": "1"}, "Tags": [{"Key": "team", "Value": "a"}]}
+    (jobs.folder / "in").write_text("1")
+    inputs = [channel("train", (jobs.folder / "in").as_uri())]
+    request = record_and_be_killed(jobs, hyperparameters={"rate": 0.1}, channels=inputs, more=more)
+    name = request["TrainingJobName"]
     reason = jobs.platform.describe(name).response["FailureReason"]
     why = "the job's agent never started, because the process that created the job"
     assert reason.startswith(f"InternalServerError: {why}")
     assert f"start it again: scriptmode rerun {name}" in reason
+    with pytest.raises(JobExistsError):
+        jobs.platform.create({**request, "Environment": {"A": "2"}})
+    jobs.platform.create(request)
+    jobs.completed(name)
+    assert "algo-1: ran" in jobs.lines(name)
+    with pytest.raises(JobExistsError):
+        jobs.platform.create(request)
 
 
 def record_and_be_killed(jobs, **fields):
@@ -255,6 +267,13 @@ def test_a_job_with_retries_whose_agent_never_starts_fails(jobs, monkeypatch):
     monkeypatch.setattr(local_agent, "AGENT_MODULE", "scriptmode.absent")
     reason = jobs.wait(name)["FailureReason"]
     assert "it had been started again 2 times, which is all of max_retry_attempts" in reason, reason
+
+
+def test_a_repeated_call_starts_a_job_with_retries_that_never_started_once(jobs):
+    request = record_and_be_killed(jobs, more={"RetryStrategy": {"MaximumRetryAttempts": 1}})
+    jobs.platform.create(request)
+    description = jobs.completed(request["TrainingJobName"])
+    assert "Interrupted" not in [each["Status"] for each in description["SecondaryStatusTransitions"]]
 
 
 def test_an_agent_killed_while_it_downloads_leaves_a_job_that_says_so(jobs, silent_s3):

@@ -295,7 +295,8 @@ class LocalPlatform(StoredJobs):
     def create(self, request: JobRequest | Mapping[str, object], *, failure: str = "") -> str:
         """Validate a request and start its job; return the job's ARN without waiting for the job.
 
-        With ``failure`` the job is recorded as failed for that reason, and does not run.
+        With ``failure`` the job is recorded as failed for that reason, and does not run. The same call replaces a job
+        whose agent never started, because the process that called was killed.
 
         Raises:
             RequestError: The request is invalid.
@@ -311,7 +312,7 @@ class LocalPlatform(StoredJobs):
         parsed = self._checked
         if parsed is None or parsed is not request:
             parsed = self._validate(request)
-        if self._store.exists(parsed.name):
+        if self._store.exists(parsed.name) and not start.remove_unstarted(self._store, parsed):
             raise job_exists_error(parsed.name)
         with ExitStack() as stack:
             if parsed.s3_uris:
