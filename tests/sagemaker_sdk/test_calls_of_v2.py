@@ -86,22 +86,21 @@ def attached_to(request, **changes):
 
 def test_what_an_attached_job_has_wrong_is_put_right_one_attribute_after_the_other(code):
     request = estimator(code).request("s3://bucket/x", job_name="job-1")
-    request["ResourceConfig"]["KeepAlivePeriodInSeconds"] = 60
     request["HyperParameters"] |= {
         "sagemaker_parameter_server_enabled": "true",
         "sagemaker_mpi_enabled": "true",
         "rate": "0.5",
     }
-    limits = {"MaxRuntimeInSeconds": 100, "MaxWaitTimeInSeconds": 200}
+    limits = {"MaxRuntimeInSeconds": 100, "MaxWaitTimeInSeconds": 50}
     made = attached_to(request, EnableManagedSpotTraining=True, StoppingCondition=limits)
     assert made.hyperparameters() == {"rate": 0.5}
-    assert made.keep_alive_period_in_seconds == 60
+    assert made.max_wait == 50
     with pytest.raises(SpecError, match="a job has one, disable the others. It is the attached job.s value; set the a"):
         made.fit()
     made.distribution = ParameterServer()
-    with pytest.raises(SpecError, match="keep_alive_period_in_seconds=60 keeps .* It is the attached job.s value"):
+    with pytest.raises(SpecError, match="max_wait is 50; .* It is the attached job.s value"):
         made.fit()
-    made.keep_alive_period_in_seconds = None
+    made.max_wait = 200
     made.set_hyperparameters(rate=0.25)
     again = made.request("s3://bucket/x", job_name="job-1")
     assert again["HyperParameters"]["rate"] == "0.25"
