@@ -91,16 +91,15 @@ def test_what_an_attached_job_has_wrong_is_put_right_one_attribute_after_the_oth
         "sagemaker_mpi_enabled": "true",
         "rate": "0.5",
     }
-    limits = {"MaxRuntimeInSeconds": 100, "MaxWaitTimeInSeconds": 50}
-    made = attached_to(request, EnableManagedSpotTraining=True, StoppingCondition=limits)
+    made = attached_to(request, Environment={"TF_CONFIG": "{}"})
     assert made.hyperparameters() == {"rate": 0.5}
-    assert made.max_wait == 50
+    assert made.environment == {"TF_CONFIG": "{}"}
     with pytest.raises(SpecError, match="a job has one, disable the others. It is the attached job.s value; set the a"):
         made.fit()
     made.distribution = ParameterServer()
-    with pytest.raises(SpecError, match="max_wait is 50; .* It is the attached job.s value"):
+    with pytest.raises(SpecError, match="gives all 2 hosts one task.* It is the attached job.s value"):
         made.fit()
-    made.max_wait = 200
+    made.environment = None
     made.set_hyperparameters(rate=0.25)
     again = made.request("s3://bucket/x", job_name="job-1")
     assert again["HyperParameters"]["rate"] == "0.25"
