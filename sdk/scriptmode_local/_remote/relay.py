@@ -158,7 +158,7 @@ class Relay:
     def _start(self, folder: str) -> None:
         """Send the host its part of the job's directory, and what it was told until now."""
         channels = [self._send_channel(channel, folder) for channel in self._job.request.channels]
-        job = replace(self._job, request=replace(self._job.request, channels=tuple(channels)))
+        job = replace(self._job, request=replace(self._job.request, channels=tuple(channels)), fields=None)
         self._send("file", json.dumps(job.to_json()).encode(), path="job.json", last=True, mode=0o600, mtime=0)
         send_all(self._folder.path, [f"hosts/{self._host}"], self._send_file)
         self._send("start", host=self._host)

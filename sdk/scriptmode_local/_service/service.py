@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.training_job import Resources, TrainingJobSpec
     from scriptmode_local._hosts.engine import Engine
     from scriptmode_local._service.pruning import PruneReport
+    from scriptmode_local._service.validation import ValidatedRequest
     from scriptmode_local._tuning.tuning_service import LocalTuning
 
 
@@ -110,7 +111,7 @@ class LocalPlatform(StoredJobs):
         self._region = os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or LOCAL_REGION
         python = None if python is None else os.fspath(python)
         #: The request that was validated last, and the one that was planned last with its batch script.
-        self._checked: JobRequest | None = None
+        self._checked: ValidatedRequest | None = None
         self._planned: tuple[JobRequest | None, str] = None, ""
         self._settings = HostSettings(python, container_limits, region=self._region)
         self.stop_grace = stop_grace
@@ -210,13 +211,13 @@ class LocalPlatform(StoredJobs):
         """
         self._checked = self._validate(request, jobs)
 
-    def _validate(self, request: JobRequest | Mapping[str, Any], jobs: int = 1) -> JobRequest:
+    def _validate(self, request: JobRequest | Mapping[str, Any], jobs: int = 1) -> ValidatedRequest:
         from scriptmode_local._service import validation
         from scriptmode_local._system import capacity
 
         checked = validation.validate_request(request)
         if not self._force:
-            capacity.require_capacity(checked, self._at_once(jobs))
+            capacity.require_capacity(checked.request, self._at_once(jobs))
         return checked
 
     def describe_crowding(self, job: JobRequest, jobs: int) -> str:
@@ -309,9 +310,10 @@ class LocalPlatform(StoredJobs):
         from scriptmode_local._agent import start
         from scriptmode_local._service import validation
 
-        parsed = self._checked
-        if parsed is None or parsed is not request:
-            parsed = self._validate(request)
+        checked = self._checked
+        if checked is None or checked.request is not request:
+            checked = self._validate(request)
+        parsed = checked.request
         if self._store.exists(parsed.name) and not start.remove_unstarted(self._store, parsed):
             raise job_exists_error(parsed.name)
         with ExitStack() as stack:
@@ -323,7 +325,7 @@ class LocalPlatform(StoredJobs):
             validation.check_paths(parsed, self._store.jobs, self._file_systems)
         if not failure:
             _require_image(parsed)
-        job, message = self._job(parsed), parsed.resources.host_kind.pending_message
+        job, message = replace(self._job(parsed), fields=checked.fields), parsed.resources.host_kind.pending_message
         now = time.time()
         state = starting_state(parsed.name, job.arn, now, is_queued=job.queue != 0, pending_message=message)
         state = state.with_status("Failed", now, reason=failure) if failure else state

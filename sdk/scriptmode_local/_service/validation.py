@@ -7,7 +7,7 @@ import re
 import tempfile
 from collections import Counter
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode._core.request import service_model
 from scriptmode._core.request.fields import PLAIN_ARGUMENTS
@@ -48,7 +48,14 @@ NOT_YET = "is not supported by the local platform yet"
 _LEAVE_OUT = "leave it out"
 
 
-def validate_request(request: JobRequest | Mapping[str, Any]) -> JobRequest:
+class ValidatedRequest(NamedTuple):
+    """A request without problems, and the service's JSON of it."""
+
+    request: JobRequest
+    fields: Mapping[str, Any]
+
+
+def validate_request(request: JobRequest | Mapping[str, Any]) -> ValidatedRequest:
     """Return a request that has no problems; raise `RequestError` listing every problem of another."""
     fields = as_fields(request)
     if violations := [*service_model.violations(_without_server_tags(fields), is_extension)]:
@@ -70,7 +77,7 @@ def validate_request(request: JobRequest | Mapping[str, Any]) -> JobRequest:
         _metrics(job),
     )
     service_model.raise_problems("the local platform cannot run this job", list(chain.from_iterable(checks)))
-    return job
+    return ValidatedRequest(job, fields)
 
 
 def _without_server_tags(fields: Mapping[str, Any]) -> Mapping[str, Any]:

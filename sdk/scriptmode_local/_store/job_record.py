@@ -109,6 +109,8 @@ class Job:
     #: The job waits until fewer than this many jobs run, or for `FITTING` until the machine has room for it;
     #: 0 for a job that does not wait.
     queue: int = 0
+    #: The service's JSON of the request, where it is at hand.
+    fields: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
     def with_hosts(self, count: int) -> Job:
         """Return the job with the hosts of one run, which may be fewer than those that were asked for."""
@@ -135,7 +137,9 @@ class Job:
         """Return the content of ``job.json``."""
         from scriptmode._core.request.render import render_request
 
-        return {**vars(self), "request": render_request(self.request)}
+        content = {**vars(self), "request": self.fields or render_request(self.request)}
+        del content["fields"]
+        return content
 
 
 def parse_job(content: Any, name: str) -> Job:
