@@ -28,6 +28,7 @@ STARTERS = (
     "entrypoints/scriptmode_runtime/tensorflow/binary.py",  # runs the compiler
     "sdk/scriptmode_local/_data/mounts.py",  # runs the setuid program that mounts for users who may not
     "sdk/scriptmode/_core/machine/programs.py",  # git, and what the doctor runs: they may hang
+    "sdk/scriptmode_cli/_commands/horovod.py",  # runs the build, whose output the user sees
     "sdk/scriptmode_local/_hosts/",
     "sdk/scriptmode_local/_remote/",  # the agent of a host elsewhere
     "sdk/scriptmode_local/_system/",
