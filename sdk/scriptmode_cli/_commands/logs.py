@@ -31,9 +31,9 @@ from scriptmode_cli._program.error_reporting import EXIT_CODES_HELP
 @following.plain_option
 @json_option
 def logs(job: TrainingJob, *, follow: bool, timestamps: bool, is_plain: bool, as_json: bool, **chosen: Any) -> None:
-    """Print the log of JOB, each line with the name of its host, in the order of their times.
+    """Print the log of JOB, each line with the name of its host.
 
-    Of a progress bar its last state is printed.
+    Lines that are there are printed in the order of their times. Of a progress bar its last state is printed.
 
     With --json the output is one JSON object for each line of the log, with all states of a progress bar.
 
