@@ -272,8 +272,9 @@ class TrainingJob:
             tail: Yield only the last lines that each host has so far, this many.
 
         Yields:
-            Events with ``host`` and ``message``. A line of more than 1 MiB is yielded in several events, of which all
-            but the last have ``continues``, or without what a progress bar in it overwrites.
+            Events with ``host``, ``message`` and ``time``, those of all hosts in the order of their times. A line of
+            more than 1 MiB is yielded in several events, of which all but the last have ``continues``, or without what
+            a progress bar in it overwrites.
 
         Raises:
             SpecError: For a host that the job does not have.
@@ -282,17 +283,19 @@ class TrainingJob:
 
         return filtered_events(self.platform, self.name, LogFilter.parse(hosts, tail), follow=follow)
 
-    def print_logs(self, *, follow: bool = False, hosts: Collection[str] = (), tail: int | None = None) -> None:
+    def print_logs(
+        self, *, follow: bool = False, hosts: Collection[str] = (), tail: int | None = None, timestamps: bool = False
+    ) -> None:
         """Print the log lines of the job, each with the name of its host; arguments and errors are those of `logs`.
 
-        With ``follow``, status lines are printed, too.
+        With ``follow``, status lines are printed, too; with ``timestamps`` the time of each line.
         """
         from scriptmode._core.handle.log_filter import LogFilter, filtered_events
 
         log_filter = LogFilter.parse(hosts, tail)
         on_description = log_lines.StatusLines() if follow else None
         events = filtered_events(self.platform, self.name, log_filter, follow=follow, on_description=on_description)
-        log_lines.show(events)
+        log_lines.show(events, timestamps=timestamps)
 
     def stop(self) -> None:
         """Request that the job stops, and return at once.

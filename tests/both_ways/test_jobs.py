@@ -91,6 +91,29 @@ def test_the_log_of_an_ended_job_is_followed_filtered_and_read_from_its_end(fitt
         list(job.logs(hosts=["algo-3"]))
 
 
+SPEAKS = """
+import os, pathlib, sys, time
+folder = pathlib.Path(sys.argv[2])
+for number, word in enumerate(("first", "second", "third")):
+    if os.environ["SM_CURRENT_HOST"] == f"algo-{number % 2 + 1}":
+        while number and not (folder / f"{number - 1}").exists():
+            time.sleep(0.05)
+        print(word, flush=True)
+        time.sleep(0.8)
+        (folder / f"{number}").touch()
+"""
+
+
+def test_the_log_of_an_ended_job_is_in_the_order_of_its_times(way, tmp_path, capsys):
+    job = way.estimator(SPEAKS, instance_count=2, hyperparameters={"folder": str(tmp_path)}).fit(logs=False)
+    lines = [line for line in job.logs() if line.message in ("first", "second", "third")]
+    assert [line.message for line in lines] == ["first", "second", "third"]
+    assert lines[0].time < lines[1].time < lines[2].time
+    job.print_logs(timestamps=True)
+    shown = f"{lines[1].time:%Y-%m-%dT%H:%M:%S}.{lines[1].time.microsecond // 1000:03}Z algo-2 | second\n"
+    assert shown in capsys.readouterr().out
+
+
 def test_a_metric_has_each_value_with_its_host_and_step_and_the_time_of_a_served_line(way, fitted):
     job, _ = fitted
     rows = sorted(job.metrics(), key=lambda row: (row["host"], row["step"]))

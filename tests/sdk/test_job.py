@@ -306,7 +306,7 @@ def test_a_log_is_filtered_by_hosts_and_their_last_lines(capsys):
     second = [event for event in everything if event.host == "algo-2"]
     assert (job.hosts, len(second)) == (list(HOSTS), 2)
     assert list(job.logs(hosts="algo-2")) == list(job.logs(follow=True, hosts=["algo-2"])) == second
-    assert list(job.logs(hosts=["algo-1", "algo-2"])) == everything
+    assert set(job.logs(hosts=["algo-1", "algo-2"])) == set(everything)
     assert [sorted(each.message for each in job.logs(tail=tail)) for tail in (0, 1, 9)] == [
         [], ["two", "two"], ["one", "one", "two", "two"],
     ]  # fmt: skip

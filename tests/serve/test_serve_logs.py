@@ -3,7 +3,6 @@
 import itertools
 import os
 import time
-from contextlib import contextmanager
 from datetime import datetime, timezone
 from functools import partial
 from types import SimpleNamespace
@@ -13,15 +12,12 @@ from botocore.exceptions import ClientError
 from fakes.processes import until
 from hypothesis import given, strategies as st
 
-from scriptmode._core.request.parse import parse_description, parse_request
-from scriptmode_local import LocalPlatform
-from scriptmode_local._store.job_record import Job
-from scriptmode_local._store.job_store import JobStore
-from scriptmode_local._store.state import starting_state
+from scriptmode._core.request.parse import parse_description
+from scriptmode_local._store.log_times import LogTimes
 from scriptmode_serve._operations.aws_json import ApiError
 from scriptmode_serve._operations.log_operations import Logs, streams_of_job
 from scriptmode_serve._operations.log_pages import LogFile
-from scriptmode_serve._operations.log_times import LogTimes, LogWatch
+from scriptmode_serve._operations.log_times import KnownTimes
 
 GROUP = "/aws/sagemaker/TrainingJobs"
 PRINTS = """
@@ -158,7 +154,7 @@ def test_pages_of_any_size_have_every_line_once(tmp_path_factory, texts, size):
     folder = tmp_path_factory.mktemp("log")
     path = folder / "log"
     path.write_text("".join(f"{text}\n" for text in texts), newline="")
-    times = LogTimes(path, folder / "times" / "log")
+    times = LogTimes(path)
     log = LogFile(path, times, times.update(), is_complete=False)
     assert [line.text for line in log.forwards(0)] == texts
     pages, end = [], log.end()
@@ -172,7 +168,7 @@ def test_pages_of_any_size_have_every_line_once(tmp_path_factory, texts, size):
 
 def test_a_line_that_was_written_in_two_pieces_has_the_later_time_and_is_whole(tmp_path):
     path = tmp_path / "log"
-    times = LogTimes(path, tmp_path / "times" / "log")
+    times = LogTimes(path)
     for second, text in ((1, "one\ntw"), (2, "one\ntwo\nthree\n")):
         path.write_text(text)
         os.utime(path, (second, second))
@@ -183,31 +179,30 @@ def test_a_line_that_was_written_in_two_pieces_has_the_later_time_and_is_whole(t
 
 
 def test_times_survive_a_pair_that_was_cut(tmp_path):
-    log, file = tmp_path / "log", tmp_path / "times" / "log"
+    log, file = tmp_path / "log", tmp_path / "log.times"
     log.write_text("a\n")
-    first = LogTimes(log, file)
+    first = LogTimes(log)
     first.update()
     time_of_a = first.time_of(2)
     with file.open("ab") as times:
         times.write(b"1234567")
     log.write_text("a\nb\n")
-    second = LogTimes(log, file)
+    second = LogTimes(log)
     assert second.update() == 4
     assert second.time_of(2) == time_of_a
-    assert LogTimes(log, file).update() == 4
+    assert LogTimes(log).update() == 4
     assert file.stat().st_size == 32
 
 
 def test_the_log_of_a_new_job_of_the_same_name_has_times_of_its_own(tmp_path):
-    log, file = tmp_path / "log", tmp_path / "server" / "algo-1.times"
-    times = LogTimes(log, file)
-    log.write_text("a line of the first job\n")
-    os.utime(log, (1000, 1000))
-    assert times.update() == 24
-    file.unlink()
-    log.write_text("short\n")
-    os.utime(log, (2000, 2000))
-    assert (times.update(), times.span) == (6, (2_000_000, 2_000_000))
+    log = tmp_path / "log"
+    known = KnownTimes(SimpleNamespace(log_locations=lambda _: {"algo-1": str(log)}))
+    for second, text in ((1000, "a line of the first job\n"), (2000, "short\n")):
+        log.with_suffix(".times").unlink(missing_ok=True)
+        log.write_text(text)
+        os.utime(log, (second, second))
+        ((_, times, length),) = known.times(SimpleNamespace(name="job", created=second))
+        assert (length, times.span) == (len(text), (1000 * second, 1000 * second))
 
 
 def test_a_long_search_goes_on_in_the_next_page(tmp_path):
@@ -216,10 +211,9 @@ def test_a_long_search_goes_on_in_the_next_page(tmp_path):
     platform = SimpleNamespace(
         describe=lambda _: description,
         log_locations=lambda _: {"algo-1": str(tmp_path / "log")},
-        server_folder=lambda _: tmp_path / "server",
     )
     seconds = itertools.count()
-    streams = partial(streams_of_job, platform, LogWatch(platform))
+    streams = partial(streams_of_job, platform, KnownTimes(platform))
     search = Logs(tuple, streams, "arn", lambda: float(next(seconds))).operations["FilterLogEvents"]
     arguments = {"logGroupName": GROUP, "logStreamNamePrefix": "job/", "filterPattern": "9"}
     pages = [search(arguments)]
@@ -228,29 +222,3 @@ def test_a_long_search_goes_on_in_the_next_page(tmp_path):
     assert [event["message"] for each in pages for event in each["events"]] == ["line 9", "line 19"]
     assert not pages[0]["searchedLogStreams"][0]["searchedCompletely"]
     assert len(pages) > 2
-
-
-@pytest.mark.slow
-def test_the_logs_of_new_jobs_are_watched(tmp_path):
-    store, platform = JobStore(tmp_path), LocalPlatform(data_dir=tmp_path)
-
-    @contextmanager
-    def running(name):
-        """Hold the lock of a job that has written a line, as its agent does; yield the file of the line's times."""
-        resources = {"InstanceType": "local_process", "InstanceCount": 1}
-        request = parse_request({"TrainingJobName": name, "ResourceConfig": resources})
-        arn = f"arn:aws:sagemaker:us-east-1:000000000000:training-job/{name}"
-        job = Job(request, arn, "us-east-1", "/usr/bin/python3", 120.0)
-        with store.create(job, starting_state(name, arn, time.time())) as (folder, _):
-            folder.log("algo-1").write_text("a line\n")
-            yield folder.server_files / "algo-1.times"
-
-    watch = LogWatch(platform)
-    watch.start()
-    try:
-        with running("first") as times:
-            until(times.exists)
-            with running("second") as later:
-                until(later.exists)
-    finally:
-        watch.stop()

@@ -27,12 +27,13 @@ from scriptmode_cli._program.error_reporting import EXIT_CODES_HELP
     "--tail", type=click.IntRange(min=0), metavar="N",
     help="Print only the last N lines of each host; --follow continues after them.",
 )  # fmt: skip
+@click.option("--timestamps", is_flag=True, help="Print the time of each line, in UTC, and no live view.")
 @following.plain_option
 @json_option
-def logs(job: TrainingJob, *, follow: bool, is_plain: bool, as_json: bool, **chosen: Any) -> None:
+def logs(job: TrainingJob, *, follow: bool, timestamps: bool, is_plain: bool, as_json: bool, **chosen: Any) -> None:
     """Print the log of JOB, each line with the name of its host.
 
-    Of a progress bar its last state is printed.
+    Lines that are there are printed in the order of their times. Of a progress bar its last state is printed.
 
     With --json the output is one JSON object for each line of the log, with all states of a progress bar.
 
@@ -41,7 +42,7 @@ def logs(job: TrainingJob, *, follow: bool, is_plain: bool, as_json: bool, **cho
       scriptmode logs -f --last
       scriptmode logs mnist-1 --host algo-2 --tail 20
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
-    if follow and not as_json:
+    if follow and not (as_json or timestamps):
         following.follow_job(job, is_plain=is_plain, **chosen)
         return
     with following.hint_on_interrupt(job, follow=follow, as_json=as_json):
@@ -50,7 +51,7 @@ def logs(job: TrainingJob, *, follow: bool, is_plain: bool, as_json: bool, **cho
         elif as_json:
             output.print_log_as_json(job.logs(follow=follow, **chosen))
         else:
-            job.print_logs(**chosen)
+            job.print_logs(follow=follow, timestamps=timestamps, **chosen)
         if follow:
             job.wait()
 

@@ -77,7 +77,8 @@ def print_log_as_json(events: Iterable[LogEvent]) -> None:
     """Print each line of a log as one JSON object, as soon as it is read."""
     for event in events:
         # A line longer than 1 MiB arrives in several events.
-        more = {"continues": True} if event.continues else {}
+        more: dict[str, object] = {"continues": True} if event.continues else {}
+        more |= {"time": event.time} if event.time else {}
         print_json_line({"host": event.host, "message": event.message, **more})
 
 

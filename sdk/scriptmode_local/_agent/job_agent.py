@@ -50,6 +50,7 @@ from scriptmode_local._outputs import checkpoints
 from scriptmode_local._store import agent_log, heartbeat
 from scriptmode_local._store.job_queue import JobQueue
 from scriptmode_local._store.job_store import JobFolder, JobStore
+from scriptmode_local._store.log_times import LogTimesRecorder
 from scriptmode_local._store.state import MESSAGES, Outcome
 from scriptmode_local._store.state_recorder import StateRecorder
 from scriptmode_local._system import full_disk
@@ -120,6 +121,7 @@ class Agent:
         self._checkpoints = checkpoints.create_sync(folder, self._request, sandboxes)
         self._delivery = Delivery(folder, self._request, sandboxes, self._checkpoints, self._disk, self._log.tell_user)
         self._progress = progress.ProgressRecorder(self._links.progress, folder.write_progress)
+        self._log_times = LogTimesRecorder(map(folder.log, self._sandboxes))
         #: Whether the job is Interrupted and nothing but this process starts it again.
         self.runs_again = False
 
@@ -481,6 +483,7 @@ class Agent:
             self._log.tell_user(line)
         self._states.retry()
         self._progress.record()
+        self._log_times.record()
 
     def _wait_for_links(self, seconds: float) -> None:
         """Wait for the end of a child, a signal or an event of a host's agent, for the given seconds at most."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
+from datetime import datetime, timezone
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from scriptmode._core.machine.clock import SYSTEM
@@ -10,6 +13,7 @@ from scriptmode.errors import TrainingJobError, UnreadableJobError
 from scriptmode_local._agent import recovery
 from scriptmode_local._store.host_logs import LogReader
 from scriptmode_local._store.job_response import describe
+from scriptmode_local._store.log_times import LogTimes
 from scriptmode_local._system.file_owner import find_other_owner
 
 if TYPE_CHECKING:
@@ -57,10 +61,18 @@ def read_log_events(
 
 
 def _new_lines(folder: JobFolder, readers: Iterable[tuple[str, LogReader]], *, final: bool) -> Iterator[LogEvent]:
-    """Yield the new lines of every host's log; raise `UnreadableJobError`."""
-    for host, reader in readers:
-        try:
-            yield from (LogEvent(host, line, continues) for line, continues in reader.lines(final=final))
-        except OSError as error:  # noqa: PERF203 - once for each host
-            owner = find_other_owner(folder.path)
-            raise UnreadableJobError(folder.name, folder.log(host), error, is_log=True, owner=owner) from error
+    """Yield the new lines of the hosts' logs in the order of their times; raise `UnreadableJobError`."""
+    lines = (_of_host(folder, host, reader, final=final) for host, reader in readers)
+    return heapq.merge(*lines, key=attrgetter("time"))
+
+
+def _of_host(folder: JobFolder, host: str, reader: LogReader, *, final: bool) -> Iterator[LogEvent]:
+    times = LogTimes(folder.log(host))
+    times.read()
+    try:
+        for line, continues in reader.lines(final=final):
+            moment = datetime.fromtimestamp(times.time_of(reader.position) / 1000, timezone.utc)
+            yield LogEvent(host, line, continues, moment)
+    except OSError as error:
+        owner = find_other_owner(folder.path)
+        raise UnreadableJobError(folder.name, folder.log(host), error, is_log=True, owner=owner) from error

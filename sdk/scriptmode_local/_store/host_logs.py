@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import os
 from contextlib import suppress
-from itertools import repeat
 from typing import TYPE_CHECKING, BinaryIO
 
 from scriptmode_local._data.regular_files import open_regular
@@ -33,6 +32,8 @@ class LogReader:
         self._file: BinaryIO | None = None
         #: The part of the incomplete line that was not yielded yet; less than a chunk.
         self._begun = b""
+        #: The bytes up to the end of what was yielded last.
+        self.position = 0
         #: The bytes of one character may be divided between two pieces.
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._is_divided = False
@@ -53,18 +54,23 @@ class LogReader:
                 more = feed
                 if self._is_divided:
                     first, more, whole = whole.partition(b"\n")
+                    self.position += len(first) + 1
                     yield self._ended(first)
-                if more:
-                    # Decoded together, which takes half the time of decoding line by line.
-                    yield from zip(whole.decode("utf-8", "replace").split("\n"), repeat(object=False))
+                for line in whole.split(b"\n") if more else ():
+                    self.position += len(line) + 1
+                    yield line.decode("utf-8", "replace"), False
             self._begun += begun
             if len(self._begun) > CHUNK:
-                self._begun = self._begun[overwritten(self._begun) :]
+                skipped = overwritten(self._begun)
+                self._begun = self._begun[skipped:]
+                self.position += skipped
             if len(self._begun) > CHUNK:
+                self.position += len(self._begun)
                 yield self._decoder.decode(self._begun), True
                 self._begun, self._is_divided = b"", True
         if final and (self._begun or self._is_divided):
             rest, self._begun = self._begun, b""
+            self.position += len(rest)
             yield self._ended(rest)
 
     def _ended(self, rest: bytes) -> tuple[str, bool]:

@@ -27,7 +27,7 @@ from scriptmode_serve._http.seaweedfs import ObjectStore
 from scriptmode_serve._operations.job_details import JobDetails
 from scriptmode_serve._operations.job_metrics import JobMetrics
 from scriptmode_serve._operations.log_operations import log_operations
-from scriptmode_serve._operations.log_times import LogWatch
+from scriptmode_serve._operations.log_times import KnownTimes
 from scriptmode_serve._operations.metric_operations import Metrics
 from scriptmode_serve._operations.request_mapping import HostTable
 from scriptmode_serve._operations.tag_operations import TagOperations
@@ -102,8 +102,8 @@ class Server:
         data_dir = Path(str(self._platform.arguments["data_dir"]))
         self._keys = AccessKeys(data_dir)
         _check(settings, self._keys, data_dir)
-        self._watch = LogWatch(self._platform)
-        self._metrics = JobMetrics(self._platform, self._watch)
+        times = KnownTimes(self._platform)
+        self._metrics = JobMetrics(self._platform, times)
         self._application: Service | None = None
         # Before the S3 server is started, which another server may use.
         self._http = create_http_server(self._respond, settings.host, settings.port, self._check_headers)
@@ -114,7 +114,7 @@ class Server:
         self._passes_s3_on = settings.s3 == "memory" or (self._objects and settings.table.is_elsewhere)
         is_s3_checked = settings.s3 not in ("disk", "memory")
         self._guard = Guard(settings.host, keys=self._accepted_keys, is_s3_checked=is_s3_checked)
-        logs = log_operations(self._platform, self._watch)
+        logs = log_operations(self._platform, times)
         self._application = Application(
             {
                 "SageMaker": self._sagemaker(settings),
@@ -177,12 +177,10 @@ class Server:
             os.environ[name] = value
         try:
             self._start_jobs_again()
-            self._watch.start()
             if self._objects:
                 self._objects.watch(self._report)
             self._http.run()
         finally:
-            self._watch.stop()
             self._http.close()
             self._stop_objects()
             os.close(self._lock)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode_local import LocalPlatform
     from scriptmode_serve._operations.log_pages import Line
-    from scriptmode_serve._operations.log_times import LogWatch
+    from scriptmode_serve._operations.log_times import KnownTimes
 
 #: Jobs whose values are kept in memory.
 _MOST_JOBS = 200
@@ -43,9 +43,9 @@ class _JobValues:
 class JobMetrics:
     """The metrics of the training jobs of a platform."""
 
-    def __init__(self, platform: LocalPlatform, watch: LogWatch) -> None:
+    def __init__(self, platform: LocalPlatform, times: KnownTimes) -> None:
         self._platform = platform
-        self._watch = watch
+        self._times = times
         self._lock = threading.Lock()
         self._known: dict[tuple[str, datetime | None], _JobValues] = {}
 
@@ -68,7 +68,7 @@ class JobMetrics:
             self._known[key] = known
             while len(self._known) > _MOST_JOBS:
                 self._known.pop(next(iter(self._known)))
-            for host, times, length in self._watch.times(name) if known.finder.definitions else ():
+            for host, times, length in self._times.times(description) if known.finder.definitions else ():
                 log = LogFile(times.log, times, length, description.has_ended)
                 for line in log.forwards(known.offsets.get(host, 0)):
                     known.offsets[host] = line.end

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from scriptmode_local import LocalPlatform
     from scriptmode_serve._operations.log_pages import Line
-    from scriptmode_serve._operations.log_times import LogWatch
+    from scriptmode_serve._operations.log_times import KnownTimes
     from scriptmode_serve._operations.training_jobs import Operation
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
@@ -200,20 +200,20 @@ class Logs:
         raise ApiError("ResourceNotFoundException", "The specified log stream does not exist.")
 
 
-def log_operations(platform: LocalPlatform, watch: LogWatch) -> dict[str, Operation]:
+def log_operations(platform: LocalPlatform, known: KnownTimes) -> dict[str, Operation]:
     """Return the operations of CloudWatch Logs on the jobs of a platform by their names."""
     group = f"arn:aws:logs:{platform.region}:{LOCAL_ACCOUNT}:log-group:{LOG_GROUP}"
-    return Logs(watch.jobs, partial(streams_of_job, platform, watch), group).operations
+    return Logs(known.jobs, partial(streams_of_job, platform, known), group).operations
 
 
-def streams_of_job(platform: LocalPlatform, watch: LogWatch, job: str) -> list[Stream]:
+def streams_of_job(platform: LocalPlatform, known: KnownTimes, job: str) -> list[Stream]:
     """Return the streams of a job of a platform; none for a job that does not exist, and for hosts without output."""
     streams = []
     try:
         # Before the logs are measured: what a job that has ended wrote is complete.
         description = platform.describe(job)
         created = round(description.created.timestamp() * 1000) if description.created else 0
-        for host, times, length in watch.times(job):
+        for host, times, length in known.times(description):
             log = LogFile(times.log, times, length, description.has_ended)
             if length:
                 streams.append(Stream(f"{job}/{host}-{created}", created, log))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-    from scriptmode_serve._operations.log_times import LogTimes
+    from scriptmode_local._store.log_times import LogTimes
 
 #: The most lines and bytes of a page (GetLogEvents, CloudWatch Logs API reference).
 MOST_LINES, MOST_BYTES = 10_000, 1024 * 1024

@@ -103,8 +103,10 @@ def _write(text: str, out: TextIO) -> None:
     out.flush()
 
 
-def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
+def show(events: Iterable[LogEvent], stream: TextIO | None = None, *, timestamps: bool = False) -> None:
     """Write each event as ``host | line``; a terminal gets colours, and no other control sequences.
+
+    ``timestamps``: after the time in UTC when the service had the line, to the millisecond.
 
     Other outputs get a line with frames as a terminal would show it, and each other line unchanged; the pieces of a
     long line are joined, unless another host's line comes between them.
@@ -119,7 +121,8 @@ def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
             if is_terminal or terminal_line.is_redrawn(message.rstrip("\r")):
                 message = terminal_line.render_line(message, colours=has_colours)
             if event.host != open_host:
-                message = ("" if open_host is None else "\n") + prefixed(event, turns, message)
+                moment = f"{event.time:%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z " if timestamps and event.time else ""
+                message = ("" if open_host is None else "\n") + moment + prefixed(event, turns, message)
             open_host = event.host if event.continues else None
             # sys.stdout may change from line to line: a live view in the terminal replaces it.
             _write(message + ("" if event.continues else "\n"), sys.stdout if stream is None else stream)

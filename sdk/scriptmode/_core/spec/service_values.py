@@ -25,12 +25,13 @@ class LogEvent:
     """One line of one host's log, without its line end; a line of more than 1 MiB comes in several events.
 
     A progress bar has all its frames, as the host wrote them; of more than 1 MiB it has the last ones.
-    ``continues``: whether the host's next event continues the same line.
+    ``continues``: whether the host's next event continues the same line. ``time``: when the service had the line.
     """
 
     host: str
     message: str
     continues: bool = False
+    time: datetime | None = None
 
 
 @dataclass(frozen=True)

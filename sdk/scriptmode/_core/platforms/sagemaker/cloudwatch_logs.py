@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 from dataclasses import replace
+from datetime import datetime, timezone
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.aws.retry import RETRY_SECONDS, Retry
@@ -47,11 +50,13 @@ class LogTail:
         self._positions: dict[str, _StreamPosition] = {}
 
     def read_available(self) -> Iterator[LogEvent]:
-        """Yield all lines that CloudWatch has now."""
+        """Return all lines that CloudWatch has now, in the order of their times."""
         self._find_streams()
-        for stream in self._streams():
-            while (yield from self._next_page(stream)):
-                pass
+        return heapq.merge(*map(self._rest, self._streams()), key=attrgetter("time"))
+
+    def _rest(self, stream: str) -> Iterator[LogEvent]:
+        while (yield from self._next_page(stream)):
+            pass
 
     def read_ends(self, lines: int) -> dict[str, str]:
         """Return the last lines of each host's latest stream, as far as CloudWatch has them on one page."""
@@ -143,7 +148,8 @@ class LogTail:
             return False
         for event in page["events"]:
             if position.is_new(event["timestamp"]):
-                yield LogEvent(host, event["message"])
+                moment = datetime.fromtimestamp(event["timestamp"] / 1000, timezone.utc)
+                yield LogEvent(host, event["message"], time=moment)
         # Only now: a reader that stops within a page has not read it.
         return position.advance(page)
 
