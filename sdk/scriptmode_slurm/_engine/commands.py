@@ -19,10 +19,11 @@ from scriptmode._core.machine.clock import SYSTEM
 from scriptmode._core.machine.programs import ProgramResult, run_program
 from scriptmode.errors import PlatformError, TransientError
 from scriptmode_runtime._terminal_line import sanitize
-from scriptmode_slurm._engine import batch_script, problems
+from scriptmode_slurm._engine import problems
+from scriptmode_slurm._engine.partitions import FORMAT, Partition, parse_partitions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from scriptmode._core.machine.clock import Clock
@@ -112,15 +113,6 @@ def submit(script: Path, *, environ: Mapping[str, str] | None = None) -> int:
     if not number.isdigit():
         raise PlatformError(f"sbatch printed no job number: {output.strip()!r}", advice="see squeue --me")
     return int(number)
-
-
-def check_script(script: Path, *, environ: Mapping[str, str] | None = None) -> None:
-    """Raise `PlatformError` for a batch script that Slurm would refuse or never start; submit nothing."""
-    try:
-        _run(("sbatch", "--test-only", str(script)), environ=environ, wait=0)
-    except PlatformError as error:
-        if not problems.mentions(error.message, problems.PASSING):
-            raise
 
 
 def run_step(options: Sequence[str], command: Sequence[str], seconds: int) -> str:
@@ -218,19 +210,9 @@ def find_nodes(nodes: str) -> dict[str, Node]:
     return {node.name: node for node in parse_nodes(_run(command))}
 
 
-def find_time_limits(partitions: Collection[str]) -> tuple[int | None, int | None]:
-    """Return the shortest limit of partitions, "" for the default one, and that of their jobs that name none.
-
-    They are in seconds; ``None`` stands for no limit. Raises `PlatformError` without any retry.
-    """
-    records = parse_records(_run(("scontrol", "--oneliner", "show", "partition"), wait=0))
-    longest, usual = set(), set()
-    for record in records:
-        if record["PartitionName"] in partitions or ("" in partitions and record.get("Default") == "YES"):
-            maximum = batch_script.parse_time_limit(record.get("MaxTime", ""))
-            longest.add(maximum)
-            usual.add(batch_script.parse_time_limit(record.get("DefaultTime", "")) or maximum)
-    return min(filter(None, longest), default=None), min(filter(None, usual), default=None)
+def list_partitions() -> list[Partition]:
+    """Return all partitions, hidden ones too; raise `PlatformError` without any retry."""
+    return list(parse_partitions(_run(("sinfo", "--noheader", "--all", f"--format={FORMAT}"), wait=0)))
 
 
 def find_config(*, wait: float = RETRY_SECONDS) -> dict[str, str]:

@@ -122,7 +122,6 @@ class SlurmEngine(SlurmAgent, Engine):
         except OSError as error:
             raise PlatformError(f"the batch script cannot be written: {error}") from error
         environ = batch_script.submission_environment(script, os.environ)
-        commands.check_script(path, environ=environ)
         cluster = cluster_name()
         number = commands.submit(path, environ=environ)
         try:
@@ -160,6 +159,5 @@ class SlurmEngine(SlurmAgent, Engine):
     def _render(folder: JobFolder, job: Job) -> str:
         settings = settings_from_json(job.engine)
         agent = (sys.executable, "-m", AGENT_MODULE, "--foreground", str(folder.path))
-        partitions = {component.partition for component in batch_script.components(job.request.resources, settings)}
-        maximum, default = commands.find_time_limits(partitions)
-        return batch_script.render_batch_script(job, settings, str(folder.agent_log), agent, maximum, default)
+        partitions = commands.list_partitions()
+        return batch_script.render_batch_script(job, settings, str(folder.agent_log), agent, partitions)
