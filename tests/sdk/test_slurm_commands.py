@@ -105,7 +105,7 @@ def test_a_command_that_does_not_end_is_an_error_that_may_pass(programs, monkeyp
 
 
 def test_a_job_that_slurmctld_forgot_is_looked_up_in_the_accounting(programs):
-    programs.add("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
+    programs.add("scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
     programs.add("sacct", "echo '7|TIMEOUT|0:15|2026-11-23T02:09:36|batch|node1|None|job'")
     assert commands.find_status(7).state == "TIMEOUT"
     programs.add("sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1")
@@ -115,7 +115,7 @@ def test_a_job_that_slurmctld_forgot_is_looked_up_in_the_accounting(programs):
 def test_the_variables_of_a_user_do_not_change_what_is_asked(programs, monkeypatch):
     monkeypatch.setenv("SQUEUE_FORMAT", "%A")
     programs.add("squeue", 'echo "7|PENDING|N/A|$SQUEUE_FORMAT|$TZ|x|n"')
-    assert commands.find_status(7) == JobStatus(7, "PENDING", "x", nodes="UTC0", name="n")
+    assert commands.find_queue() == {7: JobStatus(7, "PENDING", "x", nodes="UTC0", name="n")}
 
 
 @pytest.fixture

@@ -105,14 +105,10 @@ def _refuse(state, options):
 
 
 def _squeue(state, arguments):
-    options, _ = _parse(arguments, "noheader format= jobs= states= sort= partition= user=")
+    options, _ = _parse(arguments, "noheader format= states= sort= partition= user=")
     if not {"noheader", "format", "states"} <= options.keys():
         raise UsageError("the fake knows squeue --noheader --states=STATE --format=FORMAT alone")
     chosen = [job for job in state["jobs"].values() if not job.get("is_purged")]
-    if "jobs" in options:
-        chosen = [job for job in chosen if str(job["id"]) == options["jobs"]]
-        if not chosen:
-            raise RefusalError(f"slurm_load_jobs error: {_UNKNOWN}")
     if options["states"] != "all":
         chosen = [job for job in chosen if job["state"] == options["states"]]
     if "partition" in options:
