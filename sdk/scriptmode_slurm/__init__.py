@@ -3,7 +3,8 @@
 * ``platform``: `Slurm`, the platform object; ``settings``: what it is given; ``checks``: those of scriptmode doctor.
 * ``engine``: the engine; ``fleet``: the hosts of one job; ``agent``: where the agent of a job is, and why it ended.
 * ``commands``: Slurm's commands, and their output as values; ``problems``: failures and reasons, in their words.
-* ``batch_script``: what sbatch gets; ``addresses``, ``steps``: what a host is given, and the ``srun`` that starts it.
+* ``batch_script``: what sbatch gets; ``partitions``: where it may run; ``addresses``, ``steps``: what a host is
+  given, and the ``srun`` that starts it.
 """
 
 from scriptmode._core.spec.hosts import HostKind

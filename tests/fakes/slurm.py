@@ -2,7 +2,7 @@
 
     fake = FakeSlurm(folder)
     fake.play({"state": "PENDING", "reason": "Resources", "seconds": 2}, {"state": "RUNNING"})
-    subprocess.run(["sbatch", "--wrap=sleep 1"], env=fake.environment)
+    subprocess.run(["sbatch", "job.sh"], env=fake.environment)
 
 ``slurm_commands.jobs`` says what a history may hold. Jobs go on when a command asks, or a method of the fake is called:
 there is no daemon. Product code runs against it without a change; what the commands print is recorded from a real
@@ -17,7 +17,7 @@ from pathlib import Path
 from fakes.processes import until
 from fakes.slurm_commands import jobs, steps
 
-COMMANDS = ("sbatch", "squeue", "sacct", "scontrol", "scancel")
+COMMANDS = ("sbatch", "squeue", "sacct", "sinfo", "scontrol", "scancel")
 
 
 class FakeSlurm:
@@ -52,11 +52,6 @@ class FakeSlurm:
             job["history"] = list(history)
             jobs.enter_next(state, job)
 
-    def refuse(self, text):
-        """Let the next submission fail with this text, such as "Invalid qos specification"."""
-        with jobs.opened(self.folder) as state:
-            state["refusals"].append(text)
-
     def set_reachable(self, reachable):
         """Let slurmctld answer, or not; jobs run on."""
         with jobs.opened(self.folder) as state:
@@ -86,10 +81,6 @@ class FakeSlurm:
         """Return the commands that were run since a time, as ``(name, time, arguments)``."""
         with jobs.opened(self.folder) as state:
             return [tuple(each) for each in state["asks"] if each[1] >= since]
-
-    def processes(self, number):
-        """Return the processes of a job's current run."""
-        return steps.members(str(self.folder), self.job(number))
 
     def close(self):
         """End every process of every job."""

@@ -1,15 +1,17 @@
 """The batch script of a job on Slurm, and its settings: arguments, SCRIPTMODE_SLURM and the config files."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
-from scriptmode import SpecError
+from scriptmode import PlatformError, SpecError
 from scriptmode._core.request.parse import parse_request
 from scriptmode._core.spec.training_job import InstanceGroup, Limits, Resources
 from scriptmode.errors import ConfigError
 from scriptmode_local._store.job_record import Job
 from scriptmode_slurm._engine.batch_script import components, render_batch_script, submission_environment, time_limit
+from scriptmode_slurm._engine.partitions import Partition
 from scriptmode_slurm._engine.settings import SlurmSettings, parse_settings
 
 LOG = "/shared/jobs/mnist 1%j/agent.log"
@@ -90,9 +92,9 @@ def test_the_partition_of_the_settings_is_that_of_hosts_that_name_none():
     [
         (Limits.max_run, {}, None, ""),
         (Limits.max_run, {"time": "30"}, None, "30"),
-        (3600, {}, None, "0-01:15:00"),
-        (3600, {}, 4000, "0-01:07:00"),
-        (3600, {}, 3600, "0-01:00:00"),
+        (3600, {}, None, "75"),
+        (3600, {}, 4000, "67"),
+        (3600, {}, 3600, "60"),
         (3600, {"time": "2:00:00"}, None, "2:00:00"),
     ],
     ids=["default", "option", "rounded up", "below the maximum", "the maximum", "both"],
@@ -120,15 +122,27 @@ def test_spot_training_is_requeued():
     [
         (86400, {"time": "1"}, None, None, 6),
         (86400, {"time": "10:30"}, None, None, 63),
-        (86400, {"time": "UNLIMITED"}, 300, 300, 120),
-        (300, {}, 300, 300, 30),
+        (86400, {"time": "UNLIMITED"}, 300, None, 120),
+        (300, {}, 300, None, 30),
         (86400, {}, 3600, 600, 60),
         (86400, {}, None, None, 120),
     ],
 )
 def test_the_notice_takes_a_tenth_of_the_time_limit_at_most(max_run, options, maximum, default, notice):
-    script = render_batch_script(job(limits=Limits(max_run)), SlurmSettings(options), LOG, AGENT, maximum, default)
+    partitions = [Partition("cpu", 1, 1, 9, is_default=True), Partition("gpu", maximum, default, 9)]
+    script = render_batch_script(job(limits=Limits(max_run)), SlurmSettings(options), LOG, AGENT, partitions)
     assert f"#SBATCH --signal=B:USR1@{notice}\n" in script
+
+
+@pytest.mark.parametrize(
+    ("partition", "least", "fits"),
+    [("gpu", 4, True), ("big", 4, False), ("big", 3, True), ("big,gpu", 4, True), ("", 4, True), ("unknown", 4, True)],
+)
+def test_a_job_is_refused_if_no_partition_that_it_may_have_ever_has_enough_nodes(partition, least, fits):
+    partitions = [Partition("gpu", None, None, 4), Partition("big", None, None, 3, is_default=True)]
+    asked = job(resources=Resources(4, f"slurm:{partition}".rstrip(":")))
+    with nullcontext() if fits else pytest.raises(PlatformError, match="4 hosts need as many nodes, .* big has 3; use"):
+        render_batch_script(asked, SlurmSettings(min_nodes=least), LOG, AGENT, partitions)
 
 
 def test_a_value_is_quoted_where_sbatch_would_split_it():

@@ -11,12 +11,6 @@ from scriptmode.testing._fake_clock import FakeClock
 from scriptmode_slurm._engine import batch_script, commands, problems
 from scriptmode_slurm._engine.commands import JobStatus
 
-PARTITIONS = """\
-PartitionName=batch AllowGroups=ALL AllowAccounts=ALL Default=YES QoS=N/A DefaultTime=NONE GraceTime=5 MaxNodes=UNLIMITED \
-MaxTime=UNLIMITED MinNodes=0 Nodes=node[1-2] PreemptMode=REQUEUE State=UP TotalCPUs=32 TotalNodes=2 TRES=cpu=32,mem=125G
-PartitionName=short AllowGroups=ALL AllowAccounts=ALL Default=NO QoS=N/A DefaultTime=00:01:00 GraceTime=5 MaxNodes=1 \
-MaxTime=1-00:05:00 MinNodes=0 Nodes=node[1-2] State=UP TotalCPUs=32 TotalNodes=2 TRES=cpu=32
-"""
 JOB = (
     "JobId=25 HetJobId=25 HetJobOffset=0 JobName=x UserId=root(0) JobState=FAILED Reason=JobLaunchFailure Requeue=1 "
     "Restarts=2 BatchFlag=1 ExitCode=0:53 StartTime=2026-11-23T02:09:36 EndTime=2026-11-23T02:09:36 "
@@ -78,17 +72,9 @@ def programs(monkeypatch, tmp_path):
 )
 def test_a_refusal_of_sbatch_is_passed_on_in_its_words(programs, tmp_path, text, message):
     programs.add("sbatch", f"cat >&2 <<'E'\n{text}\nE\nexit 1")
-    for call in (commands.submit, commands.check_script):
-        with pytest.raises(PlatformError) as caught:
-            call(tmp_path / "job.sh")
-        assert message in str(caught.value)
-
-
-def test_a_refusal_of_the_test_that_passes_later_is_ignored(programs, tmp_path):
-    programs.add(
-        "sbatch", "echo 'allocation failure: Required node not available (down, drained or reserved)' >&2; exit 1"
-    )
-    commands.check_script(tmp_path / "job.sh")
+    with pytest.raises(PlatformError) as caught:
+        commands.submit(tmp_path / "job.sh")
+    assert message in str(caught.value)
 
 
 def test_a_machine_without_slurm_is_named(programs, monkeypatch, tmp_path):
@@ -119,7 +105,7 @@ def test_a_command_that_does_not_end_is_an_error_that_may_pass(programs, monkeyp
 
 
 def test_a_job_that_slurmctld_forgot_is_looked_up_in_the_accounting(programs):
-    programs.add("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
+    programs.add("scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
     programs.add("sacct", "echo '7|TIMEOUT|0:15|2026-11-23T02:09:36|batch|node1|None|job'")
     assert commands.find_status(7).state == "TIMEOUT"
     programs.add("sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1")
@@ -129,7 +115,7 @@ def test_a_job_that_slurmctld_forgot_is_looked_up_in_the_accounting(programs):
 def test_the_variables_of_a_user_do_not_change_what_is_asked(programs, monkeypatch):
     monkeypatch.setenv("SQUEUE_FORMAT", "%A")
     programs.add("squeue", 'echo "7|PENDING|N/A|$SQUEUE_FORMAT|$TZ|x|n"')
-    assert commands.find_status(7) == JobStatus(7, "PENDING", "x", nodes="UTC0", name="n")
+    assert commands.find_queue() == {7: JobStatus(7, "PENDING", "x", nodes="UTC0", name="n")}
 
 
 @pytest.fixture
@@ -198,10 +184,9 @@ def test_a_pending_reason_that_never_passes_is_a_problem(reason, passes):
     assert (problems.pending_problem(reason, 7, seconds=60) is None) == passes
 
 
-def test_the_time_limits_of_partitions_are_the_shortest(programs):
-    programs.add("scontrol", f"cat <<'E'\n{PARTITIONS}E")
-    assert commands.find_time_limits({"short", "batch"}) == (86700, 60)
-    assert commands.find_time_limits({""}) == (None, None)
+def test_a_partition_has_its_time_limits_and_its_nodes(programs):
+    programs.add("sinfo", "printf 'batch*|infinite|n/a|2\nshort|1-00:05:00|1:00|1\n'")
+    assert commands.list_partitions() == [("batch", None, None, 2, True), ("short", 86700, 60, 1, False)]
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_a_job_is_submitted_with_its_script_and_its_number_is_kept(cluster, esti
     number = json.loads((folder / "engine.json").read_text())["job"]
     script = (folder / "job.sh").read_text()
     assert "#SBATCH --partition=batch\n" in script
-    assert "#SBATCH --time=0-00:25:00\n" in script
+    assert "#SBATCH --time=25\n" in script
     assert "#SBATCH --job-name=first-1\n" in script
     found = cluster.job(number)
     assert (found["state"], found["options"]["comment"]) == ("PENDING", "a b")
@@ -84,9 +84,9 @@ def test_a_job_is_submitted_with_its_script_and_its_number_is_kept(cluster, esti
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"instance_type": "slurm:btach"}, "sbatch: invalid partition specified: btach: allocation failure: Invalid p"),
-        ({"instance_count": 99}, "sbatch: allocation failure: Requested node configuration is not available"),
-        ({"platform": {"account": "nobody"}}, "sbatch: allocation failure: Invalid account or account/partition"),
+        ({"instance_type": "slurm:btach"}, "sbatch: invalid partition specified: btach: Batch job submission failed: "),
+        ({"instance_count": 3}, "3 hosts need as many nodes, and partition batch has 2; use fewer hosts"),
+        ({"platform": {"account": "nobody"}}, "sbatch: Batch job submission failed: Invalid account or acc"),
     ],
 )
 def test_a_job_that_slurm_refuses_leaves_no_job_but_the_words_of_slurm(cluster, estimator, arguments, words):

@@ -10,8 +10,9 @@ import pytest
 from fakes.machines import CONTROLLER
 from fakes.processes import until
 from fakes.promptness import soon
+from slurm.configuration import OTHER_USER
 
-from scriptmode import Slurm
+from scriptmode import PlatformError, Slurm
 from scriptmode_runtime import contract
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -186,17 +187,41 @@ def test_a_preempted_job_that_may_not_be_queued_again_fails_with_the_setting_tha
     assert "use_spot_instances=True" in description["FailureReason"]
 
 
-def test_a_waiting_job_tells_why_and_is_stopped_without_having_run(jobs):
-    blocker = jobs.cluster.submit("sleep 600", "--nodes=2", "--exclusive")
-    jobs.cluster.reaches(blocker, "RUNNING")
+def occupy(cluster):
+    cluster.reaches(cluster.submit("sleep 600", "--nodes=2", "--exclusive"), "RUNNING")
+
+
+def reserve(cluster):
+    reservation = ("start=now", "duration=60", f"users={OTHER_USER}", "nodes=node2", "flags=ignore_jobs")
+    cluster.run("scontrol", "create", "reservation", "reservationname=theirs", *reservation)
+
+
+#: Why a job of all nodes waits: how it comes about, and Slurm's reason.
+WAITS = {
+    "busy": (occupy, "Resources"),
+    "drained": (lambda cluster: cluster.set_node("node2", "DRAIN"), "DOWN, DRAINED or reserved"),
+    "down": (lambda cluster: cluster.set_node("node2", "DOWN"), "DOWN, DRAINED or reserved"),
+    "reserved": (reserve, "May be reserved for other job"),
+}
+
+
+@pytest.mark.parametrize("why", WAITS)
+def test_a_waiting_job_tells_why_and_is_stopped_without_having_run(jobs, why):
+    cause, reason = WAITS[why]
+    cause(jobs.cluster)
     name = jobs.start(SLEEPS)
-    until(lambda: jobs.platform.describe(name).response["SecondaryStatus"] == "Pending")
-    last = jobs.platform.describe(name).response["SecondaryStatusTransitions"][-1]
-    assert last["StatusMessage"].startswith("Waiting in Slurm's queue")
+
+    def message():
+        return jobs.platform.describe(name).response["SecondaryStatusTransitions"][-1]["StatusMessage"]
+
+    until(lambda: message().startswith("Waiting in Slurm's queue") and reason in message(), describe=message)
+    with pytest.raises(PlatformError, match="3 hosts need as many nodes, and partition batch has 2"):
+        jobs.start(SLEEPS, hosts=3)
     jobs.platform.stop(name)
     assert jobs.wait(name)["TrainingJobStatus"] == "Stopped", jobs.why(name)
     assert jobs.lines(name) == []
     until(lambda: jobs.cluster.account(jobs.number(name), "State")[0].startswith("CANCELLED"))
+    jobs.cluster.run("scontrol", "delete", "reservation=theirs", check=False)
 
 
 def test_a_job_lives_on_while_the_controller_restarts(jobs):

@@ -2,7 +2,7 @@
 
 - `engine`: all that depends on the kind of the hosts, and the choice of the kind
 - `fleet`: the hosts of one job, and the start of their agents
-- `process_engine`, `process_fleet`, `process_host`, `interpreter`: hosts that are processes
+- `process_engine`, `process_fleet`, `process_host`, `interpreter`, `planned_processes`: hosts that are processes
 - `container_engine`, `container_fleet`, `container_host`, `job_containers`, `container_limits`: containers
 - `agent_control`: starting and locating agents; `local_agent`: those of both kinds, detached processes
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from scriptmode._core.text.messages import Problem
 from scriptmode.errors import invalid
 from scriptmode_local._hosts.engine import Engine
-from scriptmode_runtime.contract import DEFAULT_PORTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._system.forked_tasks import Tasks
-
-#: Port 0 stands for a port that is chosen when the job starts.
-UNCHOSEN_PORTS = dict.fromkeys(DEFAULT_PORTS, 0)
 
 
 class ProcessEngine(Engine):
@@ -50,28 +46,9 @@ class ProcessEngine(Engine):
 
     def plan(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> tuple[dict[str, PlannedHost], str]:
         """Return the environment of each host, with ports that are not chosen yet."""
-        from scriptmode._core.spec.host_values import PlannedHost
-        from scriptmode_local._hosts import host_identity, process_fleet
-        from scriptmode_local._opt_ml import planned_containers
-        from scriptmode_local._opt_ml.opt_ml import Sandbox, single_machine_cluster
+        from scriptmode_local._hosts.planned_processes import plan_processes
 
-        types = {name: group.instance_type for group in job.request.resources.host_groups for name in group.hosts}
-        sandboxes = {name: Sandbox(name, folder.host(name)) for name in types}
-        ports_of_hosts = dict.fromkeys(types, UNCHOSEN_PORTS)
-        refusal = host_identity.find_refusal()
-        content = single_machine_cluster(sandboxes, ports_of_hosts, planned_containers.HIDDEN)
-        hosts = {
-            name: PlannedHost(
-                types[name],
-                str(sandbox.base),
-                sandbox.config_files(job.request, content),
-                process_fleet.process_environment(job, sandbox, inherited),
-                job.python,
-                limitation=str(refusal or ""),
-            )
-            for name, sandbox in sandboxes.items()
-        }
-        return hosts, ""
+        return plan_processes(folder, job, inherited), ""
 
     def create_fleet(
         self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], host: str = ""

@@ -108,10 +108,7 @@ class SlurmAgent:
             number = find_own_job(folder) if is_killed else find_own_number(folder)
             if number is None:
                 return False
-            if is_killed:
-                commands.kill(number)
-            else:
-                commands.cancel(number, pending=True)
+            commands.cancel(number, *(commands.KILL if is_killed else commands.ONLY_PENDING))
             commands.STATES.forget(number)
         return True
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode._core.spec.training_job import Limits
+from scriptmode_slurm._engine.partitions import find_partitions, parse_time_limit, require_nodes
 from scriptmode_slurm._engine.settings import REFUSED
 
 if TYPE_CHECKING:
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
     from scriptmode._core.spec.training_job import Resources
     from scriptmode_local._store.job_record import Job
+    from scriptmode_slurm._engine.partitions import Partition
     from scriptmode_slurm._engine.settings import SlurmSettings
 
 #: Seconds for what max_run does not count: staging the inputs, stopping, delivering the artifacts.
@@ -48,18 +51,13 @@ class Component(NamedTuple):
 
 def components(resources: Resources, settings: SlurmSettings) -> tuple[Component, ...]:
     """Return the parts of a job in the order of its hosts; neighbouring groups of one partition are one part."""
-    parts: list[Component] = []
-    for group in resources.host_groups:
-        partition = group.instance_type.partition(":")[2] or str(settings.options.get("partition", ""))
-        if parts and parts[-1].partition == partition:
-            parts[-1] = Component(partition, (*parts[-1].hosts, *group.hosts))
-        else:
-            parts.append(Component(partition, group.hosts))
-    return tuple(parts)
+    default = str(settings.options.get("partition", ""))
+    parts = groupby(resources.host_groups, lambda group: group.instance_type.partition(":")[2] or default)
+    return tuple(Component(name, tuple(host for group in groups for host in group.hosts)) for name, groups in parts)
 
 
 def time_limit(limits: Limits, settings: SlurmSettings, maximum: int | None = None) -> str:
-    """Return the value of --time: the option's, else of max_run unless that is its default; "" for the partition's.
+    """Return the value of --time: the option's, else minutes of max_run unless it is the default; "" for neither.
 
     ``maximum`` is the partition's limit in seconds: the time around the training ends there.
     """
@@ -68,24 +66,8 @@ def time_limit(limits: Limits, settings: SlurmSettings, maximum: int | None = No
     if limits.max_run == Limits.max_run:
         return ""
     wanted = limits.max_run + AROUND_TRAINING
-    return format_time_limit(max(limits.max_run, min(wanted, maximum)) if maximum else wanted)
-
-
-def format_time_limit(seconds: int) -> str:
-    """Return a time limit as Slurm reads it, ``D-HH:MM:SS``, in whole minutes, to which Slurm rounds up."""
-    minutes = -(-seconds // 60)
-    return f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00"
-
-
-def parse_time_limit(text: str) -> int | None:
-    """Return the seconds of a value of --time (sbatch(1)); None for one without end, or of another form."""
-    days, separator, rest = text.rpartition("-")
-    parts = rest.split(":")
-    if not all(part.isdigit() for part in (*parts, *([days] if separator else ()))):
-        return None
-    # Days are followed by hours; one number alone is minutes, and two are minutes and seconds.
-    units = (3600, 60, 1) if separator or text.count(":") > 1 else (60, 1)
-    return int(days or 0) * 86400 + sum(int(part) * unit for part, unit in zip(parts, units))
+    seconds = max(limits.max_run, min(wanted, maximum)) if maximum else wanted
+    return str(-(-seconds // 60))
 
 
 def gpus_of_host(options: Mapping[str, str | bool], hosts: int) -> int:
@@ -99,33 +81,35 @@ def gpus_of_host(options: Mapping[str, str | bool], hosts: int) -> int:
     return 0
 
 
-def notice_seconds(stop_grace: float, limit: int | None) -> int:
-    """Return how long before the end of an allocation its agent is told, to stop the hosts; ``limit`` in seconds."""
-    wanted = max(LEAST_NOTICE, round(stop_grace))
-    return wanted if limit is None else max(1, min(wanted, limit // _NOTICE_PART))
-
-
 def render_batch_script(
-    job: Job,
-    settings: SlurmSettings,
-    log: str,
-    command: Sequence[str],
-    maximum: int | None = None,
-    default: int | None = None,
+    job: Job, settings: SlurmSettings, log: str, command: Sequence[str], partitions: Sequence[Partition] = ()
 ) -> str:
     """Return the batch script of a job, which runs ``command``: the job's agent, or its hosts.
 
-    ``log`` is the path of its output on the first node. ``maximum`` is the partition's time limit in seconds, if it is
-    known, and ``default`` the limit of jobs that name none.
+    ``log`` is the path of its output on the first node; ``partitions`` are those of the cluster, if they are known.
+    Raises `PlatformError` for a job for which they never have enough nodes.
     """
+    parts = components(job.request.resources, settings)
+    used = [partition for part in parts for partition in find_partitions(part.partition, partitions)]
+    maximum = min(filter(None, (partition.maximum for partition in used)), default=None)
     time = time_limit(job.request.limits, settings, maximum)
-    notice = notice_seconds(job.stop_grace, parse_time_limit(time) if time else default)
+    default = min(filter(None, (partition.default or partition.maximum for partition in used)), default=None)
+    limit = parse_time_limit(time) if time else default
+    # At this time before the end of its allocation the agent is told, to stop the hosts.
+    notice = max(LEAST_NOTICE, round(job.stop_grace))
+    notice = notice if limit is None else max(1, min(notice, limit // _NOTICE_PART))
     # Slurm replaces %j and its kind in the name of the log.
     output = log.replace("%", "%%")
     options: dict[str, str | bool] = {"job_name": job.request.name, "output": output, "open_mode": "append"}
     lines = ["#!/bin/bash"]
-    for component in components(job.request.resources, settings):
-        options.update(_component_options(job, settings, component, notice))
+    for component in parts:
+        least = len(component.hosts)
+        if not job.request.resources.instance_groups:
+            least = min(settings.min_nodes or least, least)
+        require_nodes(component.partition, least, partitions)
+        options.update(_component_options(job, component, least, notice))
+        own = settings.options_of(component.partition)
+        options.update({name: value for name, value in own.items() if name != "partition"})
         if time:
             options["time"] = time
         lines += [f"#SBATCH {_option(*item)}" for item in options.items()]
@@ -136,13 +120,10 @@ def render_batch_script(
     return "\n".join(lines) + "\n"
 
 
-def _component_options(
-    job: Job, settings: SlurmSettings, component: Component, notice: int
-) -> Iterator[tuple[str, str | bool]]:
+def _component_options(job: Job, component: Component, least: int, notice: int) -> Iterator[tuple[str, str | bool]]:
     if component.partition:
         yield "partition", component.partition
     most = len(component.hosts)
-    least = most if job.request.resources.instance_groups else min(settings.min_nodes or most, most)
     if least < most:
         # A number of tasks would determine that of the nodes.
         yield "nodes", f"{least}-{most}"
@@ -153,9 +134,6 @@ def _component_options(
     runs_again = limits.use_spot_instances or limits.max_retry_attempts
     yield "requeue" if runs_again else "no_requeue", True
     yield "signal", f"B:USR1@{notice}"
-    yield from (
-        (name, value) for name, value in settings.options_of(component.partition).items() if name != "partition"
-    )
 
 
 def submission_environment(script: str, environ: Mapping[str, str]) -> dict[str, str]:

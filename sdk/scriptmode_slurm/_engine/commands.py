@@ -13,16 +13,17 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Callable, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Callable, TypeVar
 
 from scriptmode._core.machine.clock import SYSTEM
 from scriptmode._core.machine.programs import ProgramResult, run_program
 from scriptmode.errors import PlatformError, TransientError
 from scriptmode_runtime._terminal_line import sanitize
-from scriptmode_slurm._engine import batch_script, problems
+from scriptmode_slurm._engine import problems
+from scriptmode_slurm._engine.partitions import FORMAT, Partition, parse_partitions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from scriptmode._core.machine.clock import Clock
@@ -43,11 +44,18 @@ _FOREIGN = ("SQUEUE_", "SACCT_", "SCONTROL_", "SINFO_", "SLURM_CLUSTERS")
 _ENVIRONMENT = {"TZ": "UTC0", "SLURM_TIME_FORMAT": "standard", "LC_ALL": "C"}
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z][\w:/]*)=(.*?)(?=\s+[A-Za-z][\w:/]*=|\s*$)", re.DOTALL)
 _SEPARATOR = "|"
-_SQUEUE = _SEPARATOR.join(("%i", "%T", "%S", "%P", "%N", "%r", "%j"))
-#: A name may have any characters, so it is the last.
-_SACCT = ("JobID", "State", "ExitCode", "Start", "Partition", "NodeList", "Reason", "JobName")
-_CANCELLED = re.compile(r"CANCELLED by (\d+)")
+#: Fields of squeue and sacct, and scontrol's names for them. A job's name may have any characters, so it is the last.
+_SQUEUE = {
+    "JobId": "%i", "JobState": "%T", "StartTime": "%S", "Partition": "%P", "NodeList": "%N", "Reason": "%r",
+    "JobName": "%j",
+}  # fmt: skip
+_SACCT = {
+    "JobID": "JobId", "State": "JobState", "ExitCode": "ExitCode", "Start": "StartTime", "Partition": "Partition",
+    "NodeList": "NodeList", "Reason": "Reason", "JobName": "JobName",
+}  # fmt: skip
 PENDING, RUNNING = "PENDING", "RUNNING"
+#: Options of scancel: only a pending job, and SIGKILL to the batch script and all steps of a running one.
+ONLY_PENDING, KILL = (f"--state={PENDING}",), ("--full", "--signal=KILL")
 #: States in which Slurm still has something to do for a job (squeue(1), "Job state codes").
 ACTIVE = frozenset(
     {"CONFIGURING", "COMPLETING", PENDING, "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESIZING", "RESV_DEL_HOLD",
@@ -60,7 +68,7 @@ class JobStatus:
     """A job as Slurm knows it; times are seconds since the epoch.
 
     Attributes:
-        job_id: Slurm's number of the job; of a heterogeneous job that of its first component.
+        job_id: Number of the job; of a heterogeneous job that of its first component.
         state: Slurm's long name of the state, such as ``PENDING``, ``RUNNING``, ``NODE_FAIL`` or ``CANCELLED``.
         reason: Why the job is pending, such as ``Resources``; "" for none.
         start: Expected start while it is pending, else its start.
@@ -68,12 +76,10 @@ class JobStatus:
         nodes: The nodes as Slurm lists them: ``n[1-2]``; "" while there are none.
         position: Position among the pending jobs of its partition, from 1 on; 0 where it is unknown.
         reason_seconds: For how long this process has seen the reason.
-        exit_code: Exit code of the batch script; 0 also where a signal ended it.
-        signal: Number of the signal that ended the batch script; 0 for none.
-        restarts: Number of times that the job was requeued.
+        exit_code: Exit code of the batch script; 0 also where ``signal`` ended it.
         preempted: Time of its last preemption.
         cancelled_by: Number of the user who cancelled it.
-        name: Its name, that of the training job. Another cluster has another job of the same number.
+        name: Name of the training job. Another cluster has another job of the same number.
         end: Time of its end, of a running job that of its time limit.
     """
 
@@ -94,14 +100,6 @@ class JobStatus:
     end: float | None = None
 
 
-class Node(NamedTuple):
-    """A node: its name, the address of its slurmd, and its state."""
-
-    name: str
-    address: str
-    state: str
-
-
 def submit(script: Path, *, environ: Mapping[str, str] | None = None) -> int:
     """Submit a batch script; return the job's number. ``environ`` is the environment of the job, by default this one.
 
@@ -112,15 +110,6 @@ def submit(script: Path, *, environ: Mapping[str, str] | None = None) -> int:
     if not number.isdigit():
         raise PlatformError(f"sbatch printed no job number: {output.strip()!r}", advice="see squeue --me")
     return int(number)
-
-
-def check_script(script: Path, *, environ: Mapping[str, str] | None = None) -> None:
-    """Raise `PlatformError` for a batch script that Slurm would refuse or never start; submit nothing."""
-    try:
-        _run(("sbatch", "--test-only", str(script)), environ=environ, wait=0)
-    except PlatformError as error:
-        if not problems.mentions(error.message, problems.PASSING):
-            raise
 
 
 def run_step(options: Sequence[str], command: Sequence[str], seconds: int) -> str:
@@ -144,59 +133,49 @@ def set_comment(job_id: int, text: str) -> None:
         _run(command, wait=0, seconds=_COMMENT_SECONDS)
 
 
-def cancel(job_id: int, *, pending: bool = False) -> None:
-    """Cancel a job, or do so only if it is pending; leave one that has ended. Raises `PlatformError`."""
-    _run(("scancel", "--quiet", *([f"--state={PENDING}"] if pending else []), str(job_id)))
-
-
-def kill(job_id: int) -> None:
-    """Send SIGKILL to the batch script and the steps of a running job; raise `PlatformError`."""
-    _run(("scancel", "--quiet", "--full", "--signal=KILL", str(job_id)))
+def cancel(job_id: int, *options: str) -> None:
+    """Cancel a job, with the options `ONLY_PENDING` or `KILL`; leave one that has ended. Raises `PlatformError`."""
+    _run(("scancel", "--quiet", *options, str(job_id)))
 
 
 def find_status(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None:
-    """Return a job by squeue, and by sacct if slurmctld forgot it; ``None`` if neither knows it.
+    """Return a job by scontrol, and by sacct if slurmctld forgot it; ``None`` if neither knows it.
 
     Raises `PlatformError` where Slurm does not answer, after at least ``wait`` seconds.
     """
-    argv = ("squeue", "--noheader", "--states=all", f"--jobs={job_id}", f"--format={_SQUEUE}")
-    try:
-        status = next(parse_squeue(_run(argv, wait=wait)), None)
-    except PlatformError as error:
-        if not problems.mentions(error.message, problems.UNKNOWN_JOB):
-            raise
-        status = None
-    if status is None:
-        return find_record(job_id, wait=wait)
-    return status if status.state == PENDING else find_details(job_id, wait=wait) or status
+    return find_details(job_id, wait=wait) or find_record(job_id, wait=wait)
 
 
 def find_details(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None:
     """Return a job by scontrol, with its restarts, preemption and exit code; ``None`` if slurmctld forgot it."""
-    try:
-        return parse_job(_run(("scontrol", "--oneliner", "show", "job", str(job_id)), wait=wait))
-    except PlatformError as error:
-        if problems.mentions(error.message, problems.UNKNOWN_JOB):
-            return None
-        raise
+    return parse_job(_ask(("scontrol", "--oneliner", "show", "job", str(job_id)), problems.UNKNOWN_JOB, wait))
 
 
 def find_record(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None:
     """Return a job by sacct; ``None`` where the accounting does not know the job, or there is none."""
     argv = ("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job_id}", f"--format={','.join(_SACCT)}")
+    return parse_sacct(_ask(argv, problems.NO_ACCOUNTING, wait))
+
+
+def _ask(argv: Sequence[str], unknown: Sequence[str], wait: float) -> str:
+    """Return the output of a command; "" for an error with one of the texts ``unknown``."""
     try:
-        return parse_sacct(_run(argv, wait=wait))
-    except TransientError:
-        raise
+        return _run(argv, wait=wait)
     except PlatformError as error:
-        if problems.mentions(error.message, problems.NO_ACCOUNTING):
-            return None
-        raise
+        if isinstance(error, TransientError) or not problems.mentions(error.message, unknown):
+            raise
+        return ""
 
 
 def find_queue() -> dict[int, JobStatus]:
     """Return this user's jobs that slurmctld knows, by their numbers; raise `PlatformError` without any retry."""
-    argv = ("squeue", "--noheader", "--states=all", f"--user={os.getuid()}", f"--format={_SQUEUE}")
+    argv = (
+        "squeue",
+        "--noheader",
+        "--states=all",
+        f"--user={os.getuid()}",
+        f"--format={_SEPARATOR.join(_SQUEUE.values())}",
+    )
     return {status.job_id: status for status in reversed(list(parse_squeue(_run(argv, wait=0))))}
 
 
@@ -212,25 +191,15 @@ def expand_nodes(nodes: str) -> tuple[str, ...]:
     return tuple(_run(("scontrol", "show", "hostnames", nodes)).split()) if nodes else ()
 
 
-def find_nodes(nodes: str) -> dict[str, Node]:
-    """Return the nodes of a list such as ``n[1-2]`` by their names; all of the cluster for ""."""
-    command = ("scontrol", "--oneliner", "show", "node", *filter(None, (nodes,)))
-    return {node.name: node for node in parse_nodes(_run(command))}
+def find_nodes(nodes: Iterable[str]) -> dict[str, Mapping[str, str]]:
+    """Return the records of nodes by their names."""
+    records = parse_records(_run(("scontrol", "--oneliner", "show", "node", ",".join(nodes))))
+    return {record["NodeName"]: record for record in records}
 
 
-def find_time_limits(partitions: Collection[str]) -> tuple[int | None, int | None]:
-    """Return the shortest limit of partitions, "" for the default one, and that of their jobs that name none.
-
-    They are in seconds; ``None`` stands for no limit. Raises `PlatformError` without any retry.
-    """
-    records = parse_records(_run(("scontrol", "--oneliner", "show", "partition"), wait=0))
-    longest, usual = set(), set()
-    for record in records:
-        if record["PartitionName"] in partitions or ("" in partitions and record.get("Default") == "YES"):
-            maximum = batch_script.parse_time_limit(record.get("MaxTime", ""))
-            longest.add(maximum)
-            usual.add(batch_script.parse_time_limit(record.get("DefaultTime", "")) or maximum)
-    return min(filter(None, longest), default=None), min(filter(None, usual), default=None)
+def list_partitions() -> list[Partition]:
+    """Return all partitions, hidden ones too; raise `PlatformError` without any retry."""
+    return list(parse_partitions(_run(("sinfo", "--noheader", "--all", f"--format={FORMAT}"), wait=0)))
 
 
 def find_config(*, wait: float = RETRY_SECONDS) -> dict[str, str]:
@@ -245,62 +214,41 @@ def parse_squeue(output: str) -> Iterator[JobStatus]:
     The name of another job may have line ends: what is not the beginning of a job's line is skipped.
     """
     for line in output.splitlines():
-        fields = line.strip().split(_SEPARATOR, 6)
-        if len(fields) != _SQUEUE.count(_SEPARATOR) + 1 or not fields[0][:1].isdigit():
-            continue
-        number, state, start, partition, nodes, reason, name = fields
-        reason = _value(reason.strip("()"))
-        yield JobStatus(_job_number(number), state, reason, parse_time(start), partition, nodes, name=name)
+        fields = line.strip().split(_SEPARATOR, len(_SQUEUE) - 1)
+        if len(fields) == len(_SQUEUE) and fields[0][:1].isdigit():
+            yield _parse_status(dict(zip(_SQUEUE, fields)))
 
 
 def parse_sacct(output: str) -> JobStatus | None:
     """Parse the first record of a job: of a heterogeneous one that of its first component."""
-    line = next((line for line in output.splitlines() if _SEPARATOR in line), None)
-    if line is None:
-        return None
-    number, state, code, start, partition, nodes, reason, name = line.split(_SEPARATOR, len(_SACCT) - 1)
-    cancelled = _CANCELLED.match(state)
-    exit_code, signal = _exit_code(code)
-    return JobStatus(
-        _job_number(number),
-        state.partition(" ")[0],
-        _value(reason),
-        parse_time(start),
-        partition,
-        _value(nodes),
-        exit_code=exit_code,
-        signal=signal,
-        cancelled_by=int(cancelled[1]) if cancelled else None,
-        name=name,
-    )
+    lines = (line.split(_SEPARATOR, len(_SACCT) - 1) for line in output.splitlines() if _SEPARATOR in line)
+    return next((_parse_status(dict(zip(_SACCT.values(), fields))) for fields in lines), None)
 
 
 def parse_job(output: str) -> JobStatus | None:
     """Parse the first record of ``scontrol --oneliner show job``."""
-    record = next(parse_records(output), None)
-    if record is None:
-        return None
-    exit_code, signal = _exit_code(record.get("ExitCode", ""))
+    return next(map(_parse_status, parse_records(output)), None)
+
+
+def _parse_status(record: Mapping[str, str]) -> JobStatus:
+    """Return a job of a record with the names that scontrol has; any of them but the first two may be missing."""
+    state, _, cancelled_by = record["JobState"].partition(" by ")
+    code, _, signal = record.get("ExitCode", "").partition(":")
     return JobStatus(
         _job_number(record["JobId"]),
-        record["JobState"].partition(" ")[0],
-        _value(record.get("Reason", "")),
+        state.partition(" ")[0],
+        _value(record.get("Reason", "")).strip("()"),
         parse_time(record.get("StartTime", "")),
         record.get("Partition", ""),
         _value(record.get("NodeList", "")),
-        exit_code=exit_code,
-        signal=signal,
+        exit_code=int(code) if code.isdigit() else None,
+        signal=int(signal) if signal.isdigit() else 0,
         restarts=int(record.get("Restarts", 0)),
         preempted=parse_time(record.get("PreemptTime", "")),
+        cancelled_by=int(cancelled_by) if cancelled_by.isdigit() else None,
         name=record.get("JobName", ""),
         end=parse_time(record.get("EndTime", "")),
     )
-
-
-def parse_nodes(output: str) -> Iterator[Node]:
-    """Parse ``scontrol --oneliner show node``."""
-    for record in parse_records(output):
-        yield Node(record["NodeName"], record.get("NodeAddr", ""), record.get("State", ""))
 
 
 def parse_records(output: str) -> Iterator[dict[str, str]]:
@@ -329,12 +277,6 @@ def _value(text: str) -> str:
 def _job_number(text: str) -> int:
     """Return a job's number of ``12``, or of ``12+0``, a component of a heterogeneous job."""
     return int(re.match(r"\d+", text)[0]) if text[:1].isdigit() else 0  # type: ignore[index]
-
-
-def _exit_code(text: str) -> tuple[int | None, int]:
-    """Return the exit code and the signal of ``1:0``."""
-    code, _, signal = text.partition(":")
-    return (int(code) if code.isdigit() else None), (int(signal) if signal.isdigit() else 0)
 
 
 class StatusCache:
@@ -375,16 +317,15 @@ class StatusCache:
             self._reasons.pop(job_id, None)
 
     def _ask(self, key: object, seconds: float, call: Callable[[], _Answer]) -> _Answer:
-        asked, answer = self._answers.get(key, (None, None))
-        if asked is None or self._clock.now() - asked >= seconds:
+        expiry, answer = self._answers.get(key, (float("-inf"), None))
+        if self._clock.now() >= expiry:
             try:
                 answer = call()
             except PlatformError as error:
-                answer = error
-            self._answers[key] = self._clock.now(), answer
+                # No error stays for longer than a state: slurmctld may be back.
+                answer, seconds = error, STATUS_SECONDS
+            self._answers[key] = self._clock.now() + seconds, answer
         if isinstance(answer, PlatformError):
-            # No error stays for longer than a state: slurmctld may be back.
-            self._answers[key] = min(self._answers[key][0], self._clock.now() - seconds + STATUS_SECONDS), answer
             raise answer
         return answer  # type: ignore[return-value]
 

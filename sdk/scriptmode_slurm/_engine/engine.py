@@ -7,15 +7,12 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from scriptmode._core.spec.host_values import PlannedHost
 from scriptmode._core.text.messages import Problem
-from scriptmode.errors import DataError, PlatformError, invalid
+from scriptmode.errors import DataError, PlatformError
 from scriptmode_local._data.durable import replace_file
-from scriptmode_local._hosts import interpreter, process_engine, process_fleet
-from scriptmode_local._hosts.engine import Engine
 from scriptmode_local._hosts.local_agent import AGENT_MODULE
-from scriptmode_local._opt_ml import planned_containers
-from scriptmode_local._opt_ml.opt_ml import Sandbox, cluster_of_machines
+from scriptmode_local._hosts.planned_processes import plan_processes
+from scriptmode_local._hosts.process_engine import ProcessEngine
 from scriptmode_local._store.engine_record import write_engine_record
 from scriptmode_slurm._engine import batch_script, commands, fleet
 from scriptmode_slurm._engine.agent import CLUSTER, NUMBER, SlurmAgent, cluster_name, find_own_job
@@ -24,6 +21,7 @@ from scriptmode_slurm._engine.settings import parse_settings, settings_from_json
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from scriptmode._core.spec.host_values import PlannedHost
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode_local._hosts import HostSettings
@@ -48,29 +46,20 @@ def _parse(given: HostSettings) -> SlurmSettings:
     return parse_settings(given.options, os.environ, recorded)
 
 
-class SlurmEngine(SlurmAgent, Engine):
-    """Engine of ``slurm`` and ``slurm:PARTITION``."""
+class SlurmEngine(SlurmAgent, ProcessEngine):
+    """Engine of ``slurm`` and ``slurm:PARTITION``, whose hosts are processes of nodes."""
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
         """Return the spec as it is, after slurmctld answered, which may restart; `launch` waits for nothing.
 
         Raises `PlatformError` where Slurm does not answer.
         """
-        if spec.script is None:
-            raise invalid("entry_point", "is missing", "give a script, because nodes of a cluster run no image")
-        if settings.container_limits:
-            what = f"is {settings.container_limits!r}, but the hosts are nodes of a Slurm cluster"
-            advice = "leave it out, and give Slurm options such as mem and cpus_per_task"
-            raise invalid("container_limits", what, advice)
         commands.find_config()
-        interpreter.compare_versions(spec.algorithm, settings)
-        return spec
+        return super().complete(spec, settings)
 
     def problems(self, job: JobRequest) -> Iterator[Problem]:
         """Yield a missing network, and the name of a partition that none can have."""
-        if job.network.isolation:
-            what = "EnableNetworkIsolation is True: the nodes of a cluster cannot be isolated"
-            yield Problem(what, "leave it out", "enable_network_isolation")
+        yield from super().problems(job)
         for instance_type in dict.fromkeys(job.resources.types):
             # A line end would be one of the batch script.
             if instance_type.endswith(":") or not instance_type.isprintable():
@@ -82,33 +71,14 @@ class SlurmEngine(SlurmAgent, Engine):
         return _parse(given).to_json()
 
     def plan(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> tuple[dict[str, PlannedHost], str]:
-        """Return the environment of each host, whose name stands for its node's address, and what sbatch would get."""
-        types = {name: group.instance_type for group in job.request.resources.host_groups for name in group.hosts}
-        sandboxes = {name: Sandbox(name, folder.host(name)) for name in types}
-        content = cluster_of_machines(
-            sandboxes,
-            {name: name for name in types},
-            dict.fromkeys(types, process_engine.UNCHOSEN_PORTS),
-            planned_containers.HIDDEN,
-        )
+        """Return the environment of each host, and what sbatch would get."""
         own = settings_from_json(job.engine)
         gpus = {
             host: batch_script.gpus_of_host(own.options_of(component.partition), len(component.hosts))
             for component in batch_script.components(job.request.resources, own)
             for host in component.hosts
         }
-        hosts = {
-            name: PlannedHost(
-                types[name],
-                str(sandbox.base),
-                sandbox.config_files(job.request, content),
-                process_fleet.process_environment(job, sandbox, inherited),
-                job.python,
-                gpus[name],
-            )
-            for name, sandbox in sandboxes.items()
-        }
-        return hosts, self._render(folder, job)
+        return plan_processes(folder, job, inherited, gpus), self._render(folder, job)
 
     def launch(self, folder: JobFolder, job: Job, lock: int) -> None:  # noqa: ARG002 - the agent takes it on its node
         """Submit the job's batch script, whose step is the agent; raise `PlatformError`.
@@ -122,7 +92,6 @@ class SlurmEngine(SlurmAgent, Engine):
         except OSError as error:
             raise PlatformError(f"the batch script cannot be written: {error}") from error
         environ = batch_script.submission_environment(script, os.environ)
-        commands.check_script(path, environ=environ)
         cluster = cluster_name()
         number = commands.submit(path, environ=environ)
         try:
@@ -160,6 +129,5 @@ class SlurmEngine(SlurmAgent, Engine):
     def _render(folder: JobFolder, job: Job) -> str:
         settings = settings_from_json(job.engine)
         agent = (sys.executable, "-m", AGENT_MODULE, "--foreground", str(folder.path))
-        partitions = {component.partition for component in batch_script.components(job.request.resources, settings)}
-        maximum, default = commands.find_time_limits(partitions)
-        return batch_script.render_batch_script(job, settings, str(folder.agent_log), agent, maximum, default)
+        partitions = commands.list_partitions()
+        return batch_script.render_batch_script(job, settings, str(folder.agent_log), agent, partitions)

@@ -80,9 +80,10 @@ class SlurmFleet(Fleet):
         """Return the address of each host: its node's in Slurm's configuration, or that of the interface to use."""
         if interface := settings_from_json(self._job.engine).interface:
             return {host: self._ask_address(host, interface) for host in self.sandboxes}
-        nodes = commands.find_nodes(",".join(node.name for node in self._nodes.values()))
+        nodes = commands.find_nodes(node.name for node in self._nodes.values())
         resolved = {
-            host: addresses.resolve_address(node.name, nodes[node.name].address) for host, node in self._nodes.items()
+            host: addresses.resolve_address(node.name, nodes[node.name]["NodeAddr"])
+            for host, node in self._nodes.items()
         }
         # This node may know itself by a loopback address alone.
         others = [address for address in resolved.values() if not addresses.is_loopback(address)]
@@ -135,10 +136,10 @@ class SlurmFleet(Fleet):
         with suppress(OSError):
             command = ("scontrol", "--oneliner", "show", "node", ",".join(hosts))
             shown = run_program(command, _ANSWER_SECONDS, env=steps.step_environment(self._inherited))
-            for node in commands.parse_nodes(shown.output):
-                if node.state.startswith("DOWN") or "*" in node.state or "NOT_RESPONDING" in node.state:
-                    host = hosts[node.name]
-                    return Problem(f"{host} was lost with its node {node.name}, which is {node.state} for Slurm")
+            for node in commands.parse_records(shown.output):
+                name, state = node["NodeName"], node["State"]
+                if state.startswith("DOWN") or "*" in state or "NOT_RESPONDING" in state:
+                    return Problem(f"{hosts[name]} was lost with its node {name}, which is {state} for Slurm")
         return None
 
     def remove_hosts(self) -> list[str]:

@@ -40,7 +40,7 @@ class Slurm(LocalPlatform):
             ``"10.1.0.0/16"``. Default: the one of the nodes' addresses.
         options: Options of sbatch by their long names, with ``_`` for ``-``: ``partition="gpu"``,
             ``gres="gpu:4"``, ``exclusive=True``. They go to sbatch as they are, and it refuses wrong
-            ones in its words before the job is submitted. Options that a job sets by itself are refused. Also
+            ones in its words. Options that a job sets by itself are refused. Also
             ``partitions``, options of the hosts of one partition by its name
             (``{"cpu": {"gres": None, "mem": "64G"}}``), and ``min_nodes``, the number of nodes with which a run may
             start where not all are free.

@@ -19,8 +19,6 @@ _UNCERTAIN = ("Socket timed out", "Zero Bytes were transmitted", "Slurm backup c
 UNKNOWN_JOB = ("Invalid job id", "Job/step already completing or completed")
 #: ... of a cluster that records no ended jobs.
 NO_ACCOUNTING = ("accounting storage is disabled", "Problem talking to the database")
-#: What ``sbatch --test-only`` refuses, although the job would start some time.
-PASSING = ("Required node not available", "Required partition not available", "Job dependency")
 #: The "signal" of a batch script that a node could not start, which no system has.
 _LAUNCH_FAILURE = 53
 _LINES = 3

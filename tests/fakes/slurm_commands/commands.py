@@ -1,4 +1,4 @@
-"""``squeue``, ``sacct``, ``sbatch``, ``scontrol`` and ``scancel`` of the fake Slurm: arguments to text.
+"""``squeue``, ``sacct``, ``sinfo``, ``sbatch``, ``scontrol`` and ``scancel`` of the fake Slurm: arguments to text.
 
 What they print has the fields of recorded output (``slurm_records``). An option that the fake does not know is refused,
 so that a test never passes for an option that does nothing.
@@ -15,7 +15,7 @@ from pathlib import Path
 from fakes.slurm_commands import jobs, records, steps
 
 _SBATCH = (
-    "parsable test-only wrap= job-name= output= open-mode= nodes= ntasks-per-node= mem= gres= partition= account= time= "
+    "parsable job-name= output= open-mode= nodes= ntasks-per-node= mem= gres= partition= account= time= "
     "comment= signal= requeue no-requeue begin="
 )
 _UNREACHABLE = "Unable to contact slurm controller (connect failure)"
@@ -67,18 +67,9 @@ def _unreachable(name):
 
 def _sbatch(state, arguments):
     options, rest = _parse(arguments, _SBATCH)
-    if "wrap" in options:
-        script = f"#!/bin/sh\n# This script was created by sbatch.\n\n{options['wrap']}\n"
-    else:
-        script = Path(rest[0]).read_text() if rest else sys.stdin.read()
-    named = {} if "wrap" in options else {"job-name": Path(rest[0]).name if rest else "sbatch"}
-    options = {**named, **_directives(script), **options}
+    script = Path(rest[0]).read_text()
+    options = {"job-name": Path(rest[0]).name, **_directives(script), **options}
     _refuse(state, options)
-    if "test-only" in options:
-        expected, partition = records.time_text(time.time()), options.get("partition", "batch")
-        text = f"Job {state['next']} to start at {expected} using 1 processors on nodes node1 in partition {partition}"
-        print(f"sbatch: {text}", file=sys.stderr)
-        return ""
     job = jobs.submit(state, options, script, dict(os.environ), str(Path.cwd()))
     return f"{job['id']}\n" if "parsable" in options else f"Submitted batch job {job['id']}\n"
 
@@ -98,13 +89,11 @@ def _directives(script):
 
 
 def _refuse(state, options):
-    """Refuse what the recorded cluster refuses, or what the test prepared."""
-    failed = "allocation failure:" if "test-only" in options else "sbatch: error: Batch job submission failed:"
-    if state["refusals"]:
-        raise RefusalError(f"{failed} {state['refusals'].pop(0)}")
+    """Refuse what the recorded cluster refuses."""
+    failed = "sbatch: error: Batch job submission failed:"
     partition = options.get("partition", "batch")
-    if unknown := [name for name in partition.split(",") if name not in records.partitions()]:
-        first = f"sbatch: error: invalid partition specified: {unknown[0]}"
+    if unknown := set(partition.split(",")) - {line.split("|")[0].rstrip("*") for line in records.PARTITIONS.split()}:
+        first = f"sbatch: error: invalid partition specified: {min(unknown)}"
         raise RefusalError(f"{first}\n{failed} Invalid partition name specified")
     if options.get("account", "research") not in ("research", "vision"):
         raise RefusalError(f"{failed} Invalid account or account/partition combination specified")
@@ -113,19 +102,13 @@ def _refuse(state, options):
         raise RefusalError("sbatch: error: Invalid generic resource (gres) specification")
     if int(gres.rpartition(":")[2]) > 2:
         raise RefusalError(f"{failed} Requested node configuration is not available")
-    if "test-only" in options and int(options.get("nodes", "1")) > (1 if partition == "short" else 2):
-        raise RefusalError(f"{failed} Requested node configuration is not available")
 
 
 def _squeue(state, arguments):
-    options, _ = _parse(arguments, "noheader format= jobs= states= sort= partition= user=")
+    options, _ = _parse(arguments, "noheader format= states= sort= partition= user=")
     if not {"noheader", "format", "states"} <= options.keys():
         raise UsageError("the fake knows squeue --noheader --states=STATE --format=FORMAT alone")
     chosen = [job for job in state["jobs"].values() if not job.get("is_purged")]
-    if "jobs" in options:
-        chosen = [job for job in chosen if str(job["id"]) == options["jobs"]]
-        if not chosen:
-            raise RefusalError(f"slurm_load_jobs error: {_UNKNOWN}")
     if options["states"] != "all":
         chosen = [job for job in chosen if job["state"] == options["states"]]
     if "partition" in options:
@@ -142,6 +125,12 @@ def _sacct(state, arguments):
         raise RefusalError(f'sacct: error: Invalid field requested: "{unknown[0]}"')
     job = state["jobs"].get(options["jobs"])
     return "" if job is None else "|".join(records.SACCT[name](job) for name in asked) + "\n"
+
+
+def _sinfo(_, arguments):
+    if arguments != ["--noheader", "--all", "--format=%P|%l|%L|%D"]:
+        raise UsageError("the fake knows sinfo --noheader --all --format=%P|%l|%L|%D alone")
+    return records.PARTITIONS
 
 
 def _scontrol(state, arguments):
@@ -171,8 +160,6 @@ def _show(state, words, one_line):
         if job is None:
             raise RefusalError(f"slurm_load_jobs error: {_UNKNOWN}")
         return records.job_line(job)
-    if words == ["partition"]:
-        return "".join(records.partitions().values())
     raise UsageError(f"the fake does not know scontrol show {words[0]}")
 
 
@@ -189,4 +176,6 @@ def _scancel(state, arguments):
     return ""
 
 
-_COMMANDS = {"sbatch": _sbatch, "squeue": _squeue, "sacct": _sacct, "scontrol": _scontrol, "scancel": _scancel}
+_COMMANDS = {
+    "sbatch": _sbatch, "squeue": _squeue, "sacct": _sacct, "sinfo": _sinfo, "scontrol": _scontrol, "scancel": _scancel,
+}  # fmt: skip

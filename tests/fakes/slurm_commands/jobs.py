@@ -18,8 +18,7 @@ What a real cluster does (22.05.8; ``tests/slurm`` makes one), and this one too 
   KillWait later. The beginning of a grace sends SIGTERM to the steps alone.
 * A preempted job whose script ends in its grace is FAILED, not requeued. PreemptTime stays if the other job is cancelled.
 * sacct is late by a second (not here), keeps the last reason of a wait, and drops bit 7 of an exit code: 137 is ``9:0``.
-* sbatch accepts what never starts: a time limit or a number of nodes above the partition's; ``--test-only`` refuses the
-  second, not the first.
+* sbatch accepts what never starts: a time limit, or a number of nodes or CPUs, above the partition's.
 * slurmctld forgets jobs of the last 5 s when it is killed by SIGKILL; time limits and graces end every 30 s.
 * Where memory is limited without cgroups, a job that exceeds it is FAILED, not OUT_OF_MEMORY.
 """
@@ -38,7 +37,7 @@ PENDING, RUNNING, PREEMPTING = "PENDING", "RUNNING", "PREEMPTING"
 #: Seconds that a job waits after ``scontrol requeue`` where the test says nothing else.
 REQUEUE_SECONDS = 1.0
 NODES = ("node1", "node2")
-_NEW = {"next": 1, "asks": [], "is_down": False, "histories": [], "jobs": {}, "refusals": []}
+_NEW = {"next": 1, "asks": [], "is_down": False, "histories": [], "jobs": {}}
 
 
 @contextlib.contextmanager

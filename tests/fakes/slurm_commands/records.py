@@ -8,6 +8,8 @@ from fakes.slurm_commands.steps import node_list, output_path
 
 _RECORDS = Path(__file__).parents[1] / "slurm_records"
 _FIELD = re.compile(r"([A-Z][\w:/]*)=(.*?)(?=\s+[A-Z][\w:/]*=|\s*$)")
+#: Of ``sinfo``, by the format that the SDK asks for.
+PARTITIONS = (_RECORDS / "partitions.txt").read_text()
 #: Of ``scontrol show config``, the settings that the SDK reads.
 CONFIG = """\
 ClusterName             = scriptmode-slurm
@@ -65,12 +67,6 @@ SACCT = {
     "Reason": lambda job: job["reason"] if job["state"] == "PENDING" else "None",
     "JobName": lambda job: job["name"],
 }
-
-
-def partitions():
-    """Return the recorded lines of ``scontrol --oneliner show partition`` by the partitions' names."""
-    lines = (_RECORDS / "partitions.txt").read_text().splitlines(keepends=True)
-    return {line.split()[0].partition("=")[2]: line for line in lines}
 
 
 def time_text(seconds, none="Unknown"):
