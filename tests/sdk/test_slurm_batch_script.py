@@ -38,6 +38,7 @@ def test_a_script_has_the_jobs_options_the_setup_and_the_agent():
         "#!/bin/bash\n"
         "#SBATCH --job-name=mnist-1\n"
         '#SBATCH --output="/shared/jobs/mnist 1%%j/agent.log"\n'
+        '#SBATCH --error="/shared/jobs/mnist 1%%j/agent.log"\n'
         "#SBATCH --open-mode=append\n"
         "#SBATCH --partition=gpu\n"
         "#SBATCH --nodes=4\n"
@@ -132,6 +133,48 @@ def test_the_notice_takes_a_tenth_of_the_time_limit_at_most(max_run, options, ma
     partitions = [Partition("cpu", 1, 1, 9, is_default=True), Partition("gpu", maximum, default, 9)]
     script = render_batch_script(job(limits=Limits(max_run)), SlurmSettings(options), LOG, AGENT, partitions)
     assert f"#SBATCH --signal=B:USR1@{notice}\n" in script
+
+
+@pytest.mark.parametrize(
+    ("options", "hosts", "least", "expected"),
+    [
+        ({"nodes": "2", "ntasks_per_node": "4", "cpus_per_task": "4"}, 3, 3, "nodes=3 ntasks-per-node=4"),
+        ({"ntasks": "15"}, 1, 1, "nodes=1 ntasks=15 ntasks-per-node=15"),
+        ({"ntasks": "15"}, 2, 2, "nodes=2 ntasks=15 ntasks-per-node=8"),
+        ({"ntasks": "1", "cpus_per_task": "8"}, 2, 2, "nodes=2 ntasks=2 ntasks-per-node=1"),
+        ({"ntasks": "8", "nodes": "2-4"}, 4, 4, "nodes=4 ntasks=16 ntasks-per-node=4"),
+        ({"ntasks": "8", "ntasks_per_node": "4"}, 1, 1, "nodes=1 ntasks=4 ntasks-per-node=4"),
+        ({"ntasks": "1"}, 2, 1, "nodes=1-2 ntasks=2"),
+        ({"gpus": "2", "ntasks_per_gpu": "3"}, 2, 2, "nodes=2"),
+    ],
+)
+def test_a_host_has_the_tasks_of_a_node_of_the_header(options, hosts, least, expected):
+    header = {"lines": ["#SBATCH -n 1", "#SBATCH -J x"], "options": options}
+    asked = job(resources=Resources(hosts, "slurm"))
+    script = render_batch_script(asked, SlurmSettings(min_nodes=least, header=header), LOG, AGENT)
+    assert script.startswith("#!/bin/bash\n#SBATCH -n 1\n#SBATCH -J x\n#SBATCH --job-name=mnist-1\n")
+    lines = [line.removeprefix("#SBATCH --") for line in script.splitlines()]
+    assert [line for line in lines if line.startswith(("nodes", "ntasks"))] == expected.split()
+
+
+def test_a_header_precedes_the_variable_and_the_files_and_arguments_precede_it(config_file):
+    config_file.write_text("slurm: {account: user, qos: user, mem: 1G}")
+    header = {"lines": ["#SBATCH -A a"], "options": {"account": "a", "qos": "a", "partition": "a", "error": "x"}}
+    environ = {"SCRIPTMODE_SLURM": "account=variable"}
+    found = parse_settings({"header": header, "partition": "argument"}, environ)
+    assert (found.options, found.header) == ({"mem": "1G", "partition": "argument"}, header)
+    with pytest.warns(UserWarning, match="account=variable, which replaces the job's account=a"):
+        assert parse_settings({}, environ, found).options == {**found.options, "account": "variable"}
+    script = render_batch_script(job(resources=Resources(1, "slurm")), found, LOG, AGENT)
+    assert "#SBATCH --partition=argument\n" in script
+    kept = submission_environment(script, {"SBATCH_QOS": "x", "SBATCH_WCKEY": "x"}, header["options"])
+    assert kept == {"SBATCH_WCKEY": "x"}
+    for wrong, message in (
+        ({"header": header, "qos": False}, "qos is False; leave it out"),
+        ({"header": 1}, "from_sb"),
+    ):
+        with pytest.raises(SpecError, match=message):
+            parse_settings(wrong, {})
 
 
 @pytest.mark.parametrize(

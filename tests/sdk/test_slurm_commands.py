@@ -77,6 +77,21 @@ def test_a_refusal_of_sbatch_is_passed_on_in_its_words(programs, tmp_path, text,
     assert message in str(caught.value)
 
 
+def test_the_options_of_a_header_are_those_that_sbatch_reads_whether_the_job_could_start_or_not(
+    programs, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SBATCH_COMMENT", "of the user")
+    block = "sbatch: defined options\nsbatch: --- ---\nsbatch: %s\nsbatch: --- ---\nsbatch: end of defined options\n"
+    first = block % 'mail-type : END,FAIL\nsbatch: comment   : $SBATCH_COMMENT: "b"\nsbatch: constraint : '
+    text = f"sbatch: select/linear: init: loaded\n{first}{block % 'nodes : 2-4'}sbatch: error: Invalid account"
+    programs.add("sbatch", f"cat >&2 <<E\n{text}\nE\nexit 1")
+    first = {"mail_type": "END,FAIL", "comment": ': "b"', "constraint": ""}
+    assert commands.read_header(tmp_path / "job.sh") == [first, {"nodes": "2-4"}]
+    programs.add("sbatch", "echo 'sbatch: fatal: Unmatched `\"`' >&2; exit 1")
+    with pytest.raises(PlatformError, match="sbatch: fatal: Unmatched"):
+        commands.read_header(tmp_path / "job.sh")
+
+
 def test_a_machine_without_slurm_is_named(programs, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(PlatformError, match="there is no command 'scancel': this machine is not a login node"):
@@ -193,6 +208,8 @@ def test_a_partition_has_its_time_limits_and_its_nodes(programs):
     ("options", "hosts", "gpus"),
     [
         ({"gres": "nic:1,gpu:a100:2"}, 2, 2),
+        ({"gres": "gres:nic:1,gres:gpu:2"}, 2, 2),
+        ({"gpus_per_task": "a100:2", "ntasks": "6"}, 2, 6),
         ({"gres": "gpumem:3"}, 2, 0),
         ({"gpus_per_node": "a100:2"}, 2, 2),
         ({"gpus": "8"}, 4, 2),

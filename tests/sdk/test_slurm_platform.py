@@ -177,6 +177,32 @@ def test_setup_that_ends_the_batch_script_is_told_from_an_agent_that_crashed(clu
     assert "the batch script of Slurm job 1 ended with exit code 3 before the job's agent began; see the" in reason
 
 
+def test_a_job_and_its_copy_begin_with_the_header_of_a_batch_script(cluster, estimator, tmp_path):
+    site = tmp_path / "site.sh"
+    site.write_text(
+        "#!/bin/sh\n#SBATCH --mem=1G --signal=B:TERM@300\n  # of the site\n#SBATCH --time=10\necho\n#SBATCH -n 5\n"
+    )
+    cluster.play(PENDING)
+    job = estimator(platform=Slurm.from_sbatch(site, comment="a")).fit(wait=False, job_name="first-1")
+    site.unlink()
+    cluster.play(PENDING)
+    for name in (job.name, job.rerun().name):
+        script = (tmp_path / "data" / "jobs" / name / "job.sh").read_text()
+        header = "#!/bin/bash\n#SBATCH --mem=1G --signal=B:TERM@300\n#SBATCH --time=10\n#SBATCH --job-name="
+        assert script.startswith(header)
+        assert "#SBATCH --signal=B:USR1@300\n#SBATCH --comment=a\n#SBATCH --time=10\n\nexec" in script
+
+
+@pytest.mark.parametrize(
+    ("line", "words"), [("#SBATCH --array=1-3", "which has 'array'; give the batch"), (None, "No such f")]
+)
+def test_a_batch_script_that_is_none_of_one_job_is_refused(cluster, tmp_path, line, words):
+    if line:
+        (tmp_path / "site.sh").write_text(f"#!/bin/sh\n{line}\n")
+    with pytest.raises(SpecError, match=words):
+        Slurm.from_sbatch(tmp_path / "site.sh")
+
+
 @pytest.mark.parametrize("again", [lambda job: job.rerun(), lambda job: Estimator.attach(job.name).fit(wait=False)])
 def test_a_copy_of_a_job_has_its_slurm_settings(cluster, estimator, tmp_path, monkeypatch, again):
     cluster.play(PENDING)

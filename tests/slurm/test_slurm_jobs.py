@@ -85,17 +85,18 @@ print("rank", rank, "of", size, "on", socket.gethostname(), flush=True)
 """
 
 
-def test_a_host_has_the_cpus_of_its_allocation_and_its_step_ends_with_its_code(jobs):
+def test_a_host_has_the_cpus_of_its_allocation_and_its_step_ends_with_its_code(jobs, tmp_path):
     script = """
         import os, sys
         print("cpus", *map(os.environ.get, ("SM_NUM_CPUS", "OMP_NUM_THREADS", "TF_NUM_INTEROP_THREADS")), flush=True)
         sys.exit(5 if os.environ["SM_CURRENT_HOST"] == "algo-2" else 0)
     """
     request = jobs.request(script, hosts=2, max_run=60)
-    Slurm(data_dir=jobs.data_dir, cpus_per_task=1).create(request)
+    (tmp_path / "site.sh").write_text("#!/bin/sh\n#SBATCH --ntasks-per-node=2 --time=5\n")
+    Slurm.from_sbatch(tmp_path / "site.sh", data_dir=jobs.data_dir).create(request)
     name = request["TrainingJobName"]
     assert jobs.wait(name)["TrainingJobStatus"] == "Failed"
-    assert "cpus 1 1 2" in "\n".join(jobs.lines(name))
+    assert "cpus 2 2 2" in "\n".join(jobs.lines(name))
     until(lambda: "algo-2, script: exit code 5" in jobs.cluster.job(jobs.number(name)).get("Comment", ""))
     until(lambda: jobs.cluster.step_codes(jobs.number(name)).get("algo-2") == ["5:0"])
 
@@ -114,3 +115,45 @@ def test_mpirun_starts_ranks_on_both_nodes_without_ssh_and_without_slurm(jobs):
     lines = jobs.completed_lines(jobs.start(RANKS, hyperparameters=distribution))
     found = sorted(line.partition("rank ")[2] for line in lines if " of 4 on " in line)
     assert found == ["0 of 4 on node1", "1 of 4 on node1", "2 of 4 on node2", "3 of 4 on node2"]
+
+
+#: Headers of batch scripts, with the number of their nodes.
+HEADERS = {
+    "tasks of a node times CPUs": (2, "#SBATCH --nodes=2 --ntasks-per-node=4\n#SBATCH -c 4 --mem-per-cpu=500 -t 10"),
+    "tasks in all": (1, "#SBATCH -n 15 --mem-per-cpu=2048"),
+    "tasks on two nodes": (2, "#SBATCH -N2 -n 15 --mem-per-cpu=2048 --exclusive=user"),
+    "tasks and their most on a node": (2, "#SBATCH -N 2 -n 8 --tasks-per-node=4 --gpus-per-task=0"),
+    "tasks of each GPU": (2, "#SBATCH --gpus=2 --ntasks-per-gpu=3 -N 2"),
+    "an indented comment": (1, "#SBATCH -c 2\n  # of the site\n\n#SBATCH --mem=3G --time=10 # short\n"),
+    "an option of several lines": (1, "#SBATCH --mail-type=END\n#SBATCH --mail-type=FAIL\n#SBATCH --constraint="),
+    "an option that counts once": (1, "#SBATCH -p short --mem=1G -Q\n#SBATCH --mem=2G -p batch --comment='a \"b # c'"),
+    "what a job sets by itself": (1, "#SBATCH -J other -e /x --output=/y --requeue --open-mode=truncate --signal=2"),
+    "no lines behind a command": (1, "#SBATCH -c 3\ntrue\n#SBATCH -c 5"),
+}
+FIELDS = (
+    "NumNodes",
+    "NumCPUs",
+    "NumTasks",
+    "CPUs/Task",
+    "MinMemoryCPU",
+    "MinMemoryNode",
+    "TRES",
+    "TresPerJob",
+    "TimeLimit",
+)
+FIELDS += ("TresPerTask", "NtasksPerTRES", "OverSubscribe", "Features", "MailType", "Comment", "Partition")
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_a_header_gives_a_job_what_sbatch_gives_its_script(jobs, tmp_path, header):
+    hosts, lines = HEADERS[header]
+    script = tmp_path / "site.sh"
+    script.write_text(f"#!/bin/sh\n{lines}\n/bin/true\n")
+    expected = jobs.cluster.job(jobs.cluster.run("sbatch", "--parsable", "--hold", script).stdout.strip())
+    request = jobs.request("pass", hosts=hosts, max_run=86400)
+    Slurm.from_sbatch(script, data_dir=jobs.data_dir, hold=True).create(request)
+    name = request["TrainingJobName"]
+    found = jobs.cluster.job(jobs.number(name))
+    expected["NumNodes"] = found["NumNodes"] if found["NumNodes"] == f"{hosts}-{hosts}" else f"{hosts} nodes"
+    assert {field: found.get(field) for field in FIELDS} == {field: expected.get(field) for field in FIELDS}
+    assert (found["JobName"], found["Requeue"], found["StdErr"]) == (name, "0", found["StdOut"])

@@ -135,7 +135,7 @@ def _requeue(folder: JobFolder) -> None:
 def _show_failure(folder: JobFolder) -> None:
     """Write the first line of the reason to the job's comment, which squeue shows, unless the user gave one."""
     with suppress(ScriptmodeError, OSError):
-        number, given = find_number(folder), settings_from_json(folder.read_job().engine).options
+        number, given = find_number(folder), settings_from_json(folder.read_job().engine).all_options()
         if number is not None and "comment" not in given:
             commands.set_comment(number, folder.read_state().reason.partition("\n")[0][:_COMMENT_CHARACTERS])
 

@@ -12,7 +12,7 @@ from scriptmode_slurm._engine.partitions import find_partitions, parse_time_limi
 from scriptmode_slurm._engine.settings import REFUSED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from scriptmode._core.spec.training_job import Resources
     from scriptmode_local._store.job_record import Job
@@ -28,7 +28,7 @@ _NOTICE_PART = 10
 #: Runs in a heterogeneous job between the options of two components (sbatch(1), "HETEROGENEOUS JOB").
 _NEXT_COMPONENT = "#SBATCH hetjob"
 #: The number of GPUs in values such as ``gpu:4``, ``gpu:a100:4``, ``a100:4`` and ``4`` (sbatch(1), --gres and --gpus).
-_GPUS = re.compile(r"(?:^|,)(?:gres/)?gpu(?::[A-Za-z][\w.-]*)?(?:[:=](\d+))?(?=[,(]|$)")
+_GPUS = re.compile(r"(?:^|,)(?:gres[/:])?gpu(?::[A-Za-z][\w.-]*)?(?:[:=](\d+))?(?=[,(]|$)")
 #: Variables of sbatch whose names do not follow from the option's: SBATCH_TIMELIMIT is --time (sbatch(1)).
 _VARIABLES = {
     "array": ("SBATCH_ARRAY_INX",),
@@ -51,7 +51,7 @@ class Component(NamedTuple):
 
 def components(resources: Resources, settings: SlurmSettings) -> tuple[Component, ...]:
     """Return the parts of a job in the order of its hosts; neighbouring groups of one partition are one part."""
-    default = str(settings.options.get("partition", ""))
+    default = str(settings.all_options().get("partition", ""))
     parts = groupby(resources.host_groups, lambda group: group.instance_type.partition(":")[2] or default)
     return tuple(Component(name, tuple(host for group in groups for host in group.hosts)) for name, groups in parts)
 
@@ -61,7 +61,7 @@ def time_limit(limits: Limits, settings: SlurmSettings, maximum: int | None = No
 
     ``maximum`` is the partition's limit in seconds: the time around the training ends there.
     """
-    if given := settings.options.get("time"):
+    if given := settings.all_options().get("time"):
         return str(given)
     if limits.max_run == Limits.max_run:
         return ""
@@ -75,10 +75,22 @@ def gpus_of_host(options: Mapping[str, str | bool], hosts: int) -> int:
     for name in ("gres", "tres_per_task"):
         if match := _GPUS.search(str(options.get(name, ""))):
             return int(match[1] or 1)
-    for name, divisor in (("gpus_per_node", 1), ("gpus_per_task", 1), ("gpus", hosts)):
+    for name, factor in (("gpus_per_node", hosts), ("gpus_per_task", count_tasks(options, hosts)), ("gpus", 1)):
         if match := _COUNT.fullmatch(str(options.get(name, ""))):
-            return int(match[1]) // divisor
+            return int(match[1]) * factor // hosts
     return 0
+
+
+def count_tasks(options: Mapping[str, str | bool], hosts: int) -> int:
+    """Return the tasks of a job, for each of which sbatch counts CPUs: each host has those of one of a header's nodes.
+
+    Without a number of nodes, the hosts have the tasks of the header in all.
+    """
+    tasks, of_node = (int(options.get(name, 0)) for name in ("ntasks", "ntasks_per_node"))
+    if not tasks:
+        return hosts * max(of_node, 1)
+    nodes = int(str(options.get("nodes", 0)).partition("-")[0]) or (-(-tasks // of_node) if of_node else hosts)
+    return max(hosts, -(-tasks * hosts // nodes))
 
 
 def render_batch_script(
@@ -100,19 +112,23 @@ def render_batch_script(
     notice = notice if limit is None else max(1, min(notice, limit // _NOTICE_PART))
     # Slurm replaces %j and its kind in the name of the log.
     output = log.replace("%", "%%")
-    options: dict[str, str | bool] = {"job_name": job.request.name, "output": output, "open_mode": "append"}
+    options: dict[str, str | bool] = {
+        "job_name": job.request.name, "output": output, "error": output, "open_mode": "append",
+    }  # fmt: skip
     lines = ["#!/bin/bash"]
     for component in parts:
         least = len(component.hosts)
         if not job.request.resources.instance_groups:
             least = min(settings.min_nodes or least, least)
         require_nodes(component.partition, least, partitions)
-        options.update(_component_options(job, component, least, notice))
+        options.update(_component_options(job, component, least, settings.all_options(component.partition)))
+        options["signal"] = f"B:USR1@{notice}"
         own = settings.options_of(component.partition)
         options.update({name: value for name, value in own.items() if name != "partition"})
         if time:
             options["time"] = time
-        lines += [f"#SBATCH {_option(*item)}" for item in options.items()]
+        # Of two lines for one option the later one counts.
+        lines += [*settings.header.get("lines", ()), *(f"#SBATCH {_option(*item)}" for item in options.items())]
         lines.append(_NEXT_COMPONENT)
         # The name and the log are those of the whole job.
         options = {}
@@ -120,27 +136,31 @@ def render_batch_script(
     return "\n".join(lines) + "\n"
 
 
-def _component_options(job: Job, component: Component, least: int, notice: int) -> Iterator[tuple[str, str | bool]]:
+def _component_options(
+    job: Job, component: Component, least: int, known: Mapping[str, str | bool]
+) -> Iterator[tuple[str, str | bool]]:
     if component.partition:
         yield "partition", component.partition
     most = len(component.hosts)
-    if least < most:
-        # A number of tasks would determine that of the nodes.
-        yield "nodes", f"{least}-{most}"
-    else:
-        yield "nodes", str(most)
-        yield "ntasks_per_node", "1"
+    tasks = count_tasks(known, most)
+    yield "nodes", str(most) if least == most else f"{least}-{most}"
+    if "ntasks" in known:
+        yield "ntasks", str(tasks)
+    # With fewer nodes than hosts it would determine the number of nodes, and sbatch refuses it beside another option.
+    if least == most and "ntasks_per_gpu" not in known:
+        yield "ntasks_per_node", str(-(-tasks // most))
     limits = job.request.limits
     runs_again = limits.use_spot_instances or limits.max_retry_attempts
     yield "requeue" if runs_again else "no_requeue", True
-    yield "signal", f"B:USR1@{notice}"
 
 
-def submission_environment(script: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables for sbatch: without those that would override the script, and of options that no job has."""
+def submission_environment(script: str, environ: Mapping[str, str], header: Iterable[str] = ()) -> dict[str, str]:
+    """Return the variables for sbatch without those that override the script or ``header``, or that no job has."""
     lines = (line.partition("--")[2] for line in script.splitlines() if line.startswith("#SBATCH --"))
     set_here = {option.partition("=")[0].replace("-", "_") for option in lines}
-    others = {other for name in {*set_here, *REFUSED} for other in _VARIABLES.get(name, (f"SBATCH_{name.upper()}",))}
+    others = {
+        other for name in {*set_here, *header, *REFUSED} for other in _VARIABLES.get(name, (f"SBATCH_{name.upper()}",))
+    }
     return {name: value for name, value in environ.items() if name not in others}
 
 

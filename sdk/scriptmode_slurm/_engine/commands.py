@@ -43,6 +43,11 @@ STATUS_SECONDS, _POSITION_SECONDS = 3.0, 30.0
 _FOREIGN = ("SQUEUE_", "SACCT_", "SCONTROL_", "SINFO_", "SLURM_CLUSTERS")
 _ENVIRONMENT = {"TZ": "UTC0", "SLURM_TIME_FORMAT": "standard", "LC_ALL": "C"}
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z][\w:/]*)=(.*?)(?=\s+[A-Za-z][\w:/]*=|\s*$)", re.DOTALL)
+#: What ``sbatch --verbose`` writes of each component of a job.
+_DEFINED_OPTIONS = re.compile(
+    r"^sbatch: defined options$(.*?)^sbatch: end of defined options$", re.DOTALL | re.MULTILINE
+)
+_DEFINED_OPTION = re.compile(r"^sbatch: ([a-z][a-z0-9-]*) *: (.*)$", re.MULTILINE)
 _SEPARATOR = "|"
 #: Fields of squeue and sacct, and scontrol's names for them. A job's name may have any characters, so it is the last.
 _SQUEUE = {
@@ -110,6 +115,21 @@ def submit(script: Path, *, environ: Mapping[str, str] | None = None) -> int:
     if not number.isdigit():
         raise PlatformError(f"sbatch printed no job number: {output.strip()!r}", advice="see squeue --me")
     return int(number)
+
+
+def read_header(script: Path) -> list[dict[str, str]]:
+    """Return the options in the header of a batch script, as sbatch reads them, by long names with "_" for "-".
+
+    A heterogeneous job has several components. Raises `PlatformError` in the words of sbatch; nothing is submitted.
+    """
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("SBATCH_")}
+    # Once more than the header may be --quiet. Whether the job could start at the moment does not matter.
+    command = ("sbatch", "--test-only", "--verbose", "--verbose", str(script.absolute()))
+    done = _run_once(command, _COMMAND_SECONDS, _without_foreign(variables))
+    components = _DEFINED_OPTIONS.findall(done.errors)
+    if not components:
+        raise problems.command_error("sbatch", done.errors or done.output, done.code)
+    return [{name.replace("-", "_"): value for name, value in _DEFINED_OPTION.findall(text)} for text in components]
 
 
 def run_step(options: Sequence[str], command: Sequence[str], seconds: int) -> str:

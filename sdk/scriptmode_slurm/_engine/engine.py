@@ -74,7 +74,7 @@ class SlurmEngine(SlurmAgent, ProcessEngine):
         """Return the environment of each host, and what sbatch would get."""
         own = settings_from_json(job.engine)
         gpus = {
-            host: batch_script.gpus_of_host(own.options_of(component.partition), len(component.hosts))
+            host: batch_script.gpus_of_host(own.all_options(component.partition), len(component.hosts))
             for component in batch_script.components(job.request.resources, own)
             for host in component.hosts
         }
@@ -91,7 +91,8 @@ class SlurmEngine(SlurmAgent, ProcessEngine):
             replace_file(path, script.encode())
         except OSError as error:
             raise PlatformError(f"the batch script cannot be written: {error}") from error
-        environ = batch_script.submission_environment(script, os.environ)
+        header = settings_from_json(job.engine).header_options
+        environ = batch_script.submission_environment(script, os.environ, header)
         cluster = cluster_name()
         number = commands.submit(path, environ=environ)
         try:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import invalid
 from scriptmode_local._service.service import LocalPlatform
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 from scriptmode_slurm import SLURM
-from scriptmode_slurm._engine.settings import parse_settings
+from scriptmode_slurm._engine import commands
+from scriptmode_slurm._engine.settings import REFUSED_IN_HEADER, parse_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,6 +75,35 @@ class Slurm(LocalPlatform):
         self._settings = replace(
             self._settings, options={name: value for name, value in given.items() if value is not None}
         )
+
+    @classmethod
+    def from_sbatch(cls, script: str | os.PathLike[str], **arguments: Any) -> Slurm:
+        """Return a cluster whose jobs have the lines ``#SBATCH`` of a batch script, as sbatch reads them.
+
+        A job sets name, logs and number of nodes by itself; a host has the tasks that the script has on a node.
+
+        Args:
+            script: Path of the script.
+            arguments: Arguments of `Slurm`, which replace options of the script.
+
+        Raises:
+            SpecError: The script cannot be read, or is not one of a single job.
+            PlatformError: sbatch refuses the header.
+
+        """
+        path, advice = Path(script), "give the batch script of one job"
+        try:
+            lines = path.read_text(encoding="utf-8").split("\n")
+        except (OSError, ValueError) as error:
+            raise invalid("script", f"is {os.fspath(script)!r}: {error}", advice) from error
+        options, *others = commands.read_header(path)
+        if refused := [name for name in REFUSED_IN_HEADER if name in options] or ["hetjob"] * len(others):
+            raise invalid("script", f"is {os.fspath(script)!r}, which has {refused[0]!r}", advice)
+        # For sbatch, the first command ends the header.
+        comments = takewhile(lambda line: not line.strip() or line.lstrip().startswith("#"), lines)
+        header = {"lines": [line for line in comments if line.startswith("#SBATCH")], "options": options}
+        notice = {name: value for name, value in options.items() if name == "signal"}
+        return cls(**{"header": header, **notice, **arguments})
 
     @property
     def arguments(self) -> dict[str, object]:

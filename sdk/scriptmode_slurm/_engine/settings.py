@@ -30,7 +30,10 @@ REFUSED = frozenset({
     "ntasks_per_core", "ntasks_per_gpu", "ntasks_per_node", "ntasks_per_socket", "open_mode", "output", "parsable",
     "quiet", "requeue", "test_only", "time_min", "usage", "verbose", "version", "wait", "wrap",
 })  # fmt: skip
+#: Of them, those in the header of a batch script that no later line changes.
+REFUSED_IN_HEADER = ("array", "clusters", "wait")
 _SHAPE: Mapping[str, object] = {
+    "header": {"lines": [str], "options": {"*": str}},
     "options!": dict,
     "setup!": [str],
     "interface!": str,
@@ -54,6 +57,7 @@ class SlurmSettings:
         interface: Name or CIDR network of the interface between the hosts; "" for the one of the nodes' addresses.
         min_nodes: Number of nodes with which a job without instance groups may run; 0 for all of its hosts.
         partitions: Options of the hosts of one partition, by its name; False for an option that they do not have.
+        header: The lines ``#SBATCH`` of a batch script, and the ``options`` that sbatch reads in them.
     """
 
     options: Mapping[str, str | bool] = field(default_factory=dict)
@@ -61,9 +65,20 @@ class SlurmSettings:
     interface: str = ""
     min_nodes: int = 0
     partitions: Mapping[str, Mapping[str, str | bool]] = field(default_factory=dict)
+    header: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def header_options(self) -> Mapping[str, str]:
+        """The options of the header."""
+        options: Mapping[str, str] = self.header.get("options", {})
+        return options
+
+    def all_options(self, partition: str = "") -> dict[str, str | bool]:
+        """Return the options of the header and of the hosts of a partition."""
+        return {**self.header_options, **self.options_of(partition)}
 
     def options_of(self, partition: str) -> dict[str, str | bool]:
-        """Return the options of the hosts of a partition; of no named one for ""."""
+        """Return the options of the hosts of a partition without the header's; of no named one for ""."""
         options = {**self.options, **self.partitions.get(partition, {})}
         return {name: value for name, value in options.items() if value is not False}
 
@@ -112,8 +127,12 @@ def parse_settings(
             own = replace(own, partitions={**own.partitions, **_partitions(source, value)})
         elif name in _OWN:
             own = replace(own, **{name: _own(source, name, value)})
+            if name == "header":
+                options = {other: option for other, option in options.items() if other not in own.header_options}
         else:
-            before, options[name] = options.get(name), _option(source, name, value)
+            before, options[name] = {**own.header_options, **options}.get(name), _option(source, name, value)
+            if options[name] is False and name in own.header_options:
+                raise source.refuse(name, value, "leave it out of the header of the batch script")
             if recorded and source is _VARIABLE and before not in (None, options[name]) and given.get(name) is None:
                 what = f"{SETTINGS_VARIABLE} has {name}={options[name]}, which replaces the job's {name}={before}"
                 warnings.warn(f"{what}; to keep that, unset the variable", stacklevel=1)
@@ -214,6 +233,7 @@ def _count(value: object) -> int:
 _OWN: Mapping[str, tuple[Callable[[Any], object], str]] = {
     "setup": (_lines, "give lines of a shell script, ('module load cuda',), and options of sbatch as arguments"),
     "interface": (str.strip, "give the name of a network interface of the nodes, 'ib0', or its network, '10.1.0.0/16'"),
+    "header": (dict, "give Slurm.from_sbatch(...) the path of a batch script"),
     "min_nodes": (_count, "give a whole number of at least 1"),
 }
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from fakes.slurm_commands import jobs, records, steps
 
 _SBATCH = (
-    "parsable job-name= output= open-mode= nodes= ntasks-per-node= mem= gres= partition= account= time= "
+    "parsable test-only verbose array= job-name= output= error= open-mode= nodes= ntasks-per-node= mem= gres= partition= account= time= "
     "comment= signal= requeue no-requeue begin="
 )
 _UNREACHABLE = "Unable to contact slurm controller (connect failure)"
@@ -69,6 +69,9 @@ def _sbatch(state, arguments):
     options, rest = _parse(arguments, _SBATCH)
     script = Path(rest[0]).read_text()
     options = {"job-name": Path(rest[0]).name, **_directives(script), **options}
+    if "test-only" in options:
+        lines = "".join(f"sbatch: {name:20}: {value or 'set'}\n" for name, value in options.items())
+        raise RefusalError(f"sbatch: defined options\n{lines}sbatch: end of defined options")
     _refuse(state, options)
     job = jobs.submit(state, options, script, dict(os.environ), str(Path.cwd()))
     return f"{job['id']}\n" if "parsable" in options else f"Submitted batch job {job['id']}\n"
@@ -83,7 +86,7 @@ def _directives(script):
             if rest:
                 raise UsageError(f"the fake does not know #SBATCH {rest[0]}")
             options.update(found)
-        elif line.strip() and not line.startswith("#"):
+        elif line.strip() and not line.lstrip().startswith("#"):
             break
     return options
 
