@@ -26,6 +26,8 @@ _SECONDS = 60
 _LAST_LINES = 15
 _SOCKET = "unix://"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+#: The identifier of the image that a step built or found in the cache.
+_STEP_IMAGE = re.compile(r"^ ---> ([0-9a-f]{12,})$")
 OnLine = Callable[[str], None]
 
 
@@ -143,19 +145,40 @@ def build(
         context: The context as a tar archive.
         image: Name of the image, "" for none.
         options: Further arguments of Docker's client, such as ``buildargs`` and ``nocache``.
-        discarded: A label: images without a name that have it are removed after the build, even if it fails. By
-            default the builder keeps them as its cache.
+        discarded: A label: images of stages with it are removed after the build, even if it fails. By default the
+            builder keeps them as its cache.
         on_line: Called with each line of the builder.
     """
+    steps: list[str] = []
     subject = f"building {image or options.get('target')} failed"
+
+    def follow(line: str) -> None:
+        steps.extend(_STEP_IMAGE.findall(line))
+        on_line(line)
+
     with docker_client(subject) as client:
         settings = {"custom_context": True, "rm": True, "forcerm": True, "decode": True, "timeout": _LONG_SECONDS}
         try:
             answers = client.api.build(fileobj=io.BytesIO(context), tag=image or None, **settings, **options)
-            _read_progress(answers, subject, on_line)
+            _read_progress(answers, subject, follow)
         finally:
-            if discarded:
-                client.images.prune({"dangling": True, "label": discarded})
+            # Later images depend on earlier ones.
+            for identifier in reversed(dict.fromkeys(steps)) if discarded else ():
+                _remove_labelled(client, identifier, discarded, on_line)
+
+
+def _remove_labelled(client: Any, identifier: str, label: str, on_line: OnLine) -> None:
+    """Remove the image of a build's step if it has a label."""
+    from docker.errors import APIError, ImageNotFound
+
+    try:
+        # Newer daemons omit empty fields.
+        if label in ((client.api.inspect_image(identifier).get("Config") or {}).get("Labels") or {}):
+            client.api.remove_image(identifier, noprune=True)
+    except ImageNotFound:
+        pass
+    except APIError as error:
+        on_line(f"image {identifier} holds this machine's settings and cannot be removed: {error.explanation}")
 
 
 def _read_progress(answers: Iterable[Mapping[str, Any]], subject: str, on_line: OnLine) -> None:
