@@ -33,7 +33,7 @@ TEXT = README.read_text()
 #: Maximum number of blocks in all documents that are not run; each has its reason in the document.
 MOST_NOT_RUN = 15
 #: What a block may need beside scriptmode: its extras, a program, an account.
-NEEDS = {"tensorflow", "mpi", "tuner", "notebook", "pytest", "serve", "AWS account"}
+NEEDS = {"tensorflow", "mpi", "tuner", "notebook", "pytest", "serve", "mlflow-skinny", "wandb", "AWS account"}
 
 
 def test_every_directory_and_file_that_is_shown_exists():
