@@ -96,6 +96,13 @@ def test_the_target_of_every_link_exists(document):
             assert parts.fragment in anchors(place), f"{target}: {place.name} has no such heading"
 
 
+@pytest.mark.parametrize("document", WITH_LINKS, ids=label)
+def test_each_row_of_a_table_has_the_cells_of_its_head(document):
+    tables = re.findall(r"(?:^\|.+\n)+", document.read_text(), re.MULTILINE)
+    cells = [[len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()] for table in tables]
+    assert [table for table, counts in zip(tables, cells) if len(set(counts)) > 1] == []
+
+
 def test_the_guide_has_the_number_of_public_programs_that_pass():
     expected = tomllib.loads((ROOT / "tests/foreign_suites/expected.toml").read_text())
     passes = expected["passes"]["v2-programs"]
