@@ -68,3 +68,6 @@ html_theme = "furo"
 html_title = "scriptmode"
 html_show_sourcelink = False
 html_copy_source = False
+# No page links the lists of all names, which are wider than a page.
+html_use_index = False
+html_domain_indices = False

@@ -1,11 +1,15 @@
-"""The documentation builds without a warning, and contains every public name."""
+"""The documentation builds without a warning, contains every public name, and its pages read well in a browser."""
 
+import json
+import os
 import subprocess
 import sys
 import zlib
 
 import pytest
 from docs.documents import DOCS, GUIDES, ROOT, blocks
+from fakes.processes import until
+from notebooks.jupyter_lab import browser_page
 
 import scriptmode
 import scriptmode.containers
@@ -21,6 +25,26 @@ PUBLIC = {
     "scriptmode.platforms.local.LocalPlatform",
     "scriptmode_runtime.tensorflow.PipeModeDataset",
 } - {"scriptmode.planning.Plan"}
+#: What is wrong with the page that a browser shows: what is wider than the text (whose headings are 8 px wider) without a
+#: scroll bar, markup that was not rendered, and pictures of the documentation that do not load.
+FAULTS = r"""
+(async () => {
+  const article = document.querySelector("article");
+  const right = article.getBoundingClientRect().right + 9;
+  const scrolls = part => part.contains(article) ? false : getComputedStyle(part).overflowX === "auto" || scrolls(part.parentElement);
+  const wide = [...article.querySelectorAll("*")].filter(part => part.getBoundingClientRect().right > right && !scrolls(part));
+  const pictures = [...document.images].filter(picture => picture.src.startsWith("file:"));
+  pictures.forEach(picture => picture.loading = "eager");
+  const loads = await Promise.all(pictures.map(picture => picture.decode().then(() => true, () => false)));
+  const text = article.cloneNode(true);
+  text.querySelectorAll("pre, code, style, script, dt").forEach(part => part.remove());
+  return [
+    ...wide.map(part => `wide: ${part.outerHTML.slice(0, 200)}`),
+    ...pictures.filter((_, place) => !loads[place]).map(picture => `not loaded: ${picture.src}`),
+    ...(text.textContent.match(/^.*(\|-|\*\*|:::|``|\]\(|<!--|\{\w+\}`).*$/gm) || []).map(line => `markup: ${line}`),
+  ];
+})()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +74,20 @@ def test_the_first_page_links_every_guide_and_every_notebook(built):
     pages += [f"notebooks/{path.stem}" for path in (ROOT / "notebooks").glob("*.ipynb")]
     assert [page for page in pages if front.count(f'href="{page}.html"') < 2] == []  # in the menu and in a table
     assert "{doc}" not in front
+
+
+@pytest.mark.long
+def test_every_page_reads_well_in_a_browser(built, tmp_path):
+    pages = [path for path in sorted(built.rglob("*.html")) if "_static" not in path.parts]
+    faults = {}
+    with browser_page(tmp_path, os.environ) as browser:
+        for path in pages:
+            browser.open(path.as_uri())
+            opened = f"location.href === {json.dumps(path.as_uri())} && document.readyState === 'complete'"
+            until(lambda shown=opened: browser.value(shown))
+            faults[str(path.relative_to(built))] = browser.value(FAULTS)
+    assert {"index.html", "guides/recipes.html", "reference/arguments.html"} <= faults.keys()
+    assert {page: found for page, found in faults.items() if found} == {}
 
 
 @pytest.mark.long

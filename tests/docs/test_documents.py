@@ -33,7 +33,7 @@ TEXT = README.read_text()
 #: Maximum number of blocks in all documents that are not run; each has its reason in the document.
 MOST_NOT_RUN = 15
 #: What a block may need beside scriptmode: its extras, a program, an account.
-NEEDS = {"tensorflow", "mpi", "tuner", "notebook", "pytest", "serve", "AWS account"}
+NEEDS = {"tensorflow", "mpi", "tuner", "notebook", "pytest", "serve", "mlflow-skinny", "wandb", "AWS account"}
 
 
 def test_every_directory_and_file_that_is_shown_exists():
@@ -94,6 +94,13 @@ def test_the_target_of_every_link_exists(document):
         assert place.exists(), f"{target}: there is no {place}"
         if parts.fragment:
             assert parts.fragment in anchors(place), f"{target}: {place.name} has no such heading"
+
+
+@pytest.mark.parametrize("document", WITH_LINKS, ids=label)
+def test_each_row_of_a_table_has_the_cells_of_its_head(document):
+    tables = re.findall(r"(?:^\|.+\n)+", document.read_text(), re.MULTILINE)
+    cells = [[len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()] for table in tables]
+    assert [table for table, counts in zip(tables, cells) if len(set(counts)) > 1] == []
 
 
 def test_the_guide_has_the_number_of_public_programs_that_pass():

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from outside.reader import MismatchError
 
 #: What documents need beside the installation: extras and programs, which are added together, and an account.
-ADDITIONAL, ACCOUNT = ("tuner", "notebook", "pytest", "serve"), "AWS account"
+ADDITIONAL = ("tuner", "notebook", "pytest", "serve", "mlflow-skinny", "wandb")
+ACCOUNT = "AWS account"
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 #: What documents use beside scriptmode and its extras.
-TOOLS = {"pytest"}
+TOOLS = {"pytest", "mlflow-skinny", "wandb"}
 
 
 class InterpreterMissingError(Exception):

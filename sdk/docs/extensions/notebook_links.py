@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
-_LINK = re.compile(r"\[([^\]]+)\]\((?:\.\./)+notebooks/(\w+)\.ipynb\)")
+#: A link whose text may be code, which the text of a role is not.
+_LINK = re.compile(r"\[`?([^\]`]+)`?\]\((?:\.\./)+notebooks/(\w+)\.ipynb\)")
 
 
 def link_pages(_: Sphinx, __: str, source: list[str]) -> None:

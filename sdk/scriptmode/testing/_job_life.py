@@ -60,26 +60,20 @@ _UPLOADING = Phase("Uploading", 10)
 
 
 class Line(NamedTuple):
-    """A line of one host's log.
+    """A line of one host's log."""
 
-    Attributes:
-        second: Seconds after the job's creation at which it is written.
-        text: Text of the line.
-    """
-
+    #: Seconds after the job's creation at which it is written.
     second: float
+    #: Text of the line.
     text: str
 
 
 class Point(NamedTuple):
-    """A value of a metric.
+    """A value of a metric."""
 
-    Attributes:
-        second: Seconds after the job's creation.
-        value: Value of the metric.
-    """
-
+    #: Seconds after the job's creation.
     second: float
+    #: Value of the metric.
     value: float
 
 
