@@ -129,6 +129,7 @@ def test_a_log_is_printed_completely_or_filtered_by_host_and_tail(jobs):
     assert "algo-1 | given --epochs 3 --rate 1e-3\n" in program("logs", "of-two").stdout
     assert {line[:6] for line in program("logs", "of-two", "--host", "algo-2").stdout.splitlines()} == {"algo-2"}
     said = documents(program("logs", "of-two", "--tail", "1", "--json", "--host", "algo-2").stdout)
+    assert [line.pop("time")[:2] for line in said] == ["20"]
     assert said == [{"host": "algo-2", "message": "scriptmode: script ended with exit code 0"}]
     wrong = program("logs", "of-two", "--host", "algo-9")
     assert wrong.returncode == 2

@@ -185,7 +185,7 @@ def test_times_survive_a_pair_that_was_cut(tmp_path):
     first.update()
     time_of_a = first.time_of(2)
     with file.open("ab") as times:
-        times.write(b"1234567")
+        times.write(b"12345678" * 3)
     log.write_text("a\nb\n")
     second = LogTimes(log)
     assert second.update() == 4

@@ -199,6 +199,6 @@ def prepare_next_run(folder: JobFolder, state: JobState, losses: Losses, lost: s
     why = state.transitions[-1].message
     for reason, text in (*losses, ("Interrupted", f"the job started again: {why}")):
         state = state.with_event(JobEvent(reason, text, time=time.time()))
-    for log in folder.log("host").parent.iterdir():
+    for log in folder.log("host").parent.glob("*.log"):
         agent_log.append_line(log, f"scriptmode: the job starts again, as it was interrupted, {lost}")
     return state

@@ -252,8 +252,9 @@ class JobFolder:
         Its hosts, which end with it, may have written later than it had its last heartbeat.
         """
         moments = [state.modified, self.lock_file.stat().st_mtime]
-        with suppress(OSError), os.scandir(self.path / "logs") as logs:
-            moments += [log.stat(follow_symlinks=False).st_mtime for log in logs]
+        with suppress(OSError):
+            # Not the times of their lines, which a server writes, too.
+            moments += [log.lstat().st_mtime for log in self.log("host").parent.glob("*.log")]
         return max(moments)
 
     def silent_since(self) -> float | None:

@@ -16,6 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from scriptmode_local._store.shapes import LAST_SECOND
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
@@ -51,7 +53,7 @@ class LogTimes:
             # The job's agent and servers of the same data directory add pairs.
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             self._read(descriptor)
-            # One that a full disk or a kill cut is overwritten.
+            # One that a full disk or a kill cut, or that is damaged, is overwritten.
             os.ftruncate(descriptor, len(self._ends) * _PAIR.size)
             known = self._ends[-1] if self._ends else 0
             if status.st_size > known:
@@ -73,10 +75,12 @@ class LogTimes:
                 os.close(descriptor)
 
     def _read(self, descriptor: int) -> None:
-        """Read the pairs that are not read yet."""
+        """Read the pairs that are not read yet, up to one that is damaged."""
         size = os.fstat(descriptor).st_size
         whole, start = size - size % _PAIR.size, len(self._ends) * _PAIR.size
         for end, moment in _PAIR.iter_unpack(os.pread(descriptor, whole - start, start) if whole > start else b""):
+            if moment > 1000 * LAST_SECOND:
+                return
             self._ends.append(end)
             self._times.append(moment)
 
