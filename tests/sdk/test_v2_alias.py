@@ -37,6 +37,8 @@ REFUSED = {
     "from sagemaker import Predictor\nclass Own(Predictor): pass": "scriptmode has no sagemaker.Predictor; serve the model",
     "import sagemaker; sagemaker.image_uris.retrieve('xgboost', 'us-east-1')": "not xgboost for 'training'; write the URI",
     "from sagemaker.inputs import TraningInput": "scriptmode has no sagemaker.inputs.TraningInput; did you mean 'Train",
+    "from sagemaker.content_types import CONTENT_TYPE_JSON as t; t()": "scriptmode has no sagemaker.content_types.CONTENT",
+    "from sagemaker.tensorflow.predictor import tf_serializer; tf_serializer(1)": "predictor.tf_serializer; serve the model",
     "import sagemaker.tensorflw": "scriptmode has no sagemaker.tensorflw; did you mean 'tensorflow'?",
 }
 
