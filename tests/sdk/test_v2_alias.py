@@ -75,6 +75,18 @@ def test_what_is_not_included_is_refused_with_what_to_do_instead(aliased, statem
     assert REFUSED[statement] in str(caught.value)
 
 
+def test_a_program_derives_an_estimator_of_its_own_from_framework(aliased, code):
+    found = run(f"""
+from sagemaker.estimator import Framework
+class Own(Framework):
+    def __init__(self, entry_point, source_dir=None, hyperparameters=None, **named):
+        super().__init__(entry_point, source_dir, hyperparameters, **named)
+own = Own("train.py", {str(code)!r}, {{"steps": 2}}, instance_count=1, instance_type="local_process")
+own.entry_point = "train.py"; found = own.request()["HyperParameters"]
+""")
+    assert {"steps": "2", "sagemaker_program": '"train.py"'}.items() <= found["found"].items()
+
+
 def test_what_is_not_included_can_be_checked_for_and_annotate(aliased):
     found = run("""
 from sagemaker import Model, Predictor

@@ -45,7 +45,7 @@ COUNTERPARTS = {
     "sagemaker": {**_SESSION, **_ANALYTICS, "TrainingInput": "TrainingInput", "s3_input": "TrainingInput"},
     "sagemaker.analytics": _ANALYTICS,
     "sagemaker.debugger": _DEBUGGER,
-    "sagemaker.estimator": _same("Estimator"),
+    "sagemaker.estimator": {**_same("Estimator"), **_same("Framework", _ADAPTERS)},
     "sagemaker.exceptions": {"CapacityError": "CapacityError", "UnexpectedStatusException": "TrainingJobFailed"},
     "sagemaker.image_uris": _same("retrieve", _ADAPTERS),
     "sagemaker.inputs": _INPUTS,

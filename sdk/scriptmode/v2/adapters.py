@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 _NAME_LIMIT = 63
 
 
+class Framework(scriptmode.Estimator):
+    """The base class of a program's own estimators, which takes the arguments of the script first."""
+
+    def __init__(self, entry_point: str, source_dir: Any = None, hyperparameters: Any = None, **named: Any) -> None:
+        super().__init__(entry_point=entry_point, source_dir=source_dir, hyperparameters=hyperparameters, **named)
+
+
 def LocalSession(boto_session: Any = None, **arguments: Any) -> scriptmode.Session:  # noqa: N802 - a class in v2
     """Return a session of this machine, or one of the account of ``boto_session``."""
     if boto_session is not None:
@@ -28,9 +35,7 @@ def TrainingJobAnalytics(  # noqa: N802 - a class in v2
     training_job_name: str, metric_names: Collection[str] | None = None, sagemaker_session: object = None
 ) -> Any:
     """Return the metrics of a training job, with ``dataframe()``."""
-    estimator = scriptmode.Estimator.attach(training_job_name, sagemaker_session)
-    job = estimator.latest_training_job
-    return job.analytics(metric_names) if job else None
+    return scriptmode.TrainingJob.attach(training_job_name, sagemaker_session).analytics(metric_names)
 
 
 def HyperparameterTuningJobAnalytics(  # noqa: N802 - a class in v2
