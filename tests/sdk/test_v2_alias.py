@@ -99,7 +99,9 @@ result = load(1, 2, 3, 4)
     assert (found["is_one"], found["is_number"], found["result"]) == (False, True, 1)
 
 
-def test_an_image_without_a_version_is_refused_by_the_arguments_name(aliased):
+def test_an_image_is_that_of_the_debuggers_rules_or_is_refused_without_a_version(aliased):
+    found = run("import sagemaker; found = sagemaker.image_uris.retrieve(framework='debugger', region='eu-west-1')")
+    assert found["found"] == "929884845733.dkr.ecr.eu-west-1.amazonaws.com/sagemaker-debugger-rules:latest"
     with pytest.raises(SpecError, match=r"^version is None; give that of TensorFlow, such as '2\.\d+'$"):
         run("import sagemaker; sagemaker.image_uris.retrieve('tensorflow', 'us-east-1')")
 

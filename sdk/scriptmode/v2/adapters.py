@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import scriptmode
-from scriptmode._core.aws.images import look_up_image
+from scriptmode._core.aws.images import look_up_image, look_up_rule_image
 from scriptmode.errors import NotIncludedError, invalid
 
 if TYPE_CHECKING:
@@ -73,12 +73,14 @@ def retrieve(
     image_scope: str = "training",
     **_: object,
 ) -> str:
-    """Return the URI of AWS's TensorFlow training image.
+    """Return the URI of AWS's TensorFlow training image, or with ``debugger`` as framework that of its rules.
 
     Raises:
         NotIncludedError: If the image is of another framework, or does not train.
         SpecError: If AWS has no such image, or ``version`` is not given.
     """
+    if framework == "debugger":
+        return look_up_rule_image(region)
     if framework != "tensorflow" or image_scope not in (None, "training"):
         what = f"scriptmode.v2 has images of TensorFlow that train, not {framework} for {image_scope!r}"
         raise NotIncludedError(what, "write the URI, or use the SageMaker SDK in a program of its own")
