@@ -40,6 +40,7 @@ class Session:
     Args:
         boto_session: A ``boto3.Session``; by default boto3's own settings.
         sagemaker_client: A boto3 client of Amazon SageMaker; by default one of ``boto_session``.
+        sagemaker_runtime_client: What the attribute of this name reads as; by default a client of ``boto_session``.
         default_bucket: Name of the default bucket in S3, which `default_bucket` creates if it does not exist; by
             default that of the SageMaker config file, else ``sagemaker-<region>-<account>``.
         default_bucket_prefix: Beginning of keys in the default bucket; by default the config file's.
@@ -57,6 +58,7 @@ class Session:
         self,
         boto_session: object = None,
         sagemaker_client: object = None,
+        sagemaker_runtime_client: object = None,
         *,
         default_bucket: str | None = None,
         default_bucket_prefix: str | None = None,
@@ -65,6 +67,7 @@ class Session:
         _check_arguments(boto_session, sagemaker_client, default_bucket, local_mode)
         self._given = boto_session
         self._sagemaker_client = sagemaker_client
+        self._runtime_client = sagemaker_runtime_client
         # The names under which estimators look for them, also in sessions of the SageMaker SDK.
         self._default_bucket = None if default_bucket is None else _check_bucket_name("default_bucket", default_bucket)
         self.default_bucket_prefix = default_bucket_prefix
@@ -112,9 +115,8 @@ class Session:
 
     @property
     def _arguments(self) -> tuple[object, ...]:
-        return (
-            self._given, self._sagemaker_client, self._default_bucket, self.default_bucket_prefix, self.local_mode
-        )  # fmt: skip
+        clients = (self._sagemaker_client, self._runtime_client)
+        return (self._given, *clients, self._default_bucket, self.default_bucket_prefix, self.local_mode)
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the boto3 or ``sagemaker`` session that this wraps; called for names of none here."""
@@ -141,11 +143,11 @@ class Session:
 
     @property
     def sagemaker_runtime_client(self) -> Any:
-        """The client that invokes endpoints: the wrapped session's, else boto3's; scriptmode deploys none.
+        """The client that invokes endpoints: the given one, the wrapped session's, or boto3's; scriptmode deploys none.
 
         The operations of a session of this machine raise `CredentialsError`.
         """
-        own = getattr(self._given, "sagemaker_runtime_client", None)
+        own = self._runtime_client or getattr(self._given, "sagemaker_runtime_client", None)
         if own is None and self.local_mode:
             return _RefusingClient("sagemaker_runtime_client")
         return own or self._connection.client("sagemaker-runtime")
@@ -348,12 +350,8 @@ class Session:
 
         platform = self._platform_of(job_name)
         if shows_logs(log_type):
-            status_lines = log_lines.StatusLines() if wait else None
-            log_lines.show(
-                log_filter.filtered_events(
-                    platform, job_name, log_filter.ALL_LINES, follow=wait, on_description=status_lines
-                )
-            )
+            status, lines = log_lines.StatusLines() if wait else None, log_filter.ALL_LINES
+            log_lines.show(log_filter.filtered_events(platform, job_name, lines, follow=wait, on_description=status))
         if wait:
             outcome.raise_for_status(outcome.wait_for_end(job_name, platform, timeout, poll), platform)
 
@@ -455,9 +453,10 @@ def session_of_platform(platform: Platform) -> Session:
 def _create(given: object, connection: Connection, **attributes: Any) -> Session:
     made = Session.__new__(Session)
     bucket, prefix = connection.default_bucket, connection.default_bucket_prefix
-    fixed = {"_given": given, "_settings": connection, "_sagemaker_client": None, "_is_wrapper": True}
+    fixed = {"_given": given, "_settings": connection, "_is_wrapper": True}
     buckets = {"_default_bucket": bucket, "default_bucket_prefix": prefix}
-    vars(made).update({"_platform": None, **fixed, **buckets, **attributes})
+    absent = dict.fromkeys(("_platform", "_sagemaker_client", "_runtime_client"))
+    vars(made).update({**absent, **fixed, **buckets, **attributes})
     return made
 
 

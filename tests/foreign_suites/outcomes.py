@@ -20,20 +20,21 @@ class Verdict:
 
 def failing(suite: str) -> dict[str, str]:
     """Read the tests of a suite that fail, with the reason of each."""
-    return {test: rule["reason"] for rule in _content().get(suite, ()) for test in rule["tests"]}
+    return {test: rule["reason"] for rule in read_toml(FILE).get(suite, ()) for test in rule["tests"]}
 
 
 def passes(suite: str) -> int:
     """Read how many tests of a suite pass."""
-    return _content()["passes"][suite]
+    return read_toml(FILE)["passes"][suite]
 
 
-def _content() -> dict[str, Any]:
+def read_toml(file: Path) -> dict[str, Any]:
+    """Read a file of TOML."""
     try:
         import tomllib
     except ModuleNotFoundError:  # Python 3.10 and older
         import tomli as tomllib
-    return tomllib.loads(FILE.read_text(encoding="utf-8"))
+    return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 def judge(outcomes: dict[str, str | None], failing: dict[str, str], passes: int) -> Verdict:

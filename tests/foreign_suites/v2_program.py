@@ -48,6 +48,8 @@ OTHERS = re.compile(r"\bUnavailable\b|unavailable |s3://\S+: there is no such ob
 BLANK = re.compile(r"(?m)^(\s*\w+\s*=)[ \t]*(#.*|<[^<>\n]*>[ \t]*|\[\w+[ _-][\w -]+\][ \t]*(?:#.*)?)?$")
 #: Cell magics whose body is Python.
 PYTHON_MAGICS = {"time", "capture", "timeit", "prun"}
+#: A text that a program leaves to its reader: all of a string, beginning with "your", or a variable of a template.
+PLACEHOLDER = re.compile(r"(?<=['\"])<[A-Za-z][\w -]{1,60}>(?=\\?['\"])|<+(?i:your)[^<>\n]{1,40}>+|\{\{\w+\}+")
 #: An error that is raised in these directories is this project's own.
 OWN = re.compile(r"/(sdk/scriptmode\w*|entrypoints/scriptmode_runtime)/")
 
@@ -80,9 +82,6 @@ class Unavailable:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        pass
-
     def _operation(self, *_: object) -> Unavailable:
         return Unavailable(self._name)
 
@@ -91,6 +90,8 @@ class Unavailable:
 
     def __setitem__(self, *_: object) -> None:
         pass
+
+    __exit__ = __setitem__
 
     def __repr__(self) -> str:
         return f"<unavailable {self._name}>"
@@ -149,9 +150,7 @@ class Shell:
 
     def system(self, command: str) -> None:
         for line in command.splitlines():
-            if re.search(r"[|&;<>$`'\"]", line):
-                continue
-            words = shlex.split(line)
+            words = [] if re.search(r"[|&;<>$`'\"]", line) else shlex.split(line)
             if words and words[0] in COMMANDS:
                 subprocess.run(words, check=False, capture_output=True)
 
@@ -173,17 +172,14 @@ class Execution:
         self._main: list[ast.stmt] = []
         self._transform = TransformerManager().transform_cell
         shell = Shell(self.execute)
-        self._variables = {
-            "__name__": "__main__", "__file__": str(program), "get_ipython": lambda: shell, "input": lambda *_: "", **given
-        }  # fmt: skip
+        own = {"get_ipython": lambda: shell, "input": lambda *_: "", "display": lambda *_: None}
+        self._variables = {"__name__": "__main__", "__file__": str(program), **own, **given}
 
     def execute(self, text: str) -> None:
         try:
-            tree = self._parse(text)
+            self._execute_all(self._parse(text).body)
         except SyntaxError as error:
             self._failed(text, error)
-            return
-        self._execute_all(tree.body)
 
     def _parse(self, text: str) -> ast.Module:
         try:
@@ -211,18 +207,12 @@ class Execution:
                 self._failed(ast.unparse(node), error)
 
     def _failed(self, statement: str, error: BaseException) -> None:
-        files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-        if isinstance(error, AttributeError) and type(getattr(error, "obj", None)).__module__.startswith("scriptmode."):
-            files.append("/sdk/scriptmode/")
-        if isinstance(error, ImportError) and (error.name or "").startswith("sagemaker"):
-            files.append("/sdk/scriptmode/")
-        self.failures.append(
-            {
-                "statement": statement[:400],
-                "error": f"{type(error).__name__}: {error}"[:1500],
-                "own": any(OWN.search(file) for file in files) and not OTHERS.search(str(error)),
-            }
-        )
+        is_own = any(OWN.search(frame.filename) for frame in traceback.extract_tb(error.__traceback__))
+        is_own |= type(getattr(error, "obj", None)).__module__.startswith("scriptmode.")  # of an AttributeError
+        is_own |= isinstance(error, ImportError) and (error.name or "").startswith("sagemaker")
+        is_own &= not OTHERS.search(str(error))
+        text = f"{type(error).__name__}: {error}"[:1500]
+        self.failures.append({"statement": statement[:400], "error": text, "own": is_own})
 
 
 def _fill_in(assignment: re.Match[str]) -> str:
@@ -236,7 +226,8 @@ def _fill_in(assignment: re.Match[str]) -> str:
 
 def read_cells(program: Path) -> list[str]:
     """Return the texts of a notebook's cells of code, or that of a program."""
-    text = re.sub(r"<(?i:your)[^<>\n]{1,40}>", "filled-in", program.read_text(encoding="utf-8"))
+    text = program.read_text(encoding="utf-8")
+    text = PLACEHOLDER.sub(lambda found: "s3://filled-in" if "s3-path" in found[0] else "filled-in", text)
     if program.suffix != ".ipynb":
         return [text]
     notebook = json.loads(text)
@@ -259,8 +250,11 @@ def _replace_network_and_data() -> None:
     Session.upload_data = lambda self, path, *rest, **named: upload_data(self, _with_data(path), *rest, **named)
     S3Uploader.upload = staticmethod(lambda local_path, *rest, **named: upload(_with_data(local_path), *rest, **named))
 
-    def request_locally(platform: object, request: JobRequest, directory: str) -> None:
-        del platform, directory
+    fit, create = scriptmode.Estimator.fit, scriptmode._job.create_job
+
+    def create_job(platform: Any, request: JobRequest, *rest: Any) -> Any:
+        if hasattr(platform, "session"):
+            return create(platform, request, *rest)
         from botocore.session import get_session
         from botocore.validate import validate_parameters
 
@@ -269,8 +263,6 @@ def _replace_network_and_data() -> None:
         validate_parameters(body, model.input_shape)
         raise Requested("CreateTrainingJob", body)
 
-    fit = scriptmode.Estimator.fit
-
     def fit_with_data(self: Any, inputs: Any = None, *rest: Any, **named: Any) -> Any:
         for each in inputs.values() if isinstance(inputs, dict) else [inputs]:
             uri = getattr(each, "s3_data", each)
@@ -278,11 +270,7 @@ def _replace_network_and_data() -> None:
                 _with_data(uri[len("file://") :])
         return fit(self, inputs, *rest, **named)
 
-    scriptmode.Estimator.fit = fit_with_data
-    create = scriptmode._job.create_job
-    scriptmode._job.create_job = lambda platform, *rest: (
-        create(platform, *rest) if hasattr(platform, "session") else request_locally(platform, *rest)
-    )
+    scriptmode.Estimator.fit, scriptmode._job.create_job = fit_with_data, create_job
 
 
 def _with_data(path: Any) -> Any:
@@ -300,8 +288,9 @@ def _with_data(path: Any) -> Any:
 
 def run(program: Path, given: dict[str, Any]) -> dict[str, Any]:
     """Run a program of the current directory; return its request, and the statements that failed before it."""
-    sys.argv = [str(program)]
-    sys.path.insert(0, str(Path.cwd()))
+    sys.argv = [str(program), *given.pop("argv", ())]
+    os.environ.update(given.pop("environment", {}))
+    sys.path[:0] = [str(program.resolve().parent), str(Path.cwd())]
     for name in given.pop("files", ()):
         _with_data(name)
     sys.meta_path.append(UnavailablePackages())
@@ -319,11 +308,10 @@ def run(program: Path, given: dict[str, Any]) -> dict[str, Any]:
     return {**done, "failures": execution.failures}
 
 
-def fork(folder: Path, program: str, given: dict[str, Any]) -> int:
-    """Start a process that runs a program, whose directory is ``program`` in a folder; return the process's id."""
-    child = os.fork()
-    if child:
-        return child
+def fork(folder: Path, program: str, given: dict[str, Any]) -> None:
+    """Start a process that runs a program, whose directory is ``program`` in a folder."""
+    if os.fork():
+        return
     try:
         signal.alarm(LIMIT)
         with (folder / "log").open("wb") as log:
@@ -365,21 +353,18 @@ def main() -> None:
         boto3.client("s3", region_name=REGION).list_buckets()
         session = Session(boto3.Session("key", "secret", region_name=REGION))
         role = "arn:aws:iam::123456789012:role/notebook"
-        for kind in (
-            {"instance_type": "ml.m5.large", "sagemaker_session": session},
-            {"instance_type": "local_process"},
-        ):
+        kinds = [{"instance_type": "ml.m5.large", "sagemaker_session": session}, {"instance_type": "local_process"}]
+        for kind in kinds:
             TensorFlow(entry_point=__file__, role=role, framework_version="2.12", py_version="py310", **kind).request()
     alias.activate()
     listed, results = (Path(word) for word in sys.argv[1:])
     programs = json.loads(listed.read_text(encoding="utf-8"))
-    running: set[int] = set()
-    for each in programs:
-        if len(running) == AT_ONCE:
-            running.discard(os.wait()[0])
-        running.add(fork(Path(each["folder"]), each["program"], dict(each["given"])))
-    while running:
-        running.discard(os.wait()[0])
+    for index, each in enumerate(programs):
+        if index >= AT_ONCE:
+            os.wait()
+        fork(Path(each["folder"]), each["program"], dict(each["given"]))
+    for _ in programs[:AT_ONCE]:
+        os.wait()
     found = [read_result(Path(each["folder"])) for each in programs]
     results.write_text(json.dumps(found), encoding="utf-8")
 

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.foreign_suites import sources
+from tests.foreign_suites import outcomes, sources
 
 FILE = Path(__file__).with_name("v2_programs.toml")
 #: A program whose source is fetched from a Git repository while it runs: it has no outcome.
@@ -23,11 +23,7 @@ _NEEDS_GIT = "SourceError: git could not fetch"
 
 def read_repositories() -> list[dict[str, Any]]:
     """Read the repositories with their programs."""
-    try:
-        import tomllib
-    except ModuleNotFoundError:  # Python 3.10 and older
-        import tomli as tomllib
-    return tomllib.loads(FILE.read_text(encoding="utf-8"))["repository"]
+    return outcomes.read_toml(FILE)["repository"]
 
 
 VERSION = f"{len({each['name'] for each in read_repositories()})} repositories"

@@ -18,6 +18,7 @@ ProfilerConfig(framework_profile_params=FrameworkProfile(start_unix_time=1700000
 ProfilerConfig(framework_profile_params=FrameworkProfile(detailed_profiling_config=DetailedProfilingConfig(), dataloader_profiling_config=DataloaderProfilingConfig(start_step=5)))
 ProfilerConfig(framework_profile_params=FrameworkProfile(python_profiling_config=PythonProfilingConfig(num_steps=1, cprofile_timer=cProfileTimer.CPU_TIME)))
 ProfilerConfig(framework_profile_params=FrameworkProfile(python_profiling_config=PythonProfilingConfig(python_profiler=PythonProfiler.PYINSTRUMENT)))
+Rule.sagemaker({"DebugRuleConfiguration": {"RuleConfigurationName": "Overfit"}}, rule_parameters={"patience": "5"})
 Rule.sagemaker(rule_configs.stalled_training_rule(), "name", other_trials_s3_input_paths=["s3://b/y"])
 Rule.sagemaker(base_config=rule_configs.overfit(), rule_parameters={"patience": "5"}, s3_output_path="s3://b/x")
 Rule.custom("a", "image", "ml.m5.large", 20, source="rule.py", rule_to_invoke="R", rule_parameters={"a": "1"})

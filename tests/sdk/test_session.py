@@ -73,6 +73,8 @@ def test_a_session_has_a_client_that_invokes_endpoints_which_this_machine_refuse
     assert Session(fake).sagemaker_runtime_client.meta.service_model.service_name == "sagemaker-runtime"
     theirs = SimpleNamespace(boto_session=fake, sagemaker_runtime_client=object())
     assert wrap_session(theirs).sagemaker_runtime_client is theirs.sagemaker_runtime_client
+    assert Session(fake, None, "mine").sagemaker_runtime_client == "mine"
+    assert Session(fake, None, "mine") != Session(fake)
     client = Session(local_mode=True).sagemaker_runtime_client
     with pytest.raises(CredentialsError, match=r"runtime_client\.invoke_endpoint calls Amazon"):
         client.invoke_endpoint(EndpointName="a")

@@ -37,6 +37,8 @@ REFUSED = {
     "from sagemaker import Predictor\nclass Own(Predictor): pass": "scriptmode has no sagemaker.Predictor; serve the model",
     "import sagemaker; sagemaker.image_uris.retrieve('xgboost', 'us-east-1')": "not xgboost for 'training'; write the URI",
     "from sagemaker.inputs import TraningInput": "scriptmode has no sagemaker.inputs.TraningInput; did you mean 'Train",
+    "from sagemaker.content_types import CONTENT_TYPE_JSON as t; t()": "scriptmode has no sagemaker.content_types.CONTENT",
+    "from sagemaker.tensorflow.predictor import tf_serializer; tf_serializer(1)": "predictor.tf_serializer; serve the model",
     "import sagemaker.tensorflw": "scriptmode has no sagemaker.tensorflw; did you mean 'tensorflow'?",
 }
 
@@ -73,6 +75,18 @@ def test_what_is_not_included_is_refused_with_what_to_do_instead(aliased, statem
     assert REFUSED[statement] in str(caught.value)
 
 
+def test_a_program_derives_an_estimator_of_its_own_from_framework(aliased, code):
+    found = run(f"""
+from sagemaker.estimator import Framework
+class Own(Framework):
+    def __init__(self, entry_point, source_dir=None, hyperparameters=None, **named):
+        super().__init__(entry_point, source_dir, hyperparameters, **named)
+own = Own("train.py", {str(code)!r}, {{"steps": 2}}, instance_count=1, instance_type="local_process")
+own.entry_point = "train.py"; found = own.request()["HyperParameters"]
+""")
+    assert {"steps": "2", "sagemaker_program": '"train.py"'}.items() <= found["found"].items()
+
+
 def test_what_is_not_included_can_be_checked_for_and_annotate(aliased):
     found = run("""
 from sagemaker import Model, Predictor
@@ -85,7 +99,9 @@ result = load(1, 2, 3, 4)
     assert (found["is_one"], found["is_number"], found["result"]) == (False, True, 1)
 
 
-def test_an_image_without_a_version_is_refused_by_the_arguments_name(aliased):
+def test_an_image_is_that_of_the_debuggers_rules_or_is_refused_without_a_version(aliased):
+    found = run("import sagemaker; found = sagemaker.image_uris.retrieve(framework='debugger', region='eu-west-1')")
+    assert found["found"] == "929884845733.dkr.ecr.eu-west-1.amazonaws.com/sagemaker-debugger-rules:latest"
     with pytest.raises(SpecError, match=r"^version is None; give that of TensorFlow, such as '2\.\d+'$"):
         run("import sagemaker; sagemaker.image_uris.retrieve('tensorflow', 'us-east-1')")
 

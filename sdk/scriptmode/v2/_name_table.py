@@ -45,7 +45,7 @@ COUNTERPARTS = {
     "sagemaker": {**_SESSION, **_ANALYTICS, "TrainingInput": "TrainingInput", "s3_input": "TrainingInput"},
     "sagemaker.analytics": _ANALYTICS,
     "sagemaker.debugger": _DEBUGGER,
-    "sagemaker.estimator": _same("Estimator"),
+    "sagemaker.estimator": {**_same("Estimator"), **_same("Framework", _ADAPTERS)},
     "sagemaker.exceptions": {"CapacityError": "CapacityError", "UnexpectedStatusException": "TrainingJobFailed"},
     "sagemaker.image_uris": _same("retrieve", _ADAPTERS),
     "sagemaker.inputs": _INPUTS,
@@ -69,54 +69,39 @@ _PIPELINES = MISSING_METHODS["prepare_workflow_for_training"]
 _FRAMEWORKS = "give Estimator the image_uri of an image with the framework, or use the SageMaker SDK"
 #: Modules and names that scriptmode does not have, and what to do instead. The longest matching row counts.
 NOT_INCLUDED = {
-    **dict.fromkeys(
-        (
-            "sagemaker.model", "sagemaker.predictor", "sagemaker.serializers", "sagemaker.deserializers",
-            "sagemaker.tensorflow.TensorFlowModel", "sagemaker.tensorflow.TensorFlowPredictor",
-            "sagemaker.tensorflow.model", "sagemaker.tensorflow.serving", "sagemaker.transformer",
-            "sagemaker.multidatamodel", "sagemaker.serverless", "sagemaker.async_inference", "sagemaker.model_monitor",
-            "sagemaker.model_metrics", "sagemaker.Model", "sagemaker.Predictor", "sagemaker.session.production_variant",
-            "sagemaker.session.container_def", "sagemaker.Session.delete_endpoint",
-            "sagemaker.Session.endpoint_from_production_variants", "sagemaker.inputs.CreateModelInput",
-            "sagemaker.inputs.TransformInput",
-        ),
-        _SERVE,
-    ),
+    **dict.fromkeys((
+        "sagemaker.model", "sagemaker.predictor", "sagemaker.serializers", "sagemaker.deserializers",
+        "sagemaker.tensorflow.TensorFlowModel", "sagemaker.tensorflow.TensorFlowPredictor",
+        "sagemaker.tensorflow.model", "sagemaker.tensorflow.serving", "sagemaker.transformer",
+        "sagemaker.tensorflow.predictor", "sagemaker.content_types", "sagemaker.multidatamodel",
+        "sagemaker.serverless", "sagemaker.async_inference", "sagemaker.model_monitor",
+        "sagemaker.model_metrics", "sagemaker.Model", "sagemaker.Predictor",
+        "sagemaker.session.production_variant", "sagemaker.session.container_def",
+        "sagemaker.Session.delete_endpoint", "sagemaker.Session.endpoint_from_production_variants",
+        "sagemaker.inputs.CreateModelInput", "sagemaker.inputs.TransformInput",
+    ), _SERVE),
     **dict.fromkeys(("sagemaker.workflow", "sagemaker.pipeline", "sagemaker.PipelineModel"), _PIPELINES),
-    **dict.fromkeys(
-        (
-            "sagemaker.processing", "sagemaker.tensorflow.TensorFlowProcessor", "sagemaker.spark", "sagemaker.clarify",
-            "sagemaker.sklearn.processing",
-            "sagemaker.network",
-        ),
-        "prepare data in a program of its own, or use boto3's create_processing_job",
-    ),
-    **dict.fromkeys(
-        (
-            "sagemaker.pytorch", "sagemaker.huggingface", "sagemaker.mxnet", "sagemaker.chainer", "sagemaker.sklearn",
-            "sagemaker.xgboost", "sagemaker.rl",
-        ),
-        _FRAMEWORKS,
-    ),
-    **dict.fromkeys(
-        (
-            "sagemaker.amazon", "sagemaker.algorithm", "sagemaker.automl", "sagemaker.jumpstart",
-            "sagemaker.model_uris", "sagemaker.script_uris", "sagemaker.hyperparameters",
-        ),
-        "use the SageMaker SDK: scriptmode trains scripts, not AWS's own algorithms and models",
-    ),
+    **dict.fromkeys((
+        "sagemaker.processing", "sagemaker.tensorflow.TensorFlowProcessor", "sagemaker.spark", "sagemaker.clarify",
+        "sagemaker.sklearn.processing", "sagemaker.network",
+    ), "prepare data in a program of its own, or use boto3's create_processing_job"),
+    **dict.fromkeys((
+        "sagemaker.pytorch", "sagemaker.huggingface", "sagemaker.mxnet", "sagemaker.chainer", "sagemaker.sklearn",
+        "sagemaker.xgboost", "sagemaker.rl",
+    ), _FRAMEWORKS),
+    **dict.fromkeys((
+        "sagemaker.amazon", "sagemaker.algorithm", "sagemaker.automl", "sagemaker.jumpstart",
+        "sagemaker.model_uris", "sagemaker.script_uris", "sagemaker.hyperparameters",
+    ), "use the SageMaker SDK: scriptmode trains scripts, not AWS's own algorithms and models"),
     "sagemaker.fw_utils": _IMAGES,
     **dict.fromkeys(
         ("sagemaker.tensorflow.TrainingCompilerConfig", "sagemaker.training_compiler"),
         "leave compiler_config out: AWS makes no images with the SageMaker Training Compiler any more",
     ),
-    **dict.fromkeys(
-        (
-            "sagemaker.experiments", "sagemaker.analytics.ExperimentAnalytics", "sagemaker.ExperimentAnalytics",
-            "sagemaker.lineage",
-        ),
-        "give fit experiment_config, and let the script print its metrics",
-    ),
+    **dict.fromkeys((
+        "sagemaker.experiments", "sagemaker.analytics.ExperimentAnalytics", "sagemaker.ExperimentAnalytics",
+        "sagemaker.lineage",
+    ), "give fit experiment_config, and let the script print its metrics"),
     "sagemaker.remote_function": "write the function into a script, and give it as entry_point",
     "sagemaker.feature_store": "use boto3's create_feature_group and put_record",
 }  # fmt: skip

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import scriptmode
-from scriptmode._core.aws.images import look_up_image
+from scriptmode._core.aws.images import look_up_image, look_up_rule_image
 from scriptmode.errors import NotIncludedError, invalid
 
 if TYPE_CHECKING:
@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 
 #: Letters and digits of a job's name at most (CreateTrainingJob).
 _NAME_LIMIT = 63
+
+
+class Framework(scriptmode.Estimator):
+    """The base class of a program's own estimators, which takes the arguments of the script first."""
+
+    def __init__(self, entry_point: str, source_dir: Any = None, hyperparameters: Any = None, **named: Any) -> None:
+        super().__init__(entry_point=entry_point, source_dir=source_dir, hyperparameters=hyperparameters, **named)
 
 
 def LocalSession(boto_session: Any = None, **arguments: Any) -> scriptmode.Session:  # noqa: N802 - a class in v2
@@ -28,9 +35,7 @@ def TrainingJobAnalytics(  # noqa: N802 - a class in v2
     training_job_name: str, metric_names: Collection[str] | None = None, sagemaker_session: object = None
 ) -> Any:
     """Return the metrics of a training job, with ``dataframe()``."""
-    estimator = scriptmode.Estimator.attach(training_job_name, sagemaker_session)
-    job = estimator.latest_training_job
-    return job.analytics(metric_names) if job else None
+    return scriptmode.TrainingJob.attach(training_job_name, sagemaker_session).analytics(metric_names)
 
 
 def HyperparameterTuningJobAnalytics(  # noqa: N802 - a class in v2
@@ -68,12 +73,14 @@ def retrieve(
     image_scope: str = "training",
     **_: object,
 ) -> str:
-    """Return the URI of AWS's TensorFlow training image.
+    """Return the URI of AWS's TensorFlow training image, or with ``debugger`` as framework that of its rules.
 
     Raises:
         NotIncludedError: If the image is of another framework, or does not train.
         SpecError: If AWS has no such image, or ``version`` is not given.
     """
+    if framework == "debugger":
+        return look_up_rule_image(region)
     if framework != "tensorflow" or image_scope not in (None, "training"):
         what = f"scriptmode.v2 has images of TensorFlow that train, not {framework} for {image_scope!r}"
         raise NotIncludedError(what, "write the URI, or use the SageMaker SDK in a program of its own")

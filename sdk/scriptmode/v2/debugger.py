@@ -151,9 +151,9 @@ class Rule:
         """Return one of the rules of AWS's image, such as ``rule_configs.overfit()``."""
         rule = base_config["DebugRuleConfiguration"]
         paths = fields.pop("other_trials_s3_input_paths", None) or ()
-        others = {f"other_trial_{index}": path for index, path in enumerate(paths)}
-        fields["rule_parameters"] = {**others, **rule["RuleParameters"], **(fields.get("rule_parameters") or {})}
-        fields["collections_to_save"] = fields.get("collections_to_save") or base_config["CollectionConfigurations"]
+        other = {f"other_trial_{index}": path for index, path in enumerate(paths)}
+        fields["rule_parameters"] = {**other, **rule.get("RuleParameters", {}), **(fields.get("rule_parameters") or {})}
+        fields["collections_to_save"] = fields.get("collections_to_save") or base_config.get("CollectionConfigurations")
         return cls(name or rule["RuleConfigurationName"], **fields)
 
     @classmethod

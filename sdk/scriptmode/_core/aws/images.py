@@ -102,9 +102,14 @@ def debugger_rule_image(rule: Any, region: str) -> str:
     """
     if rule.image_uri != DEFAULT_RULE_IMAGE:
         return str(rule.image_uri)
+    return look_up_rule_image(region, f", and rule {rule.name!r} names none")
+
+
+def look_up_rule_image(region: str, reason: str = "") -> str:
+    """Return the URI of AWS's image of the debugger's rules; raise `SpecError` where there is none."""
     image, domain = image_table.own_table().rules, find_dns_suffix(region)
     if region not in image.registries or domain is None:
-        what = f"AWS has no image of the debugger's rules in Region {region!r}, and rule {rule.name!r} names none"
+        what = f"AWS has no image of the debugger's rules in Region {region!r}{reason}"
         raise SpecError(what, "leave the rule out, or give it an image_uri of its own", argument="rules")
     return f"{image.registries[region]}.dkr.ecr.{region}.{domain}/{image.repository}:latest"
 
