@@ -36,7 +36,7 @@ class RunOptions(NamedTuple):
         """Parse the values of the options and the words after ``--``; raise `SpecError` for what cannot make a job."""
         arguments = _parse_options(given)
         if not {"entry_point", "image_uri"} & arguments.keys():
-            raise click.UsageError("there is no PROGRAM; name one")
+            raise click.UsageError("there is no PROGRAM; name one, before --")
         arguments.update(_distribution_update(arguments.get("distribution") or {}, given))
         arguments.update(_mapping_updates(arguments, given, arguments_after_dashes()))
         if "instance_groups" not in arguments:

@@ -1,0 +1,114 @@
+"""What a usage error says: click's own words, and the next step."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from difflib import get_close_matches
+
+import click
+
+#: The key of a context's ``meta`` for the words after ``--``, of a command that passes them to the script.
+AFTER_DASHES = "scriptmode.arguments_after_dashes"
+#: What other tools call options, and what does the same here, where the command has that option.
+_OPTIONS = (
+    (("-n", "--hosts", "--nodes", "--workers", "--num-workers"), "--instance-count N"),
+    (("-n", "--lines"), "--tail N"),
+    (("--gpus", "--gpu"), "--instance-type of hosts with GPUs, such as local_gpu or ml.g5.xlarge"),
+    (("--partition",), "--instance-type slurm:PARTITION"),
+    (("-d", "--detach", "--background"), "--no-wait"),
+    (("--spot",), "--set use_spot_instances=true --set max_wait=SECONDS"),
+    (("--timeout", "--time"), "--max-run SECONDS"),
+    (("--data", "--dataset"), "--input train=PATH"),
+    (("--dist", "--strategy"), "--distribution KIND"),
+    (("--port", "--host"), "--listen ADDRESS:PORT"),
+)
+#: Verbs of other tools, and those that do the same here.
+_VERBS = {
+    **dict.fromkeys(("launch", "start", "submit"), "run"), **dict.fromkeys(("resume", "restart"), "rerun"),
+    "status": "describe", "ps": "list", "kill": "stop", "cancel": "stop", "delete": "rm", "download": "model download",
+}  # fmt: skip
+#: Characters from which on a misspelled word may have two edits; a shorter one has one.
+_LONG = 5
+
+
+def usage_message(error: click.UsageError) -> str:
+    """Return the text of a usage error, with what the command takes where click's text does not say it."""
+    text, ctx = error.format_message().rstrip("."), error.ctx
+    if ctx is None:
+        return error.format_message()
+    if isinstance(error, click.NoSuchOption):
+        return f"{error.message.rstrip('.')}; {_instead_of_option(error.option_name, ctx)}"
+    kind = error.param.type if isinstance(error, click.BadParameter) and error.param else None
+    if isinstance(kind, click.IntRange):
+        return f"{text.replace('integer range', 'integer')}; write a whole number of at least {kind.min}"
+    if "unexpected extra argument" not in text:
+        return error.format_message()
+    return f"{text}; {'write arguments of the script after --' if AFTER_DASHES in ctx.meta else _usage(ctx)}"
+
+
+def instead_of_verb(words: Sequence[str], known: Collection[str], path: str) -> str:
+    """Return what to write instead of a verb that a group does not have, with all that follows it."""
+    verb = _VERBS.get(words[0], "")
+    near = [verb] if verb.partition(" ")[0] in known else _near(words[0], known)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    if len(known) == 1:
+        return f"write {' '.join([path, *known, *words])}"
+    return f"use one of {', '.join(sorted(known))}"
+
+
+def _instead_of_option(option: str, ctx: click.Context) -> str:
+    takes_arguments, own = AFTER_DASHES in ctx.meta, _options(ctx.command)
+    others = [text for words, text in _OPTIONS if option in words and text.partition(" ")[0] in own]
+    if others:
+        return f"write {others[0]}{', and arguments of the script after --' if takes_arguments else ''}"
+    if verbs := _verbs_with(option, ctx.find_root()):
+        step = "leave it out, or write it after -- for the script" if takes_arguments else "leave it out"
+        return f"it is one of scriptmode {', '.join(verbs)}: {step}"
+    if near := _near(option, own):
+        return f"did you mean {near[0]!r}?{' Write arguments of the script after --' if takes_arguments else ''}"
+    if takes_arguments:
+        example = f"{ctx.command_path} PROGRAM -- {option} ..."
+        return f"write arguments of the script after --: {example}, and those of the estimator with --set"
+    return _usage(ctx)
+
+
+def _usage(ctx: click.Context) -> str:
+    parameter = ["[-p NAME=VALUE]"] if "-p" in _options(ctx.command) else []
+    return f"write {' '.join([ctx.command_path, *ctx.command.collect_usage_pieces(ctx), *parameter])}"
+
+
+def _options(command: click.Command | None) -> list[str]:
+    parameters = command.params if command else ()
+    return [name for option in parameters for name in (*option.opts, *option.secondary_opts) if name.startswith("-")]
+
+
+def _verbs_with(option: str, root: click.Context) -> list[str]:
+    verbs = []
+    if isinstance(group := root.command, click.Group):
+        for verb in group.list_commands(root):
+            # One of a package that is not installed.
+            with suppress(ImportError):
+                verbs += [verb] if option in _options(group.get_command(root, verb)) else []
+    return verbs
+
+
+def _near(word: str, known: Collection[str]) -> list[str]:
+    """Return the known words that begin with the same character, and of which ``word`` is probably a misspelling."""
+    name = word.strip("-")
+    close = [(other, other.strip("-")) for other in get_close_matches(word, known)]
+    edits = 1 + (len(name) >= _LONG)
+    return [other for other, stem in close if name[:1] == stem[:1] and _is_within(edits, name, stem)]
+
+
+def _is_within(edits: int, word: str, other: str) -> bool:
+    """Return whether so many insertions, deletions, replacements and swaps of characters make ``other`` of ``word``."""
+    if not word or not other:
+        return len(word or other) <= edits
+    if word[0] == other[0]:
+        return _is_within(edits, word[1:], other[1:])
+    rests = [(word[1:], other[1:]), (word[1:], other), (word, other[1:])]
+    if word[1::-1] == other[:2]:
+        rests.append((word[2:], other[2:]))
+    return edits > 0 and any(_is_within(edits - 1, *rest) for rest in rests)
