@@ -93,6 +93,11 @@ def test_a_setting_without_an_effect_on_this_machine_is_named_by_the_plan(made, 
     assert capsys.readouterr().err == ""
 
 
+def test_an_instance_type_that_is_similar_to_one_of_amazons_is_a_warning_before_anything_is_sent(made):
+    with pytest.warns(UserWarning, match=r"'ml.p3.2xlarg' is not one .* botocore knows; did you mean 'ml.p3.2xlarge'"):
+        made(instance_type="ml.p3.2xlarg").platform  # noqa: B018
+
+
 def test_every_variable_of_the_launcher_is_known_as_one(made):
     variables = made().plan().hosts["algo-1"].launch.main.env
     others = {"SAGEMAKER_JOB_NAME", "SAGEMAKER_REGION", "CURRENT_HOST"}
