@@ -435,7 +435,7 @@ class Estimator:
 
     @classmethod
     def attach(
-        cls, training_job_name: str, sagemaker_session: object = None, *, platform: Platform | None = None
+        cls, training_job_name: str, sagemaker_session: object = None, *, platform: Platform | str | None = None
     ) -> Estimator:
         """Return an estimator with the arguments of a job that was started before, by any client.
 
@@ -447,11 +447,9 @@ class Estimator:
         from scriptmode._core.request.parse import parse_request
         from scriptmode._job import TrainingJob
 
-        if platform is not None and sagemaker_session is not None:
-            raise invalid("platform", "and sagemaker_session both say where the job is", "keep one")
         if not isinstance(training_job_name, str):
             raise invalid("training_job_name", f"is {training_job_name!r}", "give a training job's name")
-        platform = platform or find_job_platform(training_job_name, sagemaker_session)
+        platform = find_job_platform(training_job_name, sagemaker_session, platform)
         platform = platform.with_settings_of(training_job_name)
         description = platform.describe(training_job_name)
         estimator = cls._of_job(description.response, platform.tags(description), platform)

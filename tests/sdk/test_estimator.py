@@ -10,9 +10,9 @@ import pytest
 from fakes.estimators import ROLE, estimator
 from fakes.platforms import RecordingPlatform
 
-from scriptmode import MPI, Estimator, InstanceGroup, ParameterServer, SpecError, TensorFlow, TrainingInput
+from scriptmode import MPI, Estimator, InstanceGroup, ParameterServer, SpecError, TensorFlow, TrainingInput, TrainingJob
 from scriptmode.containers import default_image
-from scriptmode.errors import RequestError
+from scriptmode.errors import JobNotFoundError, RequestError
 from scriptmode.testing import FakeSageMaker
 
 
@@ -324,6 +324,16 @@ def test_attach_sets_up_what_would_start_the_same_job_again(code, arguments):
     attached = Estimator.attach(job.name, platform=platform)
     assert attached.latest_training_job.name == "job-1"
     assert attached.request(job_name="job-1") == platform.created[0]
+
+
+@pytest.mark.parametrize("platform", ["lcoal", RecordingPlatform], ids=["a word", "a class"])
+def test_a_platform_is_a_word_or_an_object_wherever_it_is_an_argument(code, platform):
+    calls = (Estimator.attach, TrainingJob.attach, lambda _, platform: estimator(code, platform=platform))
+    for call in calls:
+        with pytest.raises(SpecError, match="give 'local', 'sagemaker' or a platform object"):
+            call("job-1", platform=platform)
+    with pytest.raises(JobNotFoundError, match="no training job named 'job-1'"):
+        Estimator.attach("job-1", platform="local")
 
 
 def test_each_fit_is_a_fresh_job_with_its_own_model_dir(code):

@@ -64,7 +64,7 @@ def resolve_platform(platform: Platform | str | None) -> Platform:
         return local_platform()
     if platform == "sagemaker":
         return sagemaker_platform(None)
-    if isinstance(platform, str) or not hasattr(platform, "describe"):
+    if isinstance(platform, (str, type)) or not hasattr(platform, "describe"):
         raise invalid("platform", f"is {platform!r}", "give 'local', 'sagemaker' or a platform object")
     return platform
 
