@@ -33,6 +33,8 @@ class Settings(NamedTuple):
     hang_seconds: float = 0.0
     #: Whether the job fails after that time.
     hang_fails: bool = True
+    #: The most that a job's source may have unpacked.
+    source_gb: float = contract.DEFAULT_SOURCE_LIMIT_GB
     #: The secret that only the job's hosts know.
     secret: str = ""
 
@@ -62,6 +64,13 @@ def _some_seconds(text: str) -> float:
     return value
 
 
+def _gigabytes(text: str) -> float:
+    with suppress(ValueError):
+        if 0 < (value := float(text)) < float("inf"):
+            return value
+    raise ValueError("a number of GB above 0")
+
+
 def _fails(text: str) -> bool:
     if text not in ("fail", "continue"):
         raise ValueError("fail or continue")
@@ -73,5 +82,8 @@ _PARSERS: dict[str, tuple[str, Callable[[str], object]]] = {
     "host_timeout": (contract.HOST_TIMEOUT_VARIABLE, _some_seconds),
     "hang_seconds": (contract.HANG_SECONDS_VARIABLE, _seconds),
     "hang_fails": (contract.HANG_ACTION_VARIABLE, _fails),
+    "source_gb": (contract.SOURCE_LIMIT_VARIABLE, _gigabytes),
     "secret": (contract.SECRET_VARIABLE, str),
 }
+#: The variables of all settings.
+VARIABLES = tuple(name for name, _ in _PARSERS.values())
