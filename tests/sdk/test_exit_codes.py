@@ -49,6 +49,8 @@ RUN = {
     "a role's name without a Region": (["--instance-type", "ml.m5.large", "--role", "r", "--image-uri", "i"], "set AWS_DEFAULT_REGION or run 'aws configure' (--region)"),
     "another distribution": (["--distribution", "ring"], "use one of mpi, multi-worker-mirrored, parameter-server"),
     "ranks without MPI": (["--processes-per-host", "2"], "--processes-per-host configures a distribution, but none is enabled; add --distribution"),
+    "servers of another distribution": (["--distribution", "mpi", "--ps", "1"], "--ps is not for the distribution mpi; leave it out, or use --distribution parameter-server"),
+    "a hyperparameter's name with a blank": (["-p", "epochs = 3"], "'epochs ' is no option of a script; write it without"),
     "a name with a blank": (["--job-name", "a b"], "write 'a-b'"),
     "an empty name": (["--job-name", ""], "--job-name is empty"),
     "output that cannot be written": (["--output-path", "/proc/x"], "output_path '/proc/x' cannot be written"),
@@ -105,6 +107,7 @@ OTHERS = {
     "a log's last lines": (["logs", "taken", "-n", "5"], 2, "No such option '-n'; write --tail N"),
     "no job to delete": (["rm"], 2, "name each JOB, with --force if it still runs, or write --older-than AGE"),
     "two jobs to describe": (["describe", "taken", "x"], 2, "unexpected extra argument (x)"),
+    "a profile for a job here": (["run", "train.py", "--profile", "nope"], 2, "profile (nope) could not be found"),
     "a profile": (["list", "--platform", "sagemaker", "--region", "us-east-1", "--profile", "nope"], 2, "(--profile)"),
 }  # fmt: skip
 

@@ -28,8 +28,6 @@ _VERBS = {
     **dict.fromkeys(("launch", "start", "submit"), "run"), **dict.fromkeys(("resume", "restart"), "rerun"),
     "status": "describe", "ps": "list", "kill": "stop", "cancel": "stop", "delete": "rm", "download": "model download",
 }  # fmt: skip
-#: Characters from which on a misspelled word may have two edits; a shorter one has one.
-_LONG = 5
 
 
 def usage_message(error: click.UsageError) -> str:
@@ -95,20 +93,17 @@ def _verbs_with(option: str, root: click.Context) -> list[str]:
 
 
 def _near(word: str, known: Collection[str]) -> list[str]:
-    """Return the known words that begin with the same character, and of which ``word`` is probably a misspelling."""
-    name = word.strip("-")
-    close = [(other, other.strip("-")) for other in get_close_matches(word, known)]
-    edits = 1 + (len(name) >= _LONG)
-    return [other for other, stem in close if name[:1] == stem[:1] and _is_within(edits, name, stem)]
+    """Return the known words with the same first character and at most two edits, the most similar one first."""
+    stem, stems = word.strip("-"), {name.strip("-"): name for name in known}
+    close = get_close_matches(stem, stems)
+    return [stems[other] for other in close if stem[:1] == other[:1] and _is_within(2, stem, other)]
 
 
 def _is_within(edits: int, word: str, other: str) -> bool:
-    """Return whether so many insertions, deletions, replacements and swaps of characters make ``other`` of ``word``."""
+    """Return whether so many insertions, deletions and replacements of characters make ``other`` of ``word``."""
     if not word or not other:
         return len(word or other) <= edits
     if word[0] == other[0]:
         return _is_within(edits, word[1:], other[1:])
-    rests = [(word[1:], other[1:]), (word[1:], other), (word, other[1:])]
-    if word[1::-1] == other[:2]:
-        rests.append((word[2:], other[2:]))
+    rests = ((word[1:], other[1:]), (word[1:], other), (word, other[1:]))
     return edits > 0 and any(_is_within(edits - 1, *rest) for rest in rests)

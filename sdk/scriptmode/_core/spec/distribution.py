@@ -171,6 +171,7 @@ NAMES = {
     "parameter-server": "parameter_server",
     "multi-worker-mirrored": "multi_worker_mirrored_strategy",
     "multi-worker-mirrored-strategy": "multi_worker_mirrored_strategy",
+    "horovod": "mpi",
 }
 _TORCHRUN = "torch_distributed"
 _NEEDS_AWS = "needs AWS's own library of AWS's images"
@@ -217,6 +218,8 @@ def _validate_kind(kind: str) -> None:
     if kind in UNSUPPORTED:
         reason = "starts torchrun on each host" if kind == _TORCHRUN else _NEEDS_AWS
         raise _error(f"distribution[{kind!r}] {reason}, which is not supported", UNSUPPORTED[kind])
+    if kind not in KINDS and (known := NAMES.get(str(kind).replace("_", "-"))):
+        raise _error(f"distribution has no key {kind!r}", f"write {{{known!r}: {{'enabled': True}}}}")
     validate_keys("distribution", [kind], [*KINDS, "instance_groups"], argument="distribution")
 
 
