@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from scriptmode_runtime import contract
@@ -51,24 +52,11 @@ def read(environ: Mapping[str, str]) -> Settings:
     return Settings(**values)
 
 
-def _seconds(text: str) -> float:
+def _number(text: str, *, allowed: str, least: float = 1e-9) -> float:
     with suppress(ValueError):
-        if 0 <= (value := float(text)) < float("inf"):
+        if least <= (value := float(text)) < float("inf"):
             return value
-    raise ValueError("a number of seconds from 0 on")
-
-
-def _some_seconds(text: str) -> float:
-    if not (value := _seconds(text)):
-        raise ValueError("a number of seconds above 0")
-    return value
-
-
-def _gigabytes(text: str) -> float:
-    with suppress(ValueError):
-        if 0 < (value := float(text)) < float("inf"):
-            return value
-    raise ValueError("a number of GB above 0")
+    raise ValueError(allowed)
 
 
 def _fails(text: str) -> bool:
@@ -77,12 +65,13 @@ def _fails(text: str) -> bool:
     return text == "fail"
 
 
+_seconds = partial(_number, allowed="a number of seconds from 0 on", least=0.0)
 _PARSERS: dict[str, tuple[str, Callable[[str], object]]] = {
     "stop_grace": (contract.STOP_GRACE_VARIABLE, _seconds),
-    "host_timeout": (contract.HOST_TIMEOUT_VARIABLE, _some_seconds),
+    "host_timeout": (contract.HOST_TIMEOUT_VARIABLE, partial(_number, allowed="a number of seconds above 0")),
     "hang_seconds": (contract.HANG_SECONDS_VARIABLE, _seconds),
     "hang_fails": (contract.HANG_ACTION_VARIABLE, _fails),
-    "source_gb": (contract.SOURCE_LIMIT_VARIABLE, _gigabytes),
+    "source_gb": (contract.SOURCE_LIMIT_VARIABLE, partial(_number, allowed="a number of GB above 0")),
     "secret": (contract.SECRET_VARIABLE, str),
 }
 #: The variables of all settings.

@@ -9,7 +9,7 @@ import click
 
 from scriptmode import Estimator, SpecError, TrainingInput
 from scriptmode._core.spec import arguments as parsers
-from scriptmode._core.spec.distribution import KINDS, NAMES
+from scriptmode._core.spec.distribution import NAMES
 from scriptmode._core.spec.metric_definitions import PRESETS
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode_cli._options.estimator_options import OPTION_NAMES
@@ -117,11 +117,6 @@ def _distribution_update(distributions: Any, given: Mapping[str, Any]) -> dict[s
     if not enabled:
         what = f"{OPTION_NAMES[next(iter(options))]} configures a distribution, but none is enabled"
         raise SpecError(what, advice="add --distribution")
-    for option in options:
-        if others := [kind for kind in enabled if kind in KINDS and option not in KINDS[kind].options]:
-            names = [name for name, kind in list(NAMES.items())[:3] if option in KINDS[kind].options]
-            what = f"{OPTION_NAMES[option]} is not for the distribution {others[0]}"
-            raise SpecError(what, advice=f"leave it out, or use --distribution {' or '.join(names)}")
     return {"distribution": {**distributions, **{kind: {**entry, **options} for kind, entry in enabled.items()}}}
 
 

@@ -113,8 +113,7 @@ def _wrong_settings(variables: Mapping[str, str]) -> Iterator[str]:
     from scriptmode_runtime._values.settings import VARIABLES
 
     check_settings(ours, "os.environ")
-    # Without the beginning, which makes all of them similar.
-    known = {name.removeprefix(_OURS): name for name in VARIABLES}
+    known = [name.removeprefix(_OURS) for name in VARIABLES]  # with it all are similar
     for name in sorted(ours.keys() - VARIABLES):
         if did_you_mean(name.removeprefix(_OURS), known, most=0):
             yield f"environment variable {name} is no setting of the launcher; {did_you_mean(name, VARIABLES, most=0)}"

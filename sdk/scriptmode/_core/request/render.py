@@ -93,10 +93,8 @@ def check_settings(variables: Mapping[str, str], owner: str) -> None:
     try:
         settings.read(variables)
     except settings.SettingError as error:
-        argument = "environment" if owner == "environment" else None
-        raise SpecError(
-            f"{owner}[{error.name!r}] is {error.value!r}", f"give {error.allowed}", argument=argument
-        ) from error
+        what = f"{owner}[{error.name!r}] is {error.value!r}"
+        raise SpecError(what, f"give {error.allowed}", argument="environment") from error
 
 
 def names_algorithm(spec: TrainingJobSpec) -> bool:

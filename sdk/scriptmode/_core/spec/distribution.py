@@ -235,6 +235,11 @@ def _parse_kind(kind: str, options: object, groups: tuple[str, ...]) -> Distribu
     make, _, known = KINDS[kind]
     if not isinstance(options, Mapping):
         raise _error(f"distribution[{kind!r}] is {options!r}", "give a dict such as {'enabled': True}")
+    for key in options:
+        if key not in known and (others := [other for other, row in KINDS.items() if key in row.options]):
+            raise _error(
+                f"distribution[{kind!r}] has no key {key!r}, an option of {' and '.join(others)}", "leave it out"
+            )
     validate_keys(f"distribution[{kind!r}]", options, ["enabled", *known], argument="distribution")
     if "enabled" not in options:  # for v2 it is off then, which is not meant
         raise _error(f"distribution[{kind!r}] has no 'enabled'", "give it True or False")
