@@ -77,6 +77,8 @@ def test_v1_names_are_taken_and_warned_of(code):
 def test_an_unknown_argument_is_suggested_a_known_one(code):
     with pytest.raises(TypeError, match="no argument 'instance_cuont'; did you mean 'instance_count'"):
         estimator(code, instance_cuont=2)
+    with pytest.raises(TypeError, match="no argument 'gpus' and 'epochs'; give the script's own as hyperparameters={"):
+        estimator(code, gpus=2, epochs=3)
 
 
 def test_a_fifth_positional_argument_is_refused_with_the_names_of_the_four():

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import suppress
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 
 import click
 
@@ -32,17 +31,15 @@ _VERBS = {
 
 def usage_message(error: click.UsageError) -> str:
     """Return the text of a usage error, with what the command takes where click's text does not say it."""
-    text, ctx = error.format_message().rstrip("."), error.ctx
-    if ctx is None:
-        return error.format_message()
-    if isinstance(error, click.NoSuchOption):
-        return f"{error.message.rstrip('.')}; {_instead_of_option(error.option_name, ctx)}"
-    kind = error.param.type if isinstance(error, click.BadParameter) and error.param else None
+    text, ctx = error.format_message(), error.ctx
+    kind = getattr(getattr(error, "param", None), "type", None)
     if isinstance(kind, click.IntRange):
-        return f"{text.replace('integer range', 'integer')}; write a whole number of at least {kind.min}"
-    if "unexpected extra argument" not in text:
-        return error.format_message()
-    return f"{text}; {'write arguments of the script after --' if AFTER_DASHES in ctx.meta else _usage(ctx)}"
+        return f"{text.rstrip('.').replace('integer range', 'integer')}; write a whole number of at least {kind.min}"
+    if ctx and isinstance(error, click.NoSuchOption):
+        return f"{error.message.rstrip('.')}; {_instead_of_option(error.option_name, ctx)}"
+    if ctx and "unexpected extra argument" in text:
+        return f"{text}; {'write arguments of the script after --' if AFTER_DASHES in ctx.meta else _usage(ctx)}"
+    return text
 
 
 def instead_of_verb(words: Sequence[str], known: Collection[str], path: str) -> str:
@@ -83,27 +80,18 @@ def _options(command: click.Command | None) -> list[str]:
 
 
 def _verbs_with(option: str, root: click.Context) -> list[str]:
-    verbs = []
-    if isinstance(group := root.command, click.Group):
-        for verb in group.list_commands(root):
-            # One of a package that is not installed.
-            with suppress(ImportError):
-                verbs += [verb] if option in _options(group.get_command(root, verb)) else []
-    return verbs
+    if not isinstance(group := root.command, click.Group):
+        return []
+    return [verb for verb in group.list_commands(root) if option in _options(group.get_command(root, verb))]
 
 
 def _near(word: str, known: Collection[str]) -> list[str]:
     """Return the known words with the same first character and at most two edits, the most similar one first."""
     stem, stems = word.strip("-"), {name.strip("-"): name for name in known}
     close = get_close_matches(stem, stems)
-    return [stems[other] for other in close if stem[:1] == other[:1] and _is_within(2, stem, other)]
+    return [stems[other] for other in close if stem[:1] == other[:1] and _count_edits(stem, other) <= 2]  # noqa: PLR2004
 
 
-def _is_within(edits: int, word: str, other: str) -> bool:
-    """Return whether so many insertions, deletions and replacements of characters make ``other`` of ``word``."""
-    if not word or not other:
-        return len(word or other) <= edits
-    if word[0] == other[0]:
-        return _is_within(edits, word[1:], other[1:])
-    rests = ((word[1:], other[1:]), (word[1:], other), (word, other[1:]))
-    return edits > 0 and any(_is_within(edits - 1, *rest) for rest in rests)
+def _count_edits(word: str, other: str) -> int:
+    changes = (code for code in SequenceMatcher(None, word, other).get_opcodes() if code[0] != "equal")
+    return sum(max(end - start, end_there - start_there) for _, start, end, start_there, end_there in changes)
