@@ -14,6 +14,7 @@ from scriptmode._core.spec import arguments, names
 from scriptmode._core.spec.estimator_arguments import EstimatorArguments, parse_call, with_signature_of
 from scriptmode._core.spec.whole_numbers import truth_value
 from scriptmode._core.text import messages
+from scriptmode._core.text.caller_warning import warn_caller
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
@@ -180,8 +181,11 @@ class Estimator:
         given = self.__dict__.get("_arguments", {})
         if name in given:
             self._set_argument(name, value)
-        else:
-            object.__setattr__(self, name, value)
+            return
+        is_new = given and name not in vars(self) and not name.startswith("_")
+        if is_new and (similar := messages.did_you_mean(name, given, most=0)):
+            warn_caller(f"the estimator has no argument {name!r}; {similar}")
+        object.__setattr__(self, name, value)
 
     def _set_argument(self, name: str, value: object) -> None:
         given = {**self._arguments, name: value}

@@ -254,6 +254,8 @@ def test_a_class_of_ones_own_keeps_its_attributes(code):
     made = Own(3, entry_point="train.py", source_dir=code, role=ROLE, instance_type="ml.m5.large", image_uri="i")
     made.max_run = 5
     assert (made.size, made.instance_count, made.max_run) == (3, 3, 5)
+    with pytest.warns(UserWarning, match="no argument 'instnce_count'; did you mean 'instance_count'"):
+        made.instnce_count = 2
 
 
 def test_a_source_is_stored_where_the_request_says(code):
@@ -330,8 +332,7 @@ def test_attach_sets_up_what_would_start_the_same_job_again(code, arguments):
 
 @pytest.mark.parametrize("platform", ["lcoal", RecordingPlatform], ids=["a word", "a class"])
 def test_a_platform_is_a_word_or_an_object_wherever_it_is_an_argument(code, platform):
-    calls = (Estimator.attach, TrainingJob.attach, lambda _, platform: estimator(code, platform=platform))
-    for call in calls:
+    for call in (Estimator.attach, TrainingJob.attach, lambda _, platform: estimator(code, platform=platform)):
         with pytest.raises(SpecError, match="give 'local', 'sagemaker' or a platform object"):
             call("job-1", platform=platform)
     with pytest.raises(JobNotFoundError, match="no training job named 'job-1'"):
