@@ -88,11 +88,9 @@ _OF_OUTPUT = {
     _line("unrecognized arguments:", " --model_dir", 2500):
         "TensorFlow jobs are given --model_dir: let the script take it, or set the estimator's model_dir=False",
     r"unrecognized arguments:|[Nn]o such option:?|Unknown command line flag":
-        "Each hyperparameter is given as --name value, or -n value if its name is one letter: let the parser take it; "
-        "flags go after --",
+        "Let the parser take --name value, or -n value for one letter, of each hyperparameter; flags go after --",
     r"the following arguments are required:|Missing option ":
-        "What the script's parser requires is given as a hyperparameter of that name; a channel's directory is in "
-        "SM_CHANNEL_NAME",
+        "Give what the parser requires as a hyperparameter of that name; a channel's directory is in SM_CHANNEL_NAME",
     r"There are not enough slots available":
         "Fewer processors than ranks: add --oversubscribe, or lower processes_per_host",
     r"unable to reliably start one or more daemons|A daemon failed to report back":

@@ -63,8 +63,7 @@ def _use_profile(ctx: click.Context, param: click.Parameter, value: str | None) 
     if value is not None:
         # A profile must win over keys in the environment; botocore reads AWS_DEFAULT_PROFILE before AWS_PROFILE.
         _set_environment(ctx, {"AWS_PROFILE": value, **dict.fromkeys(("AWS_DEFAULT_PROFILE", *_KEYS))})
-        # A profile that does not exist is an error of boto3, also for a job of this machine.
-        Connection().boto_session  # noqa: B018
+        Connection().boto_session  # noqa: B018 - raises for a profile that does not exist
 
 
 #: Of what boto3 uses while this command runs.

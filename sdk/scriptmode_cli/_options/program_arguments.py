@@ -12,8 +12,6 @@ from click.shell_completion import CompletionItem
 from scriptmode_cli._program.group import split_at_dashes
 from scriptmode_cli._program.usage_errors import AFTER_DASHES
 
-#: The key of a context's ``meta`` for all words.
-_ALL_WORDS = "scriptmode.words"
 #: A word like ``-1`` or ``-.5`` is a value, not an option.
 _NUMBER = re.compile(r"-\.?\d")
 
@@ -23,13 +21,13 @@ class ProgramCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words before ``--``, and keep the others for the script."""
-        ctx.meta[_ALL_WORDS] = list(args)
-        own, ctx.meta[AFTER_DASHES] = split_at_dashes(args)
+        own, after = split_at_dashes(args)
+        ctx.meta[AFTER_DASHES] = after if "--" in args else None
         return super().parse_args(ctx, own)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return completions: files after ``--``."""
-        if "--" in ctx.meta.get(_ALL_WORDS, ()):
+        if ctx.meta.get(AFTER_DASHES) is not None:
             return [CompletionItem(incomplete, type="file")]
         return super().shell_complete(ctx, incomplete)
 
@@ -40,8 +38,8 @@ class ProgramCommand(click.Command):
 
 def arguments_after_dashes() -> tuple[str, ...]:
     """Return the words after ``--`` on the command line of the running command."""
-    words: Any = click.get_current_context().meta.get(AFTER_DASHES, ())
-    return tuple(words)
+    words: Any = click.get_current_context().meta.get(AFTER_DASHES)
+    return tuple(words or ())
 
 
 def parse_hyperparameters(words: Sequence[str]) -> dict[str, str] | None:

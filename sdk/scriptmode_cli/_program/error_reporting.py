@@ -91,10 +91,8 @@ def discard_output() -> None:
 
 
 def _message(error: click.ClickException | Exception) -> str:
-    if isinstance(error, click.UsageError):
-        return usage_message(error)
     if isinstance(error, click.ClickException):
-        return error.format_message()
+        return usage_message(error)
     if isinstance(error, errors.ScriptmodeError):
         option = _COMMON_OPTIONS.get(error.argument or "")
         return f"{error} ({option})" if option else str(error)

@@ -29,9 +29,9 @@ _VERBS = {
 }  # fmt: skip
 
 
-def usage_message(error: click.UsageError) -> str:
-    """Return the text of a usage error, with what the command takes where click's text does not say it."""
-    text, ctx = error.format_message(), error.ctx
+def usage_message(error: click.ClickException) -> str:
+    """Return the text of click's error, with what the command takes where the text does not say it."""
+    text, ctx = error.format_message(), getattr(error, "ctx", None)
     kind = getattr(getattr(error, "param", None), "type", None)
     if isinstance(kind, click.IntRange):
         return f"{text.rstrip('.').replace('integer range', 'integer')}; write a whole number of at least {kind.min}"
@@ -43,10 +43,9 @@ def usage_message(error: click.UsageError) -> str:
 
 
 def instead_of_verb(words: Sequence[str], known: Collection[str], path: str) -> str:
-    """Return what to write instead of a verb that a group does not have, with all that follows it."""
+    """Return what to write instead of a verb that a group does not have; ``words`` are the verb and what follows."""
     verb = _VERBS.get(words[0], "")
-    near = [verb] if verb.partition(" ")[0] in known else _near(words[0], known)
-    if near:
+    if near := [verb] if verb.partition(" ")[0] in known else _near(words[0], known):
         return f"did you mean {near[0]!r}?"
     if len(known) == 1:
         return f"write {' '.join([path, *known, *words])}"
