@@ -67,7 +67,7 @@ RUN = {
     "an option that is similar to none": (["--verbose"], "'--verbose'; write arguments of the script after --"),
     "an option misspelled": (["--instance_count", "2"], "did you mean '--instance-count'? Write arguments of the script"),
     "an option of another tool": (["--partition", "gpu"], "write --instance-type slurm:PARTITION, and arguments"),
-    "an option of another verb": (["--tail", "5"], "it is one of scriptmode logs: leave it out, or write it after --"),
+    "an option of another verb": (["--tail", "5"], "use it with scriptmode logs, leave it out, or write it after --"),
     "hosts": (["-n", "2"], "; write --instance-count N, and arguments of the script after --"),
     "GPUs": (["--gpus", "2"], "write --instance-type of hosts with GPUs, such as local_gpu"),
     "the background": (["--detach"], "write --no-wait, and arguments of the script after --"),

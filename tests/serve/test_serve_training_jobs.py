@@ -369,17 +369,9 @@ def test_a_data_directory_that_the_s3_server_cannot_have_is_refused_before_anyth
 
 
 def test_an_s3_server_that_does_not_answer_is_told_at_the_start(tmp_path):
-    command = [
-        "env",
-        f"SCRIPTMODE_DATA_DIR={tmp_path}",
-        PROGRAM,
-        "serve",
-        "--s3",
-        "http://127.0.0.1:1",
-        "--listen",
-        "127.0.0.1:0",
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+    command = [PROGRAM, "serve", "--s3", "http://127.0.0.1:1", "--listen", "127.0.0.1:0"]
+    own = {**os.environ, "SCRIPTMODE_DATA_DIR": str(tmp_path)}
+    with subprocess.Popen(command, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         assert server.stdout.readline().startswith("export ")
         server.terminate()
         assert "the S3 server http://127.0.0.1:1 cannot be reached: [Errno 111]" in server.stderr.read()

@@ -58,8 +58,8 @@ def _instead_of_option(option: str, ctx: click.Context) -> str:
     if others:
         return f"write {others[0]}{', and arguments of the script after --' if takes_arguments else ''}"
     if verbs := _verbs_with(option, ctx.find_root()):
-        step = "leave it out, or write it after -- for the script" if takes_arguments else "leave it out"
-        return f"it is one of scriptmode {', '.join(verbs)}: {step}"
+        step = "leave it out, or write it after -- for the script" if takes_arguments else "or leave it out"
+        return f"use it with scriptmode {' or '.join(verbs)}, {step}"
     if near := _near(option, own):
         return f"did you mean {near[0]!r}?{' Write arguments of the script after --' if takes_arguments else ''}"
     if takes_arguments:

@@ -55,7 +55,7 @@ def _problem(violation: Violation) -> Problem:
         advice = did_you_mean(str(path[-1]), violation.shape["members"]) or _SEE
         return Problem(f"{owner} has no field {path[-1]!r}", advice, argument_of(field_of(path[:-1])))
     if violation.constraint == "required":
-        known = PLAIN_ARGUMENTS.get(text, "")
+        known = {row.path: row.argument for row in FIELDS}.get(text)
         return Problem(f"{owner} lacks {path[-1]!r}", f"give {known}" if known else "", argument)
     what, advice = _value_problem(violation)
     # A field of which the caller knows the argument alone.
