@@ -14,7 +14,6 @@ from scriptmode._core.spec import arguments, names
 from scriptmode._core.spec.estimator_arguments import EstimatorArguments, parse_call, with_signature_of
 from scriptmode._core.spec.whole_numbers import truth_value
 from scriptmode._core.text import messages
-from scriptmode._core.text.caller_warning import warn_caller
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
@@ -184,6 +183,8 @@ class Estimator:
             return
         is_new = given and name not in vars(self) and not name.startswith("_")
         if is_new and (similar := messages.did_you_mean(name, given, most=0)):
+            from scriptmode._core.text.caller_warning import warn_caller
+
             warn_caller(f"the estimator has no argument {name!r}; {similar}")
         object.__setattr__(self, name, value)
 
@@ -453,8 +454,7 @@ class Estimator:
 
         if not isinstance(training_job_name, str):
             raise invalid("training_job_name", f"is {training_job_name!r}", "give a training job's name")
-        platform = find_job_platform(training_job_name, sagemaker_session, platform)
-        platform = platform.with_settings_of(training_job_name)
+        platform = find_job_platform(training_job_name, sagemaker_session, platform).with_settings_of(training_job_name)
         description = platform.describe(training_job_name)
         estimator = cls._of_job(description.response, platform.tags(description), platform)
         estimator.latest_training_job = TrainingJob(training_job_name, platform)
