@@ -97,6 +97,7 @@ OTHERS = {
     "a program that is missing": (["run", "wrds.py"], 2, "correct it (PROGRAM)"),
     "a directory as the program": (["run", "full"], 2, "name the file itself"),
     "a notebook as the program": (["run", "notebook.ipynb"], 2, "jupyter nbconvert --to script notebook.ipynb"),
+    "a volume without a size": (["serve", "manifests", "--image", "x", "--storage", "lots"], 2, "--storage is 'lots'; write a size such as 100Gi"),
     "TOML that is broken": (["serve", "--config", "bad.toml"], 2, "bad.toml is not valid TOML"),
     "a plan's input": (["plan", "train.py", "--input", "train=empty"], 2, "there is nothing in it"),
     "a list of nothing": (["list", "--limit", "0"], 2, "0 is not in the range x>=1"),

@@ -101,8 +101,7 @@ def _parse_options(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parse_distribution(name: str) -> dict[str, object]:
-    kind = NAMES.get(name.replace("_", "-"))
-    if kind is None:
+    if (kind := NAMES.get(name.replace("_", "-"))) is None:
         raise SpecError(f"--distribution is {name!r}", advice=did_you_mean(name, list(NAMES)[:3]))
     return {kind: {"enabled": True}}
 
