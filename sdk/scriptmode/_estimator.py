@@ -180,8 +180,13 @@ class Estimator:
         given = self.__dict__.get("_arguments", {})
         if name in given:
             self._set_argument(name, value)
-        else:
-            object.__setattr__(self, name, value)
+            return
+        is_new = given and name not in vars(self) and not name.startswith("_")
+        if is_new and (similar := messages.did_you_mean(name, given, most=0)):
+            from scriptmode._core.text.caller_warning import warn_caller
+
+            warn_caller(f"the estimator has no argument {name!r}; {similar}")
+        object.__setattr__(self, name, value)
 
     def _set_argument(self, name: str, value: object) -> None:
         given = {**self._arguments, name: value}
@@ -435,7 +440,7 @@ class Estimator:
 
     @classmethod
     def attach(
-        cls, training_job_name: str, sagemaker_session: object = None, *, platform: Platform | None = None
+        cls, training_job_name: str, sagemaker_session: object = None, *, platform: Platform | str | None = None
     ) -> Estimator:
         """Return an estimator with the arguments of a job that was started before, by any client.
 
@@ -447,12 +452,9 @@ class Estimator:
         from scriptmode._core.request.parse import parse_request
         from scriptmode._job import TrainingJob
 
-        if platform is not None and sagemaker_session is not None:
-            raise invalid("platform", "and sagemaker_session both say where the job is", "keep one")
         if not isinstance(training_job_name, str):
             raise invalid("training_job_name", f"is {training_job_name!r}", "give a training job's name")
-        platform = platform or find_job_platform(training_job_name, sagemaker_session)
-        platform = platform.with_settings_of(training_job_name)
+        platform = find_job_platform(training_job_name, sagemaker_session, platform).with_settings_of(training_job_name)
         description = platform.describe(training_job_name)
         estimator = cls._of_job(description.response, platform.tags(description), platform)
         estimator.latest_training_job = TrainingJob(training_job_name, platform)

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -96,6 +97,9 @@ def test_a_source_is_deleted_with_the_last_job_that_needs_it(jobs, tmp_path):
     os.utime(sources / mine, (LONG_AGO, LONG_AGO))
     assert names(prune("--older-than", "7d"), "sources") == {mine}
     assert len(list(sources.iterdir())) == 1
+    shutil.rmtree(sources)
+    assert "does not exist any more; start a new job" in program("rerun", "other", "--job-name", "third").stderr
+    assert not (jobs.data_dir / "jobs/third").exists()
 
 
 def test_a_source_that_was_just_stored_is_kept_for_the_job_that_starts_with_it(jobs, tmp_path):

@@ -140,8 +140,21 @@ MESSAGES = {
         "Error: No such option: --lr",
         "FATAL Flags parsing error: Unknown command line flag 'lr'",
     ],
+    "flags go after --": ["train.py: error: unrecognized arguments: true"],
+    "The launcher sets no such variable: SM_MODEL_DIR": ["KeyError: 'SM_MODEL_DIRECTORY'", "KeyError: 'SM_HP_EPOCS'"],
+    "give data as an input, whose directory is in SM_CHANNEL": [
+        "FileNotFoundError: [Errno 2] No such file or directory: 'data/a.csv'"
+    ],
+    "A job has no terminal": ["bdb.BdbQuit", "EOFError: EOF when reading a line"],
+    "save it with the line ends of Unix": [
+        "/usr/bin/env: \u2018python\\r\u2019: No such file or directory",
+        "train.sh: line 2: $'\\r': command not found",
+        "bash: ./train.sh: /bin/sh^M: bad interpreter: No such file or directory",
+        "train.sh: 2: \r: not found",
+    ],
     "are given --model_dir": ["train.py: error: unrecognized arguments: --lr 0.1 --model_dir s3://b/m"],
     "as a hyperparameter of that name": ["train.py: error: the following arguments are required: --data"],
+    "a channel's directory is in SM_CHANNEL_NAME": ["train.py: error: the following arguments are required: --train"],
     "--oversubscribe": ["There are not enough slots available in the system to satisfy the 300\nslots"],
     "could not start its daemon": [NO_DAEMON_FOUR, NO_DAEMON_FIVE],
 }
@@ -217,7 +230,7 @@ HOSTILE = [
     "unrecognized arguments: ", "unrecognized arguments:",
     "module 'tensorflow", "module '",
     "module 'keras", "module 'keras.", "partially initialized module '", "ModuleNotFoundError: No module named '", "unsupported type (", NO_DAEMON_FIVE,
-    "Traceback (most recent call last):",
+    "Traceback (most recent call last):", "No such file or directory: 'a", "KeyError: 'SM_",
     "Traceback (most recent call last):\nDuring handling of the above exception, another exception occurred:\n",
 ]  # fmt: skip
 

@@ -65,6 +65,7 @@ def servers(**options):
 
 AWSS_OWN = {"smdistributed": {"dataparallel": {"enabled": False}, "modelparallel": {"enabled": True}}}
 WRONG_SPELLINGS = {
+    "a library": ({"horovod": {"enabled": True}}, "distribution has no key 'horovod'; write {'mpi': {'enabled': True}}"),
     "unknown option": (mpi(process_per_host=4), "distribution['mpi'] has no key 'process_per_host'; did you mean 'processes_per_host'?"),
     "nothing near": ({"ring": 1}, "has no key 'ring'; use one of "),
     "a bool": (mpi(processes_per_host=True), "processes_per_host is True"),

@@ -3,11 +3,12 @@
 import pytest
 
 from scriptmode import DataError, Estimator, RequestError, SpecError, TrainingJob
-from scriptmode._core.handle.early_checks import LAUNCHER_VARIABLES, SETTINGS
+from scriptmode._core.handle.early_checks import LAUNCHER_VARIABLES
 from scriptmode._results.metrics import Metrics
 from scriptmode.testing import EngineSuite
 from scriptmode_local import LocalPlatform
 from scriptmode_runtime import contract
+from scriptmode_runtime._values.settings import VARIABLES
 
 
 @pytest.fixture
@@ -93,13 +94,29 @@ def test_a_setting_without_an_effect_on_this_machine_is_named_by_the_plan(made, 
     assert capsys.readouterr().err == ""
 
 
+def test_a_setting_in_the_environment_of_hosts_without_an_image_is_checked_before_the_start(made, monkeypatch, capsys):
+    monkeypatch.setenv("SCRIPTMODE_HANG_SECOND", "10")
+    made().plan()
+    assert "no setting of the launcher; did you mean 'SCRIPTMODE_HANG_SECONDS'?" in capsys.readouterr().err
+    monkeypatch.setenv("SCRIPTMODE_HANG_SECONDS", "ten")
+    with pytest.raises(SpecError, match=r"os.environ\['SCRIPTMODE_HANG_SECONDS'\] is 'ten'; give a number of seconds"):
+        made().fit()
+    with pytest.raises(SpecError, match=r"environment\['SCRIPTMODE_SOURCE_LIMIT_GB'\] is 'big'; give a number of GB"):
+        made(environment={"SCRIPTMODE_HANG_SECONDS": "9", "SCRIPTMODE_SOURCE_LIMIT_GB": "big"}).request()
+
+
+def test_an_instance_type_that_is_similar_to_one_of_amazons_is_a_warning_before_anything_is_sent(made):
+    with pytest.warns(UserWarning, match=r"'ml.p3.2xlarg' is not one .* botocore knows; did you mean 'ml.p3.2xlarge'"):
+        made(instance_type="ml.p3.2xlarg").platform  # noqa: B018
+
+
 def test_every_variable_of_the_launcher_is_known_as_one(made):
     variables = made().plan().hosts["algo-1"].launch.main.env
     others = {"SAGEMAKER_JOB_NAME", "SAGEMAKER_REGION", "CURRENT_HOST"}
     ours = {
         name for key, name in vars(contract).items() if key.endswith("_VARIABLE") and name.startswith("SCRIPTMODE_")
     }
-    assert ours - {contract.CPUS_VARIABLE, contract.LAUNCHER_VARIABLE} == {f"SCRIPTMODE_{name}" for name in SETTINGS}
+    assert ours - {contract.CPUS_VARIABLE, contract.LAUNCHER_VARIABLE} == set(VARIABLES)
     assert {name for name in variables if name.startswith("SM_")} == LAUNCHER_VARIABLES - others
 
 

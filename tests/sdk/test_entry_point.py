@@ -98,7 +98,7 @@ def test_a_script_has_the_arguments_variables_and_files_of_its_host(mode, run, t
         ("raise ValueError('seven')", 1, {"exception": "ValueError", "process": "script"}),
         ("import sys; sys.exit(3)", 3, {"exception": ""}),
         ("import sys; sys.exit('no data')", 1, {"traceback": "no data"}),
-        ("import argparse; argparse.ArgumentParser().parse_args()", 2, {"hint": "Each hyperparameter is given to the script as --name value, or -n value if its name is one letter: let its parser take every one of them"}),
+        ("import argparse; argparse.ArgumentParser().parse_args()", 2, {"hint": "Let the parser take --name value, or -n value for one letter, of each hyperparameter; flags go after --"}),
         ("exec('def f(:')", 1, {"exception": "SyntaxError"}),
     ],
     ids=["exception", "exit code", "exit with text", "argparse", "syntax"],

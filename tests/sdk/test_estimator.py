@@ -10,9 +10,9 @@ import pytest
 from fakes.estimators import ROLE, estimator
 from fakes.platforms import RecordingPlatform
 
-from scriptmode import MPI, Estimator, InstanceGroup, ParameterServer, SpecError, TensorFlow, TrainingInput
+from scriptmode import MPI, Estimator, InstanceGroup, ParameterServer, SpecError, TensorFlow, TrainingInput, TrainingJob
 from scriptmode.containers import default_image
-from scriptmode.errors import RequestError
+from scriptmode.errors import JobNotFoundError, RequestError
 from scriptmode.testing import FakeSageMaker
 
 
@@ -77,6 +77,8 @@ def test_v1_names_are_taken_and_warned_of(code):
 def test_an_unknown_argument_is_suggested_a_known_one(code):
     with pytest.raises(TypeError, match="no argument 'instance_cuont'; did you mean 'instance_count'"):
         estimator(code, instance_cuont=2)
+    with pytest.raises(TypeError, match="no argument 'gpus' and 'epochs'; give the script's own as hyperparameters={"):
+        estimator(code, gpus=2, epochs=3)
 
 
 def test_a_fifth_positional_argument_is_refused_with_the_names_of_the_four():
@@ -252,6 +254,8 @@ def test_a_class_of_ones_own_keeps_its_attributes(code):
     made = Own(3, entry_point="train.py", source_dir=code, role=ROLE, instance_type="ml.m5.large", image_uri="i")
     made.max_run = 5
     assert (made.size, made.instance_count, made.max_run) == (3, 3, 5)
+    with pytest.warns(UserWarning, match="no argument 'instnce_count'; did you mean 'instance_count'"):
+        made.instnce_count = 2
 
 
 def test_a_source_is_stored_where_the_request_says(code):
@@ -324,6 +328,15 @@ def test_attach_sets_up_what_would_start_the_same_job_again(code, arguments):
     attached = Estimator.attach(job.name, platform=platform)
     assert attached.latest_training_job.name == "job-1"
     assert attached.request(job_name="job-1") == platform.created[0]
+
+
+@pytest.mark.parametrize("platform", ["lcoal", RecordingPlatform], ids=["a word", "a class"])
+def test_a_platform_is_a_word_or_an_object_wherever_it_is_an_argument(code, platform):
+    for call in (Estimator.attach, TrainingJob.attach, lambda _, platform: estimator(code, platform=platform)):
+        with pytest.raises(SpecError, match="give 'local', 'sagemaker' or a platform object"):
+            call("job-1", platform=platform)
+    with pytest.raises(JobNotFoundError, match="no training job named 'job-1'"):
+        Estimator.attach("job-1", platform="local")
 
 
 def test_each_fit_is_a_fresh_job_with_its_own_model_dir(code):

@@ -122,7 +122,10 @@ def groups(*types):
             {"TrainingImageConfig": {"TrainingRepositoryAccessMode": "Vpc"}},
             "AlgorithmSpecification.TrainingImageConfig is not supported by the local platform yet; leave it out",
         ),
-        ({"ContainerArguments": "pass"}, "AlgorithmSpecification.ContainerArguments is a str; it must be a list"),
+        (
+            {"ContainerArguments": "pass"},
+            "AlgorithmSpecification.ContainerArguments is 'pass', a str; it must be a list",
+        ),
     ],
 )
 def test_an_algorithm_that_cannot_run_is_refused(algorithm, message):

@@ -39,10 +39,11 @@ SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("RoleArn", ABSENT, "the request lacks 'RoleArn'"),
+        ("RoleArn", ABSENT, "the request lacks 'RoleArn'; give role"),
         ("TrainingJobNames", "a", "the request has no field 'TrainingJobNames'; did you mean 'TrainingJobName'?"),
-        ("Environment.A-B", "x", "the request is not valid: a key of Environment is 'A-B'; it must match"),
+        ("Environment.A-B", "x", "the request is not valid: environment: a key of Environment is 'A-B'; it must match"),
         ("Environment.A\0", "x", r"a key of Environment is 'A\x00', which has a NUL character"),
+        ("InputDataConfig.0.ContentType", 5, "inputs: InputDataConfig[0].ContentType is 5, an int; it must be a str"),
         ("ResourceConfig.InstanceCount", 0, "InstanceCount is 0; give at least 1"),
         ("ResourceConfig.InstanceType", "ml.p3.2xlarg", "did you mean 'ml.p3.2xlarge'?"),
         ("ResourceConfig.InstanceType", "ml.p3.2xlarge", "the local platform runs 'local_process'"),
@@ -64,10 +65,10 @@ def test_an_error_names_field_value_and_limit(path, value, message):
 
 
 def test_an_invalid_request_and_one_that_cannot_run_here_are_different_errors():
-    assert problem(changed("Environment.A-B", "x")).startswith("the request is not valid: a key of Environment")
+    assert problem(changed("Environment.A-B", "x")).startswith("the request is not valid: env")
     zipped = changed("InputDataConfig.0.CompressionType", "Gzip")
     assert problem(zipped).startswith("the local platform cannot run this job: channel 'train': CompressionType 'Gzip'")
-    assert problem(changed("RoleArn", None)) == "the request is not valid: RoleArn is None; it must be a string"
+    assert problem(changed("RoleArn", None)) == "the request is not valid: role: RoleArn is None; it must be a string"
 
 
 def test_an_error_does_not_repeat_values_that_may_be_secret():

@@ -118,8 +118,8 @@ def test_ranks_are_as_many_as_the_gpus_of_an_instance_type_where_that_is_known(o
     plan = ours("ml.p3.8xlarge", distribution=MPI()).plan()
     assert plan.hosts["algo-2"].roles == "ranks 4-7"
     assert plan.assumed == ()
-    assert ours("ml.p9.xlarge", distribution=MPI()).plan().assumed == (
-        "the number of GPUs of ml.p9.xlarge is unknown: planned as 0",
+    assert ours("ml.next9.huge", distribution=MPI()).plan().assumed == (
+        "the number of GPUs of ml.next9.huge is unknown: planned as 0",
     )
 
 

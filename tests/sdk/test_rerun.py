@@ -47,6 +47,12 @@ def test_what_only_a_description_has_is_left_out_and_a_new_name_has_the_old_ones
     assert body["TrainingJobName"] != name
 
 
+def test_a_hyperparameter_that_is_similar_to_one_of_the_job_is_a_warning(code):
+    _, job = started(Life.completed(), entry_point="train.py", source_dir=code, hyperparameters={"epochs": 5})
+    with pytest.warns(UserWarning, match="job-1 has no hyperparameter 'epoch'; did you mean 'epochs'?"):
+        job.rerun(job_name="job-2", hyperparameters={"epoch": 2})
+
+
 def test_the_number_of_hosts_is_changed_but_not_that_of_groups():
     fake, job = started(Life.completed())
     job.rerun(job_name="job-2", instance_count=3)

@@ -368,6 +368,15 @@ def test_a_data_directory_that_the_s3_server_cannot_have_is_refused_before_anyth
     assert told.endswith("give another directory, or --s3 memory\n")
 
 
+def test_an_s3_server_that_does_not_answer_is_told_at_the_start(tmp_path):
+    command = [PROGRAM, "serve", "--s3", "http://127.0.0.1:1", "--listen", "127.0.0.1:0"]
+    own = {**os.environ, "SCRIPTMODE_DATA_DIR": str(tmp_path)}
+    with subprocess.Popen(command, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout.readline().startswith("export ")
+        server.terminate()
+        assert "the S3 server http://127.0.0.1:1 cannot be reached: [Errno 111]" in server.stderr.read()
+
+
 def test_a_job_is_in_the_region_of_its_client(api):
     ireland = check_answers(
         boto3.Session("test", "test", region_name="eu-west-1").client("sagemaker", endpoint_url=api.server.url)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from scriptmode_runtime import contract
 from scriptmode_runtime._files import beneath
 from scriptmode_runtime._files.tar_members import members, opened, shortened, shown
-from scriptmode_runtime._values.errors import ConfigurationError, UserCodeError
+from scriptmode_runtime._values import settings
+from scriptmode_runtime._values.errors import UserCodeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -62,14 +63,7 @@ _OF_MEMBERS = frozenset(
 
 def source_limits(environ: Mapping[str, str]) -> Limits:
     """Return the limits of a job's source; raises `ConfigurationError` for a limit that is not a number."""
-    text = environ.get(contract.SOURCE_LIMIT_VARIABLE) or str(contract.DEFAULT_SOURCE_LIMIT_GB)
-    try:
-        size = int(float(text) * _GB)
-    except (ValueError, OverflowError):
-        size = 0
-    if size <= 0:
-        raise ConfigurationError(f"{contract.SOURCE_LIMIT_VARIABLE}={text!r} is not a number of GB above 0")
-    return Limits(size, MOST_MEMBERS, 0.05)
+    return Limits(int(settings.read(environ).source_gb * _GB), MOST_MEMBERS, 0.05)
 
 
 def unpack(source: str, folder: str, *, title: str = "", limits: Limits | None = None) -> None:

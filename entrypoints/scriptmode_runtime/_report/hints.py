@@ -56,6 +56,14 @@ _OF_OUTPUT = {
     r"KeyError: 'SM_CHANNEL_(\w{1,80})'":
         "The job has no channel of that name: give an input with it, to fit or as --input NAME=...; an input without a "
         "name is the channel 'training'",
+    r"KeyError: 'SM_(?!CHANNEL_)\w{1,80}'":
+        "The launcher sets no such variable: SM_MODEL_DIR, SM_HP_NAME, SM_CHANNEL_NAME ..., all in SM_TRAINING_ENV",
+    r"No such file or directory: '[^/'\n]{1,400}/":
+        "The script runs in a copy of its source: give data as an input, whose directory is in SM_CHANNEL_NAME",
+    r"bdb\.BdbQuit|EOFError: EOF when reading a line":
+        "A job has no terminal: give what input() reads as a hyperparameter, and remove breakpoint()",
+    r"\\r\W: (?:No such file|command not found)|\^M: bad interpreter|\r: not found":
+        "A line of the script ends with a carriage return, as on Windows: save it with the line ends of Unix",
     # In the words of Python, and of libcurl in TensorFlow.
     r"\[Errno -[235]\] (?:Name or service not known|Temporary failure in name resolution|No address associated)"
     r"|libcurl code 6 |urlopen error \[Errno 101\] Network is unreachable":
@@ -80,10 +88,9 @@ _OF_OUTPUT = {
     _line("unrecognized arguments:", " --model_dir", 2500):
         "TensorFlow jobs are given --model_dir: let the script take it, or set the estimator's model_dir=False",
     r"unrecognized arguments:|[Nn]o such option:?|Unknown command line flag":
-        "Each hyperparameter is given to the script as --name value, or -n value if its name is one letter: let its "
-        "parser take every one of them",
+        "Let the parser take --name value, or -n value for one letter, of each hyperparameter; flags go after --",
     r"the following arguments are required:|Missing option ":
-        "What the script's parser requires is given as a hyperparameter of that name",
+        "Give what the parser requires as a hyperparameter of that name; a channel's directory is in SM_CHANNEL_NAME",
     r"There are not enough slots available":
         "Fewer processors than ranks: add --oversubscribe, or lower processes_per_host",
     r"unable to reliably start one or more daemons|A daemon failed to report back":

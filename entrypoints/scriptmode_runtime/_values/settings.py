@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from scriptmode_runtime import contract
@@ -33,6 +34,8 @@ class Settings(NamedTuple):
     hang_seconds: float = 0.0
     #: Whether the job fails after that time.
     hang_fails: bool = True
+    #: The most that a job's source may have unpacked.
+    source_gb: float = contract.DEFAULT_SOURCE_LIMIT_GB
     #: The secret that only the job's hosts know.
     secret: str = ""
 
@@ -49,17 +52,11 @@ def read(environ: Mapping[str, str]) -> Settings:
     return Settings(**values)
 
 
-def _seconds(text: str) -> float:
+def _number(text: str, *, allowed: str, least: float = 1e-9) -> float:
     with suppress(ValueError):
-        if 0 <= (value := float(text)) < float("inf"):
+        if least <= (value := float(text)) < float("inf"):
             return value
-    raise ValueError("a number of seconds from 0 on")
-
-
-def _some_seconds(text: str) -> float:
-    if not (value := _seconds(text)):
-        raise ValueError("a number of seconds above 0")
-    return value
+    raise ValueError(allowed)
 
 
 def _fails(text: str) -> bool:
@@ -68,10 +65,14 @@ def _fails(text: str) -> bool:
     return text == "fail"
 
 
+_seconds = partial(_number, allowed="a number of seconds from 0 on", least=0.0)
 _PARSERS: dict[str, tuple[str, Callable[[str], object]]] = {
     "stop_grace": (contract.STOP_GRACE_VARIABLE, _seconds),
-    "host_timeout": (contract.HOST_TIMEOUT_VARIABLE, _some_seconds),
+    "host_timeout": (contract.HOST_TIMEOUT_VARIABLE, partial(_number, allowed="a number of seconds above 0")),
     "hang_seconds": (contract.HANG_SECONDS_VARIABLE, _seconds),
     "hang_fails": (contract.HANG_ACTION_VARIABLE, _fails),
+    "source_gb": (contract.SOURCE_LIMIT_VARIABLE, partial(_number, allowed="a number of GB above 0")),
     "secret": (contract.SECRET_VARIABLE, str),
 }
+#: The variables of all settings.
+VARIABLES = tuple(name for name, _ in _PARSERS.values())

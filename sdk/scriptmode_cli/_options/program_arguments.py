@@ -10,45 +10,24 @@ import click
 from click.shell_completion import CompletionItem
 
 from scriptmode_cli._program.group import split_at_dashes
+from scriptmode_cli._program.usage_errors import AFTER_DASHES
 
-#: Keys of a context's ``meta``: the words after ``--``, and all words.
-_AFTER_DASHES = "scriptmode.arguments_after_dashes"
-_ALL_WORDS = "scriptmode.words"
-#: What other launchers call options, and what does the same here.
-_SUGGESTIONS = {
-    **dict.fromkeys(("-n", "--hosts", "--nodes", "--workers", "--num-workers"), "--instance-count N"),
-    **dict.fromkeys(("--gpus", "--gpu"), "--instance-type of hosts with GPUs, such as local_gpu or ml.g5.xlarge"),
-    **dict.fromkeys(("-d", "--detach", "--background"), "--no-wait"),
-    "--spot": "--set use_spot_instances=true --set max_wait=SECONDS",
-}
 #: A word like ``-1`` or ``-.5`` is a value, not an option.
 _NUMBER = re.compile(r"-\.?\d")
 
 
 class ProgramCommand(click.Command):
-    """A command with arguments of the script after ``--``; a stray argument before it is an error that says so."""
+    """A command with arguments of the script after ``--``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words before ``--``, and keep the others for the script."""
-        ctx.meta[_ALL_WORDS] = list(args)
-        own, ctx.meta[_AFTER_DASHES] = split_at_dashes(args)
-        try:
-            return super().parse_args(ctx, own)
-        except click.UsageError as error:
-            suggestion = _SUGGESTIONS.get(error.option_name, "") if isinstance(error, click.NoSuchOption) else ""
-            name = suggestion.partition(" ")[0]
-            has_option = any(name in (*option.opts, *option.secondary_opts) for option in self.params)
-            is_stray = isinstance(error, click.NoSuchOption) or "unexpected extra argument" in error.message
-            if not has_option and (not is_stray or "--" in args):
-                raise
-            step = "write arguments of the script after --, and those of the estimator with --set"
-            if has_option:
-                step = f"write {suggestion}, and arguments of the script after --"
-            raise click.UsageError(f"{error.format_message().rstrip('.')}; {step}", ctx) from error
+        own, after = split_at_dashes(args)
+        ctx.meta[AFTER_DASHES] = after if "--" in args else None
+        return super().parse_args(ctx, own)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return completions: files after ``--``."""
-        if "--" in ctx.meta.get(_ALL_WORDS, ()):
+        if ctx.meta.get(AFTER_DASHES) is not None:
             return [CompletionItem(incomplete, type="file")]
         return super().shell_complete(ctx, incomplete)
 
@@ -59,8 +38,8 @@ class ProgramCommand(click.Command):
 
 def arguments_after_dashes() -> tuple[str, ...]:
     """Return the words after ``--`` on the command line of the running command."""
-    words: Any = click.get_current_context().meta.get(_AFTER_DASHES, ())
-    return tuple(words)
+    words: Any = click.get_current_context().meta.get(AFTER_DASHES)
+    return tuple(words or ())
 
 
 def parse_hyperparameters(words: Sequence[str]) -> dict[str, str] | None:

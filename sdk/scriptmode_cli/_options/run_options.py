@@ -36,7 +36,7 @@ class RunOptions(NamedTuple):
         """Parse the values of the options and the words after ``--``; raise `SpecError` for what cannot make a job."""
         arguments = _parse_options(given)
         if not {"entry_point", "image_uri"} & arguments.keys():
-            raise click.UsageError("there is no PROGRAM; name one")
+            raise click.UsageError("there is no PROGRAM; name one, before --")
         arguments.update(_distribution_update(arguments.get("distribution") or {}, given))
         arguments.update(_mapping_updates(arguments, given, arguments_after_dashes()))
         if "instance_groups" not in arguments:
@@ -101,8 +101,7 @@ def _parse_options(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parse_distribution(name: str) -> dict[str, object]:
-    kind = NAMES.get(name.replace("_", "-"))
-    if kind is None:
+    if (kind := NAMES.get(name.replace("_", "-"))) is None:
         raise SpecError(f"--distribution is {name!r}", advice=did_you_mean(name, list(NAMES)[:3]))
     return {kind: {"enabled": True}}
 

@@ -19,7 +19,7 @@ _TYPES: dict[type, tuple[type, str]] = {
     int: (int, "a whole number"),
     bool: (bool, "true or false"),
     Iterable: (list, "a list"),
-    Mapping: (dict, "names and values"),
+    Mapping: (dict, 'names and values as JSON, such as {"name": 1}'),
 }
 #: Arguments of ``Estimator.fit``, and the options that stand for them.
 _OF_FIT = {"inputs": "--input", "job_name": "--job-name"}

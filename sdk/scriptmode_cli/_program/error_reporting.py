@@ -13,6 +13,7 @@ import click
 
 from scriptmode import errors
 from scriptmode_cli._program import output
+from scriptmode_cli._program.usage_errors import usage_message
 
 FAILED, USAGE, TIMED_OUT, STOPPED = 1, 2, 124, 143
 #: The epilog of the help of each verb that waits for a job.
@@ -91,7 +92,7 @@ def discard_output() -> None:
 
 def _message(error: click.ClickException | Exception) -> str:
     if isinstance(error, click.ClickException):
-        return error.format_message()
+        return usage_message(error)
     if isinstance(error, errors.ScriptmodeError):
         option = _COMMON_OPTIONS.get(error.argument or "")
         return f"{error} ({option})" if option else str(error)

@@ -13,10 +13,7 @@ from typing import Any
 import click
 
 from scriptmode import ScriptmodeError
-from scriptmode._core.text.messages import did_you_mean
 
-#: Verbs of other tools, and what does the same here.
-_SUGGESTIONS = {"resume": "rerun", "restart": "rerun", "ps": "list", "kill": "stop", "delete": "rm"}
 #: The exit status of a program that SIGINT ended: 128 + 2.
 INTERRUPTED = 130
 
@@ -37,9 +34,9 @@ class Group(click.Group):
         """Return the verb; raise `click.UsageError` for an unknown one."""
         word = args[0]
         if not ctx.resilient_parsing and not word.startswith("-") and self.get_command(ctx, word) is None:
-            known = self.list_commands(ctx)
-            verb = _SUGGESTIONS.get(word)
-            step = f"did you mean {verb!r}?" if verb in known else did_you_mean(word, known, most=len(known))
+            from scriptmode_cli._program.usage_errors import instead_of_verb
+
+            step = instead_of_verb(args, self.list_commands(ctx), ctx.command_path)
             raise click.UsageError(f"there is no command '{ctx.command_path} {word}'; {step}", ctx)
         return super().resolve_command(ctx, args)
 

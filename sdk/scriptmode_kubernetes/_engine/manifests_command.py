@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import click
 import yaml
@@ -30,6 +31,8 @@ def manifests(namespace: str, image: str, storage: str, *, as_json: bool) -> Non
       kubectl apply -f serve.yaml
       kubectl -n ml port-forward service/scriptmode 4580
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?([kMGTPE]|[KMGTPE]i)?", storage):
+        raise click.UsageError(f"--storage is {storage!r}; write a size such as 100Gi")
     made = render_manifests(namespace, image, storage)
     listed = {"apiVersion": "v1", "kind": "List", "items": made}
     click.echo(json.dumps(listed, indent=2) if as_json else yaml.safe_dump_all(made, sort_keys=False, width=1000))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tarfile
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +17,7 @@ from scriptmode_runtime import contract
 from scriptmode_runtime._files import directory_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from scriptmode._core.spec.job_request import JobRequest
@@ -103,7 +104,7 @@ def _describe_missing_model(job: JobRequest, sandbox: Sandbox) -> str:
     model, and for an image with a program of its own.
     """
     paths = list(islice(_working_files(sandbox), _MOST_ENTRIES))
-    models = sorted((path for path in paths if path.endswith(_MODELS)), key=lambda path: (path.count("/"), path))
+    models = sorted(_written_files(job.source_uri or "", paths), key=lambda path: (path.count("/"), path))
     if not models and paths and not any(_names_place(sandbox, path) for path in paths if path.endswith(_PROGRAMS)):
         return ""
     is_own = sandbox.root == contract.DEFAULT_BASE_DIR
@@ -123,6 +124,16 @@ def _working_files(sandbox: Sandbox) -> Iterator[str]:
         for entry in directory_tree.walk(directory, failed=lambda *_: None):
             if not entry.is_directory:
                 yield entry.path
+
+
+def _written_files(source: str, paths: Iterable[str]) -> list[str]:
+    """Return the files that the script wrote; of a source that is not on this machine those that models have."""
+    known: set[str] = set()
+    if file_uris.is_file(source):
+        with suppress(OSError, tarfile.TarError), tarfile.open(file_uris.file_path(source)) as archive:
+            known = {os.path.normpath(name) for name in archive.getnames()}
+    others = (path for path in paths if path not in known and "__pycache__/" not in path)
+    return [path for path in others if known or path.endswith(_MODELS)]
 
 
 def _names_place(sandbox: Sandbox, path: str) -> bool:

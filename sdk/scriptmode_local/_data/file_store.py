@@ -48,7 +48,7 @@ class FileStore:
         path = _path(uri)
         mode, item = _stored(path)
         if S_ISDIR(mode):
-            raise DataNotFoundError(f"{uri}: {path!r} is a directory, not a file", advice="name a file")
+            raise DataNotFoundError(f"{uri}: {path!r} is a directory, not a file", "name a file, such as a manifest")
         return item
 
     def read(self, item: StoredObject, start: int, end: int) -> Sequence[Buffer]:

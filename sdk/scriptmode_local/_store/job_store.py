@@ -527,6 +527,8 @@ def has_folder(parent: Path, name: str) -> bool:
 def _suggest_job(name: str, known: set[str]) -> str:
     if not known:
         return "the data directory has no jobs"
+    if (last := name.rpartition("/")[2]) in known:
+        return f"its name is {last!r}"
     # difflib's time for thousands of names would be noticed.
     near = did_you_mean(name, known, most=0) if len(known) <= 1000 else ""  # noqa: PLR2004
     return near or "scriptmode list shows the jobs of this machine"

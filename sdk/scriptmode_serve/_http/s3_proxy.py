@@ -72,6 +72,11 @@ class S3Proxy:
         self._key = key
         self._is_ready = False
 
+    def connection(self, seconds: float = _SECONDS) -> http.client.HTTPConnection:
+        """Return a connection to the server, which is not open yet."""
+        kind = http.client.HTTPSConnection if self._is_tls else http.client.HTTPConnection
+        return kind(self._host, self._port, timeout=seconds)
+
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Pass one request on, and return the body of its answer."""
         if self._key is not None and (refusal := _refusal(environ)):
@@ -79,8 +84,7 @@ class S3Proxy:
         if not self._is_ready:
             self._wait_until_ready()
             self._is_ready = True
-        kind = http.client.HTTPSConnection if self._is_tls else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=_SECONDS)
+        connection = self.connection()
         try:
             self._send(connection, environ)
             answer = connection.getresponse()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -108,7 +109,7 @@ class Server:
         # Before the S3 server is started, which another server may use.
         self._http = create_http_server(self._respond, settings.host, settings.port, self._check_headers)
         self._lock = _lock(data_dir)
-        self._objects, others = _create_object_service(settings.s3, data_dir)
+        self._objects, others = _create_s3(settings.s3, data_dir, report)
         self._s3_url = self._objects.url if self._objects else settings.s3
         # Hosts on other machines do not reach a server of this machine's loopback interface.
         self._passes_s3_on = settings.s3 == "memory" or (self._objects and settings.table.is_elsewhere)
@@ -261,12 +262,18 @@ def _record(lock: int, command: str) -> None:
     os.pwrite(lock, f"{os.getpid()}\n{command}\n".encode(), 0)
 
 
-def _create_object_service(s3: str, data_dir: Path) -> tuple[ObjectStore | None, OtherServices]:
+def _create_s3(s3: str, data_dir: Path, report: Callable[[str], None]) -> tuple[ObjectStore | None, OtherServices]:
     """Return the S3 server that was started, if one was, and the services beside SageMaker; raise `PlatformError`."""
     if s3 == "memory":
         return None, OtherServices()
     if s3 != "disk":
-        return None, OtherServices(S3Proxy(s3))
+        proxy = S3Proxy(s3)
+        try:
+            with closing(proxy.connection(seconds=3)) as connection:
+                connection.connect()
+        except OSError as error:
+            report(f"Warning: the S3 server {s3} cannot be reached: {error}; start it, or correct --s3")
+        return None, OtherServices(proxy)
     program = seaweedfs.find_program()
     if program is None:
         raise PlatformError(

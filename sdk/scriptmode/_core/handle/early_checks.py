@@ -14,7 +14,7 @@ from scriptmode.errors import SourceError
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from scriptmode._core.platforms.base import Platform
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.job_request import JobRequest
 
 _OURS, _THREADS = "SCRIPTMODE_", "TF_NUM_INTEROP_THREADS"
-#: The settings of the launcher, without that beginning, which makes all of them similar.
-SETTINGS = (
-    "STOP_GRACE_SECONDS", "HOST_TIMEOUT_SECONDS", "HANG_SECONDS", "HANG_ACTION", "SOURCE_LIMIT_GB", "JOB_SECRET",
-)  # fmt: skip
 #: The script's variables that the launcher sets for each job, in place of those of the same names.
 LAUNCHER_VARIABLES = frozenset(
     {
@@ -58,11 +54,12 @@ def check_job(platform: Platform, job: JobRequest, sent: tuple[Source, str] | No
         raise SourceError(f"{what}\n{error}", argument="entry_point")
     broken = f"{job.program} cannot be compiled by this Python {'{}.{}'.format(*sys.version_info)}:\n{error}"
     # Hosts without an image have the variables of this process, too.
-    threads = {**(os.environ if runs_python else {}), **job.environment}.get(_THREADS)
+    variables = {**(os.environ if runs_python else {}), **job.environment}
+    threads = variables.get(_THREADS)
     servers = contract.enabled(job.parameter(contract.PARAMETER_SERVER_ENABLED))
     waits = f"{_THREADS}=1: parameter servers can wait for each other for ever; set at least 2, or leave it out"
     others = filter(None, [crowded, servers and threads == "1" and waits, error and broken])
-    return [*_unused_settings(job), *_likely_mistakes(job), *others]
+    return [*_unused_settings(job), *_wrong_settings(variables), *_likely_mistakes(job), *others]
 
 
 def _likely_mistakes(job: JobRequest) -> Iterator[str]:
@@ -105,10 +102,21 @@ def _unused_settings(job: JobRequest) -> Iterator[str]:
     own += [f"SM_HP_{name}".upper() for name in job.hyperparameters]
     for name in sorted({*LAUNCHER_VARIABLES, *own} & job.environment.keys()) if job.program else ():
         yield f"environment variable {name} is not used: the launcher sets its own on each host"
-    for name in sorted(name[len(_OURS) :] for name in job.environment if name.startswith(_OURS)):
-        if name not in SETTINGS and did_you_mean(name, SETTINGS, most=0):
-            suggestion = did_you_mean(f"{_OURS}{name}", [f"{_OURS}{known}" for known in SETTINGS], most=0)
-            yield f"environment variable {_OURS}{name} is no setting of the launcher; {suggestion}"
+
+
+def _wrong_settings(variables: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each misspelled setting of the launcher; raise `SpecError` for a value that it refuses."""
+    ours = {name: value for name, value in variables.items() if name.startswith(_OURS)}
+    if not ours:
+        return
+    from scriptmode._core.request.render import check_settings
+    from scriptmode_runtime._values.settings import VARIABLES
+
+    check_settings(ours, "os.environ")
+    known = [name.removeprefix(_OURS) for name in VARIABLES]  # with it all are similar
+    for name in sorted(ours.keys() - VARIABLES):
+        if did_you_mean(name.removeprefix(_OURS), known, most=0):
+            yield f"environment variable {name} is no setting of the launcher; {did_you_mean(name, VARIABLES, most=0)}"
 
 
 def _syntax_error(path: Path) -> str:

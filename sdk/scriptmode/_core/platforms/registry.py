@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scriptmode._core.platforms.base import Platform
     from scriptmode_local import LocalPlatform
 
-#: A family and a size. The list of those that exist changes often; the service validates them.
+#: A family and a size. The list of those that exist changes often: one that botocore does not know may be new.
 _SAGEMAKER_TYPE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
 
 
@@ -64,7 +64,7 @@ def resolve_platform(platform: Platform | str | None) -> Platform:
         return local_platform()
     if platform == "sagemaker":
         return sagemaker_platform(None)
-    if isinstance(platform, str) or not hasattr(platform, "describe"):
+    if isinstance(platform, (str, type)) or not hasattr(platform, "describe"):
         raise invalid("platform", f"is {platform!r}", "give 'local', 'sagemaker' or a platform object")
     return platform
 
@@ -105,15 +105,28 @@ def local_platform(kind: HostKind | None = None) -> LocalPlatform:
 
 def _kind(instance_type: str) -> HostKind:
     kind = instance_kind(instance_type)
-    if kind.is_local or _SAGEMAKER_TYPE.fullmatch(instance_type):
+    name, colon, detail = instance_type.partition(":")
+    if kind.is_local and colon and (not detail or (kind.takes_gpus and not re.fullmatch("gpu=[0-9]+", detail))):
+        form = f"{name}:{'gpu=N' if kind.takes_gpus else kind.suffix}"
+        raise invalid("instance_type", f"is {instance_type!r}", f"write {name!r} or {form!r}")
+    if kind.is_local:
         return kind
     from scriptmode._core.request.service_model import shapes
-    from scriptmode._core.spec import instance_types
 
+    amazons = shapes()["TrainingInstanceType"]["enum"]
+    if instance_type in amazons:
+        return kind
+    from scriptmode._core.spec import instance_types
+    from scriptmode._core.text.caller_warning import warn_caller
+
+    similar = instance_types.suggest(instance_type, *amazons)
+    if _SAGEMAKER_TYPE.fullmatch(instance_type):
+        if similar:
+            warn_caller(f"instance_type {instance_type!r} is not one that the installed botocore knows; {similar}")
+        return kind
     forms = ", ".join(instance_types.local_forms())
-    amazons = shapes()["TrainingInstanceType"]["enum"] if instance_type.startswith("ml.") else ()
     raise invalid(
         "instance_type",
         f"{instance_type!r} is neither one of {forms} nor, as 'ml.p3.2xlarge', Amazon's",
-        instance_types.suggest(instance_type, *amazons) or "use one of them, or install the package of its engine",
+        similar or "use one of them, or install the package of its engine",
     )

@@ -80,18 +80,21 @@ def _member(value: Any, key: str | int) -> Any:
 
 
 def _environment(spec: TrainingJobSpec) -> dict[str, str]:
-    """Return the job's environment variables; raise `SpecError` for a setting that its hosts would refuse."""
     variables = dict(spec.environment or {})
-    if not variables:
-        return variables
+    if variables:
+        check_settings(variables, "environment")
+    return variables
+
+
+def check_settings(variables: Mapping[str, str], owner: str) -> None:
+    """Raise `SpecError` for a setting of the launcher among ``variables`` that the hosts would refuse."""
     from scriptmode_runtime._values import settings
 
     try:
         settings.read(variables)
     except settings.SettingError as error:
-        what = f"environment[{error.name!r}] is {error.value!r}"
+        what = f"{owner}[{error.name!r}] is {error.value!r}"
         raise SpecError(what, f"give {error.allowed}", argument="environment") from error
-    return variables
 
 
 def names_algorithm(spec: TrainingJobSpec) -> bool:

@@ -15,6 +15,8 @@ from scriptmode._core.spec.distribution import KINDS, parse_distribution
 from scriptmode._core.spec.job_request import ABSENT, JobRequest
 from scriptmode._core.spec.monitoring import rule_for_job, rules_of_next_job
 from scriptmode._core.spec.whole_numbers import whole_number
+from scriptmode._core.text.caller_warning import warn_caller
+from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
 
@@ -91,6 +93,9 @@ def _parameters(job: JobRequest, changes: RerunChanges, new: str) -> dict[str, s
     if encoded.get(contract.MODEL_DIR_PARAMETER) == contract.encode(derived):
         encoded[contract.MODEL_DIR_PARAMETER] = contract.encode(renewed)
     given = arguments.copied("hyperparameters", changes.hyperparameters)
+    for name in given:
+        if name not in encoded and (similar := did_you_mean(str(name), encoded, most=0)):
+            warn_caller(f"training job {job.name} has no hyperparameter {name!r}; {similar}")
     encoded.update(hyperparameters.encode_hyperparameters(given, script_mode=script_mode))
     return hyperparameters.check_texts(encoded)
 

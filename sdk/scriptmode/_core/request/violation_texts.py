@@ -55,12 +55,13 @@ def _problem(violation: Violation) -> Problem:
         advice = did_you_mean(str(path[-1]), violation.shape["members"]) or _SEE
         return Problem(f"{owner} has no field {path[-1]!r}", advice, argument_of(field_of(path[:-1])))
     if violation.constraint == "required":
-        known = PLAIN_ARGUMENTS.get(text, "")
+        known = {row.path: row.argument for row in FIELDS}.get(text)
         return Problem(f"{owner} lacks {path[-1]!r}", f"give {known}" if known else "", argument)
     what, advice = _value_problem(violation)
     # A field of which the caller knows the argument alone.
     named = argument in PLAIN_ARGUMENTS.values()
-    return Problem(f"{argument} ({text}) {what}" if named else f"{text or 'the request'} {what}", advice, argument)
+    field = f"{argument} ({text})" if named else f"{argument}: {text}" if argument else text or "the request"
+    return Problem(f"{field} {what}", advice, argument)
 
 
 def _value_problem(violation: Violation) -> tuple[str, str]:
@@ -68,8 +69,8 @@ def _value_problem(violation: Violation) -> tuple[str, str]:
     path, constraint, value, shape = violation
     kind = shape["type"]
     if constraint == "type":
-        given = "None" if value is None else _with_article(type(value).__name__)
-        return f"is {given}", f"it must be {_with_article(kind)}"
+        given = "" if value is None else f", {_with_article(type(value).__name__)}"
+        return f"is {_show(path, value)}{given}", f"it must be {_with_article(kind)}"
     shown = f"is {_show(path, value)}"
     if constraint == "enum":
         return shown, did_you_mean(value, shape["enum"]) or _SEE

@@ -171,7 +171,7 @@ def _source_root(script: Script) -> Path:
     root = _existing(Path(source_dir), "source_dir", source_dir)
     if not root.is_dir():
         what = f"source_dir {source_dir!r} is not a directory"
-        raise SourceError(what, "for one file, give entry_point alone", argument="source_dir")
+        raise SourceError(what, "for one file, give entry_point alone; unpack an archive", argument="source_dir")
     entry, base = Path(script.entry_point), Path(os.path.normpath(root.absolute()))
     if entry.is_absolute() and base in entry.parents:
         inside = str(entry.relative_to(base))

@@ -171,6 +171,7 @@ NAMES = {
     "parameter-server": "parameter_server",
     "multi-worker-mirrored": "multi_worker_mirrored_strategy",
     "multi-worker-mirrored-strategy": "multi_worker_mirrored_strategy",
+    "horovod": "mpi",
 }
 _TORCHRUN = "torch_distributed"
 _NEEDS_AWS = "needs AWS's own library of AWS's images"
@@ -217,6 +218,8 @@ def _validate_kind(kind: str) -> None:
     if kind in UNSUPPORTED:
         reason = "starts torchrun on each host" if kind == _TORCHRUN else _NEEDS_AWS
         raise _error(f"distribution[{kind!r}] {reason}, which is not supported", UNSUPPORTED[kind])
+    if kind not in KINDS and (known := NAMES.get(str(kind).replace("_", "-"))):
+        raise _error(f"distribution has no key {kind!r}", f"write {{{known!r}: {{'enabled': True}}}}")
     validate_keys("distribution", [kind], [*KINDS, "instance_groups"], argument="distribution")
 
 
@@ -232,6 +235,11 @@ def _parse_kind(kind: str, options: object, groups: tuple[str, ...]) -> Distribu
     make, _, known = KINDS[kind]
     if not isinstance(options, Mapping):
         raise _error(f"distribution[{kind!r}] is {options!r}", "give a dict such as {'enabled': True}")
+    for key in options:
+        if key not in known and (others := [other for other, row in KINDS.items() if key in row.options]):
+            raise _error(
+                f"distribution[{kind!r}] has no key {key!r}, an option of {' and '.join(others)}", "leave it out"
+            )
     validate_keys(f"distribution[{kind!r}]", options, ["enabled", *known], argument="distribution")
     if "enabled" not in options:  # for v2 it is off then, which is not meant
         raise _error(f"distribution[{kind!r}] has no 'enabled'", "give it True or False")

@@ -30,8 +30,10 @@ def describe() -> str:
     return f"{local}, or a type of Amazon SageMaker such as ml.m5.xlarge"
 
 
-def suggest(word: str, *others: str) -> str:
-    """Return advice for an unknown instance type, a local one or one of ``others``; "" where none is similar."""
-    forms = local_forms()
-    suggestion = {other: form for form, kind in reversed(forms.items()) for other in kind.other_names}.get(word.lower())
-    return f"did you mean {suggestion!r}?" if suggestion else did_you_mean(word, [*forms, *others], most=0)
+def suggest(word: str, *amazons: str) -> str:
+    """Return advice for an unknown instance type, a local one or one of ``amazons``; "" where none is similar."""
+    forms, (name, colon, detail) = local_forms(), word.lower().partition(":")
+    others = {other: form for form, kind in reversed(forms.items()) for other in kind.other_names}
+    known = f"ml.{name}" if f"ml.{name}" in amazons else others.get(name)
+    suggestion = f"{name}{colon}{detail}" if name in forms else known
+    return f"did you mean {suggestion!r}?" if suggestion else did_you_mean(word, [*forms, *amazons], most=0)

@@ -57,14 +57,15 @@ def take_all(given: Mapping[str, Any], arguments: Mapping[str, Any], known: Sequ
     Raises ``TypeError`` for a name that no version knows and for an argument given under both names.
     """
     merged = dict(arguments)
+    if unknown := [name for name in given if name not in {*IGNORED, *GONE, *RENAMED}]:
+        advice = did_you_mean(unknown[0], known, most=0) or "give the script's own as hyperparameters={...}"
+        raise TypeError(str(Problem(f"the estimator has no argument {' and '.join(map(repr, unknown))}", advice)))
     for name, value in given.items():
         if name in IGNORED or (name in GONE and value is None):
             _warn_of_ignored(name, value)
             continue
         if name in GONE:
             raise TypeError(f"the estimator has no argument {name!r} any more; {GONE[name]}")
-        if name not in RENAMED:
-            raise TypeError(str(Problem(f"the estimator has no argument {name!r}", did_you_mean(name, known))))
         new = RENAMED[name]
         current = arguments.get(new)
         # By identity: 0 equals False, and a comparison of an array is an array.

@@ -1,0 +1,96 @@
+"""What a usage error says: click's own words, and the next step."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from difflib import SequenceMatcher, get_close_matches
+
+import click
+
+#: The key of a context's ``meta`` for the words after ``--``, of a command that passes them to the script.
+AFTER_DASHES = "scriptmode.arguments_after_dashes"
+#: What other tools call options, and what does the same here, where the command has that option.
+_OPTIONS = (
+    (("-n", "--hosts", "--nodes", "--workers", "--num-workers"), "--instance-count N"),
+    (("-n", "--lines"), "--tail N"),
+    (("--gpus", "--gpu"), "--instance-type of hosts with GPUs, such as local_gpu or ml.g5.xlarge"),
+    (("--partition",), "--instance-type slurm:PARTITION"),
+    (("-d", "--detach", "--background"), "--no-wait"),
+    (("--spot",), "--set use_spot_instances=true --set max_wait=SECONDS"),
+    (("--timeout", "--time"), "--max-run SECONDS"),
+    (("--data", "--dataset"), "--input train=PATH"),
+    (("--dist", "--strategy"), "--distribution KIND"),
+    (("--port", "--host"), "--listen ADDRESS:PORT"),
+)
+#: Verbs of other tools, and those that do the same here.
+_VERBS = {
+    **dict.fromkeys(("launch", "start", "submit"), "run"), **dict.fromkeys(("resume", "restart"), "rerun"),
+    "status": "describe", "ps": "list", "kill": "stop", "cancel": "stop", "delete": "rm", "download": "model download",
+}  # fmt: skip
+
+
+def usage_message(error: click.ClickException) -> str:
+    """Return the text of click's error, with what the command takes where the text does not say it."""
+    text, ctx = error.format_message(), getattr(error, "ctx", None)
+    kind = getattr(getattr(error, "param", None), "type", None)
+    if isinstance(kind, click.IntRange):
+        return f"{text.rstrip('.').replace('integer range', 'integer')}; write a whole number of at least {kind.min}"
+    if ctx and isinstance(error, click.NoSuchOption):
+        return f"{error.message.rstrip('.')}; {_instead_of_option(error.option_name, ctx)}"
+    if ctx and "unexpected extra argument" in text:
+        return f"{text}; {'write arguments of the script after --' if AFTER_DASHES in ctx.meta else _usage(ctx)}"
+    return text
+
+
+def instead_of_verb(words: Sequence[str], known: Collection[str], path: str) -> str:
+    """Return what to write instead of a verb that a group does not have; ``words`` are the verb and what follows."""
+    verb = _VERBS.get(words[0], "")
+    if near := [verb] if verb.partition(" ")[0] in known else _near(words[0], known):
+        return f"did you mean {near[0]!r}?"
+    if len(known) == 1:
+        return f"write {' '.join([path, *known, *words])}"
+    return f"use one of {', '.join(sorted(known))}"
+
+
+def _instead_of_option(option: str, ctx: click.Context) -> str:
+    takes_arguments, own = AFTER_DASHES in ctx.meta, _options(ctx.command)
+    others = [text for words, text in _OPTIONS if option in words and text.partition(" ")[0] in own]
+    if others:
+        return f"write {others[0]}{', and arguments of the script after --' if takes_arguments else ''}"
+    if verbs := _verbs_with(option, ctx.find_root()):
+        step = "leave it out, or write it after -- for the script" if takes_arguments else "or leave it out"
+        return f"use it with scriptmode {' or '.join(verbs)}, {step}"
+    if near := _near(option, own):
+        return f"did you mean {near[0]!r}?{' Write arguments of the script after --' if takes_arguments else ''}"
+    if takes_arguments:
+        example = f"{ctx.command_path} PROGRAM -- {option} ..."
+        return f"write arguments of the script after --: {example}, and those of the estimator with --set"
+    return _usage(ctx)
+
+
+def _usage(ctx: click.Context) -> str:
+    parameter = ["[-p NAME=VALUE]"] if "-p" in _options(ctx.command) else []
+    return f"write {' '.join([ctx.command_path, *ctx.command.collect_usage_pieces(ctx), *parameter])}"
+
+
+def _options(command: click.Command | None) -> list[str]:
+    parameters = command.params if command else ()
+    return [name for option in parameters for name in (*option.opts, *option.secondary_opts) if name.startswith("-")]
+
+
+def _verbs_with(option: str, root: click.Context) -> list[str]:
+    if not isinstance(group := root.command, click.Group):
+        return []
+    return [verb for verb in group.list_commands(root) if option in _options(group.get_command(root, verb))]
+
+
+def _near(word: str, known: Collection[str]) -> list[str]:
+    """Return the known words with the same first character and at most two edits, the most similar one first."""
+    stem, stems = word.strip("-"), {name.strip("-"): name for name in known}
+    close = get_close_matches(stem, stems)
+    return [stems[other] for other in close if stem[:1] == other[:1] and _count_edits(stem, other) <= 2]  # noqa: PLR2004
+
+
+def _count_edits(word: str, other: str) -> int:
+    changes = (code for code in SequenceMatcher(None, word, other).get_opcodes() if code[0] != "equal")
+    return sum(max(end - start, end_there - start_there) for _, start, end, start_there, end_there in changes)
