@@ -74,7 +74,7 @@ def test_more_processes_than_run_well_are_a_warning_with_the_number_that_does(ca
 
 def test_a_job_whose_log_is_not_shown_is_warned_of_too(capsys):
     crowd = made(instance_count=16)
-    LocalPlatform().create(crowd.request(job_name="once"), failure="recorded, and not run")
+    LocalPlatform().create(crowd.stored_request(job_name="once"), failure="recorded, and not run")
     with pytest.raises(JobExistsError):
         crowd.fit(job_name="once", logs=False)
     assert "16 processes at once" in capsys.readouterr().err
@@ -84,7 +84,7 @@ def test_a_job_whose_log_is_not_shown_is_warned_of_too(capsys):
 
 def test_force_goes_past_the_limit_and_a_copy_of_a_forced_job_is_forced(capsys):
     platform = LocalPlatform(force=True)
-    request = made(distribution=MPI(TOO_MANY), platform=platform).request(job_name="forced")
+    request = made(distribution=MPI(TOO_MANY), platform=platform).stored_request(job_name="forced")
     platform.create(request, failure="recorded, and not run")
     assert "2,000 processes at once" not in capsys.readouterr().err
     LocalPlatform().with_settings_of("forced").validate(request)

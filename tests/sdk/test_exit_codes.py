@@ -50,7 +50,7 @@ RUN = {
     "another distribution": (["--distribution", "ring"], "use one of mpi, multi-worker-mirrored, parameter-server"),
     "ranks without MPI": (["--processes-per-host", "2"], "--processes-per-host configures a distribution, but none is enabled; add --distribution"),
     "servers of another distribution": (["--distribution", "mpi", "--ps", "1"], "distribution['mpi'] has no key 'ps', an option of parameter_server; leave it out"),
-    "a hyperparameter's name with a blank": (["-p", "epochs = 3"], "'epochs ' is no option of a script; write it without"),
+    "a hyperparameter's name with a blank": (["-p", "epochs = 3"], "-p 'epochs = 3' does not have the form NAME=VALUE"),
     "a name with a blank": (["--job-name", "a b"], "write 'a-b'"),
     "an empty name": (["--job-name", ""], "--job-name is empty"),
     "output that cannot be written": (["--output-path", "/proc/x"], "output_path '/proc/x' cannot be written"),

@@ -9,7 +9,7 @@ from typing import Any, Callable, TypeVar
 
 import click
 
-from scriptmode import TrainingJob
+from scriptmode import ScriptmodeError, TrainingJob
 from scriptmode._core.aws.session import Connection
 from scriptmode._core.spec.service_values import UNREADABLE
 from scriptmode_cli._options import completers
@@ -63,7 +63,11 @@ def _use_profile(ctx: click.Context, param: click.Parameter, value: str | None) 
     if value is not None:
         # A profile must win over keys in the environment; botocore reads AWS_DEFAULT_PROFILE before AWS_PROFILE.
         _set_environment(ctx, {"AWS_PROFILE": value, **dict.fromkeys(("AWS_DEFAULT_PROFILE", *_KEYS))})
-        Connection().boto_session  # noqa: B018 - raises for a profile that does not exist
+        try:
+            Connection().boto_session  # noqa: B018 - raises for a profile that does not exist
+        except ScriptmodeError:
+            ctx.close()
+            raise
 
 
 #: Of what boto3 uses while this command runs.

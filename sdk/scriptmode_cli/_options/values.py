@@ -63,7 +63,7 @@ def parse_number_or_text(text: str) -> int | float | str:
 def parse_pair(option: str, text: str, example: str) -> tuple[str, str]:
     """Parse ``NAME=VALUE``; raise `click.UsageError` for another form."""
     name, separator, value = text.partition("=")
-    if not (name and separator):
+    if not (name and separator) or name != name.strip():
         raise click.UsageError(f"{option} {text!r} does not have the form NAME=VALUE; write {option} {example}")
     return name, value
 

@@ -28,8 +28,6 @@ def encode_hyperparameters(values: Mapping[str, Any], *, script_mode: bool) -> d
             raise _error(f"hyperparameter name {key!r} is not a string of at least one character", "name it")
         if script_mode and key.startswith("-"):
             raise _error(f"hyperparameter {key!r} begins with a dash", "leave its dashes out: the script gets them")
-        if script_mode and (key.split() != [key] or "=" in key):
-            raise _error(f"hyperparameter name {key!r} is no option of a script", "write it without blanks and '='")
         encoded[key] = _encode_json(key, value) if script_mode else _encode_text(key, value)
     return encoded
 
