@@ -17,7 +17,7 @@ from scriptmode._core.source.git import checkout
 from scriptmode._core.source.source_archive import read_source
 from scriptmode._core.spec.git_source import GitSource, parse_git_config
 from scriptmode._core.spec.training_job import Script
-from scriptmode.errors import SourceError
+from scriptmode.errors import SourceError, SpecError
 
 pytestmark = pytest.mark.slow
 
@@ -189,7 +189,9 @@ def test_a_transport_that_runs_commands_is_refused(tmp_path):
 
 
 def test_a_malformed_url_does_not_show_its_password():
-    assert "ecret" not in error_of(repo="http://u:s/ecret@h/r")
+    with pytest.raises(SpecError, match="contains credentials") as caught:
+        parse_git_config({"repo": "http://u:s/ecret@h/r"})
+    assert "ecret" not in str(caught.value)
 
 
 def test_ssh_never_prompts_on_a_terminal(tmp_path, monkeypatch, program):
@@ -219,6 +221,17 @@ def test_a_server_is_given_the_login(serve, repository, credentials, login):
     assert fetched(repo=repo, commit=repository.first, **credentials) == ("first", 1)
     # Git asks first whether the server wants one.
     assert {given for _, answer in server.requests for given in answer} == {server.expected}
+
+
+def test_a_login_is_for_the_host_of_the_repository_alone(serve, settings, tmp_path):
+    """A filter asks for that of another host, as git-lfs does for a host that a file of the repository names."""
+    server, answer = serve(f"{TOKEN}:"), tmp_path / "answer"
+    asks = f"printf 'protocol=https\\nhost=other.example\\n\\n' | git credential fill >{answer} 2>&1; cat"
+    settings.write_text(f'[filter "asks"]\n\tsmudge = "{asks}"\n[core]\n\tattributesFile = {tmp_path}/attributes\n')
+    (tmp_path / "attributes").write_text("* filter=asks\n")
+    assert fetched(repo=f"{server.url}/r.git", token=TOKEN) == ("second", 3)
+    assert answer.exists()
+    assert TOKEN not in answer.read_text()
 
 
 def test_a_login_is_neither_in_arguments_nor_in_files(serve):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from scriptmode.errors import SourceError
 from scriptmode_runtime._files import beneath
@@ -23,10 +24,9 @@ if TYPE_CHECKING:
 #: out, which is most of the history.
 _CLONE = ("clone", "--quiet", "--template=", "--no-recurse-submodules", "--filter=blob:none", "--no-checkout")
 _CHECKOUT = ("-C", "tree", "checkout", "--quiet", "--detach", "--no-recurse-submodules")
-#: Git asks for a login only this helper, which has it of variables: other users can read arguments, but not these. Git
-#: would ask for the target of a redirect, too.
+#: Git asks this helper alone for a login, and for the repository's host alone: its files may name others. It has it of
+#: variables: other users can read arguments, but not these. Git would ask for the target of a redirect, too.
 _HELPER = """!f() { printf 'username=%s\\npassword=%s\\n' "$SCRIPTMODE_GIT_USERNAME" "$SCRIPTMODE_GIT_PASSWORD"; }; f"""
-_LOGIN = ("-c", "credential.helper=", "-c", f"credential.helper={_HELPER}", "-c", "http.followRedirects=false")
 #: Environment variables that bind git to another repository (git rev-parse --local-env-vars); git hooks set them.
 _REPOSITORY_VARIABLES = frozenset(
     {"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_GRAFT_FILE", "GIT_INDEX_FILE", "GIT_PREFIX",
@@ -44,7 +44,9 @@ def checkout(source: GitSource, *, timeout: float = 600.0) -> Iterator[Path]:
     """
     from scriptmode._core.machine.programs import run_program
 
-    program = ("git", *(_LOGIN if source.login else ()))
+    url = urlsplit(source.repo)
+    helper = f"credential.{url.scheme}://{url.netloc}.helper={_HELPER}"
+    login = ("-c", "credential.helper=", "-c", helper, "-c", "http.followRedirects=false") if source.login else ()
     environment = {name: text for name, text in os.environ.items() if name not in _REPOSITORY_VARIABLES}
     environment.update(GIT_TERMINAL_PROMPT="0", GIT_ALLOW_PROTOCOL="https:http:ssh:file", LC_ALL="C")
     environment["SCRIPTMODE_GIT_USERNAME"], environment["SCRIPTMODE_GIT_PASSWORD"] = source.login or ("", "")
@@ -52,7 +54,7 @@ def checkout(source: GitSource, *, timeout: float = 600.0) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="scriptmode-git-") as directory:
         for arguments in (*_CLONE, *branch, "--", source.repo, "tree"), (*_CHECKOUT, source.commit or "HEAD", "--"):
             try:
-                done = run_program((*program, *arguments), timeout, cwd=directory, env=environment)
+                done = run_program(("git", *login, *arguments), timeout, cwd=directory, env=environment)
             except OSError as error:  # it is not installed, or was stopped
                 raise _error(source, str(error)) from error
             if done.code:

@@ -14,7 +14,7 @@ _KEYS = ("repo", "branch", "commit", "username", "password", "token", "2FA_enabl
 #: URLs that credentials may be sent to: encrypted, or on this machine.
 _SAFE = re.compile(r"https://.*|http://(localhost|127\.0\.0\.1|\[::1\])([:/].*)?")
 #: URLs with a password, or for HTTP with a user name.
-_WITH_LOGIN = re.compile(r"https?://[^/]*@|[a-z]+://[^/@]*:[^/@]*@", re.IGNORECASE)
+_WITH_LOGIN = re.compile(r"https?://[^/]*@|[a-z+]+://[^/@]*:(?!\d+/)[^@]*@", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def parse_git_config(value: object) -> GitSource | None:
     """Parse the estimator's ``git_config``; ``None`` for ``None`` and an empty dict; raise `SpecError` for others."""
     if not value:
         return None
-    if not isinstance(value, Mapping) or "repo" not in value:
+    if not isinstance(value, Mapping) or value.get("repo") is None:
         raise invalid("git_config", "is not a dict with 'repo'", "give one such as {'repo': 'https://...'}")
     validate_keys("git_config", value, _KEYS, argument="git_config")
     given = {key: text for key, text in value.items() if text is not None and key != "2FA_enabled"}
