@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, distribution
 
 from scriptmode.errors import MissingPackageError
 
@@ -19,8 +22,13 @@ def install_command(extra: str = "", *, python: str = "", options: str = "") -> 
 
 
 def install_again(*, python: str = "") -> str:
-    """Return the pip command that installs scriptmode again."""
-    return install_command(python=python, options="--force-reinstall --no-deps")
+    """Return the pip command that installs scriptmode again, from where it came (PEP 610)."""
+    came = {}
+    with suppress(PackageNotFoundError):
+        came = json.loads(distribution("scriptmode").read_text("direct_url.json") or "{}")
+    vcs = f"{came['vcs_info']['vcs']}+" if "vcs_info" in came else ""
+    source = vcs + came.get("url", "scriptmode")
+    return f"{install_command(python=python, options='--force-reinstall --no-deps').rpartition(' ')[0]} {source}"
 
 
 def missing_package(user: str, package: str, *, command: str = "", otherwise: str = "") -> MissingPackageError:
