@@ -272,7 +272,7 @@ class TrainingJob:
             tail: Yield only the last lines that each host has so far, this many.
 
         Yields:
-            Events with ``host``, ``message`` and ``time``, those of all hosts in the order of their times. A line of
+            Events with ``host``, ``message`` and ``time``, without ``follow`` in the order of their times. A line of
             more than 1 MiB is yielded in several events, of which all but the last have ``continues``, or without what
             a progress bar in it overwrites.
 

@@ -201,7 +201,7 @@ def test_the_log_of_a_new_job_of_the_same_name_has_times_of_its_own(tmp_path):
         log.with_suffix(".times").unlink(missing_ok=True)
         log.write_text(text)
         os.utime(log, (second, second))
-        ((_, times, length),) = known.times(SimpleNamespace(name="job", created=second))
+        ((_, times, length),) = known.times(SimpleNamespace(name="job", created=second, has_ended=True))
         assert (length, times.span) == (len(text), (1000 * second, 1000 * second))
 
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode_local._store.job_store import JobFolder
 
+    #: A host, and what reads its log and the times of its lines.
+    _Reader = tuple[str, LogReader, LogTimes]
+
 
 def read_log_events(
     folder: JobFolder, *, follow: bool, on_description: Callable[[JobDescription], None] | None, poll_seconds: float
@@ -29,7 +32,8 @@ def read_log_events(
     """Yield the lines of every host's log, with ``follow`` until the job ended, as `LocalPlatform.log_events` does."""
     request = folder.read_job().request
     watched = recovery.ReconciledJob(folder)
-    readers = [(host, LogReader(folder.log(host))) for host in request.resources.hosts]
+    hosts = request.resources.hosts
+    readers = [(host, LogReader(folder.log(host)), LogTimes(folder.log(host))) for host in hosts]
     shown = None
     try:
         while True:
@@ -56,22 +60,26 @@ def read_log_events(
             if is_idle:
                 SYSTEM.sleep(poll_seconds)
     finally:
-        for _, reader in readers:
+        for _, reader, _ in readers:
             reader.close()
 
 
-def _new_lines(folder: JobFolder, readers: Iterable[tuple[str, LogReader]], *, final: bool) -> Iterator[LogEvent]:
+def _new_lines(folder: JobFolder, readers: Iterable[_Reader], *, final: bool) -> Iterator[LogEvent]:
     """Yield the new lines of the hosts' logs in the order of their times; raise `UnreadableJobError`."""
-    lines = (_of_host(folder, host, reader, final=final) for host, reader in readers)
+    lines = (_of_host(folder, reader, final=final) for reader in readers)
     return heapq.merge(*lines, key=attrgetter("time"))
 
 
-def _of_host(folder: JobFolder, host: str, reader: LogReader, *, final: bool) -> Iterator[LogEvent]:
-    times = LogTimes(folder.log(host))
-    times.read()
+def _of_host(folder: JobFolder, of_host: _Reader, *, final: bool) -> Iterator[LogEvent]:
+    host, reader, times = of_host
+    last = 0
     try:
         for line, continues in reader.lines(final=final):
-            moment = datetime.fromtimestamp(times.time_of(reader.position) / 1000, timezone.utc)
+            if not last:
+                times.read()
+                # Of lines without a recorded time, those of an earlier version and the newest ones.
+                last = reader.modified
+            moment = datetime.fromtimestamp(times.time_of(reader.position, last) / 1000, timezone.utc)
             yield LogEvent(host, line, continues, moment)
     except OSError as error:
         owner = find_other_owner(folder.path)

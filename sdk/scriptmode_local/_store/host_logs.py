@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-#: Bytes of one read, and at most of one piece of a line. It bounds the memory that a reader needs for a log.
-CHUNK = 1024 * 1024
+#: Bytes of one piece of a line, and of one read, since the logs of many hosts are read at once. They bound the memory.
+CHUNK, _READ = 1024 * 1024, 64 * 1024
 #: Bytes read of an unfinished line: some frames of a progress bar.
 UNFINISHED = 8 * 1024
 
@@ -47,7 +47,7 @@ class LogReader:
         if self._file is None:
             with suppress(FileNotFoundError):
                 self._file = open_regular(self._path)
-        while self._file is not None and (chunk := self._file.read(CHUNK)):
+        while self._file is not None and (chunk := self._file.read(min(CHUNK, _READ))):
             whole, feed, begun = chunk.rpartition(b"\n")
             if feed:
                 whole, self._begun = self._begun + whole, b""
@@ -80,6 +80,11 @@ class LogReader:
         self._decoder.reset()
         self._is_divided = False
         return text, False
+
+    @property
+    def modified(self) -> int:
+        """When the log was last written, in milliseconds since the epoch; 0 for one that is not open."""
+        return os.fstat(self._file.fileno()).st_mtime_ns // 1_000_000 if self._file else 0
 
     def close(self) -> None:
         """Close the file."""

@@ -39,7 +39,8 @@ class KnownTimes:
                 self._found[log] = job.created, lock, times
             with lock:
                 try:
-                    length = times.update()
+                    # The agent of a job that runs adds to them.
+                    length = times.update() if job.has_ended else times.read()
                 except FileNotFoundError:
                     with self._lock:
                         self._found.pop(log, None)
