@@ -23,8 +23,8 @@ def assign_roles(
 ) -> dict[str, tuple[str, ...]]:
     """Return the hosts of each role, in the order of `contract.ROLES`; {} where the job has no roles.
 
-    The groups with a role are the ones that train together: they are set in ``framework``. The SDK has checked that
-    they form a cluster; raises `ConfigurationError` for what cannot be one.
+    The groups with a role are the ones that train together: they are set in ``framework``. The SDK has an
+    error for each fault; `ConfigurationError` is raised here for all that cannot be a cluster.
     """
     name = _PARAMETERS.get(strategy, "")
     roles: Any = framework.get(name)
@@ -36,7 +36,10 @@ def assign_roles(
         of_roles = {role: tuple(str(host) for group in groups[role] for host in hosts[group]) for role in groups}
     except (AttributeError, KeyError, TypeError):
         of_roles = {}
-    if not _TRAINING.intersection(of_roles) or not set(of_roles) <= set(contract.ROLES):
+    every = [host for given in of_roles.values() for host in given]
+    is_cluster = all(of_roles.values()) and len(set(every)) == len(every) and set(of_roles) <= set(contract.ROLES)
+    leads = [host for role in ("master", "chief") for host in of_roles.get(role, ())]
+    if not (is_cluster and _TRAINING.intersection(of_roles)) or len(leads) > 1:
         raise ConfigurationError(
             f"{name} is {roles!r}; it is an object of roles ({', '.join(contract.ROLES)}) and lists of the job's "
             f"instance groups ({', '.join(hosts)})"

@@ -106,8 +106,11 @@ def _copy_source(source: str, environment: TrainingEnvironment) -> None:
         import shutil
 
         # The program itself instead of an archive: the toolkit accepts that too.
-        os.makedirs(code, exist_ok=True)
-        shutil.copy2(source, code)
+        try:
+            os.makedirs(code, exist_ok=True)
+            shutil.copy2(source, code)
+        except OSError as error:
+            raise UserCodeError(f"the source cannot be copied: {error}; free space, or make it readable") from error
     else:
         unpack(source, code, limits=source_limits(os.environ))
 

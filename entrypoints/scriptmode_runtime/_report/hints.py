@@ -30,7 +30,8 @@ _OF_OUTPUT = {
         "Horovod is not installed in {python}: build it there against its TensorFlow and Open MPI",
     r"ModuleNotFoundError: No module named 'tensorflow'":
         "tensorflow is not installed in {python}: install it there with pip install 'scriptmode[tensorflow]'",
-    r"(?<!partially initialized )(?:module|No module named) 'tensorflow(?:[\w.]*' has no attribute '|\.|_)(\w+)":
+    r"(?<!partially initialized )(?:module 'tensorflow[\w.]*' has no attribute '|"
+    r"No module named 'tensorflow(?:\.|_(?=estimator)))(\w+)":
         "This TensorFlow has no {0}: names of 1 are in tensorflow.compat.v1, tf.contrib left with 2.0, tf.estimator "
         "with 2.16",
     # Python names the first package that is missing, so the package of a name with dots was found.
