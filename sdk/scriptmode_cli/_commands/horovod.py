@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import click
 
@@ -36,6 +37,8 @@ def install(*, as_json: bool) -> None:
     Example:
       scriptmode horovod install
     """  # noqa: D301
+    if not find_spec("pip"):
+        raise PlatformError("this Python has no pip, which installs Horovod", "install it: python -m ensurepip")
     recipe = recipe_directory() / "horovod" / "build_wheel.sh"
     built = subprocess.run(
         ("/usr/bin/env", "bash", str(recipe), sys.executable), check=False, stdout=subprocess.PIPE, text=True

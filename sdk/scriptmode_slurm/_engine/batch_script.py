@@ -89,7 +89,8 @@ def count_tasks(options: Mapping[str, str | bool], hosts: int) -> int:
     tasks, of_node = (int(options.get(name, 0)) for name in ("ntasks", "ntasks_per_node"))
     if not tasks:
         return hosts * max(of_node, 1)
-    nodes = int(str(options.get("nodes", 0)).partition("-")[0]) or (-(-tasks // of_node) if of_node else hosts)
+    least = str(options.get("nodes", "")).partition("-")[0]
+    nodes = (int(least) if least.isdecimal() else 0) or (-(-tasks // of_node) if of_node else hosts)
     return max(hosts, -(-tasks * hosts // nodes))
 
 

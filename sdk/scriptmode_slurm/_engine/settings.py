@@ -31,7 +31,7 @@ REFUSED = frozenset({
     "quiet", "requeue", "test_only", "time_min", "usage", "verbose", "version", "wait", "wrap",
 })  # fmt: skip
 #: Of them, those in the header of a batch script that no later line changes.
-REFUSED_IN_HEADER = ("array", "clusters", "wait")
+REFUSED_IN_HEADER = ("array", "clusters", "export", "input", "no_kill", "time_min", "wait")
 _SHAPE: Mapping[str, object] = {
     "header": {"lines": [str], "options": {"*": str}},
     "options!": dict,
