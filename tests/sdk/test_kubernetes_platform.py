@@ -65,6 +65,10 @@ def container(pod, name):
     ("settings", "words"),
     [
         ({"namespce": "ml"}, ["namespce is no setting", "the settings are namespace, "]),
+        ({"image": 5}, ["image is 5", "give text"]),
+        ({"resources": "cpu=1"}, ["resources is 'cpu=1'", "give an object"]),
+        ({"tolerations": "all"}, ["tolerations is 'all'", "give a list"]),
+        ({"queue": 2}, ["queue is 2", "give text"]),
         ({"resources": {"cpu": "2"}}, ["resources is {'cpu': '2'}", "give requests and limits, such as {'requests'"]),
     ],
 )

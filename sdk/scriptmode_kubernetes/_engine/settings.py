@@ -49,7 +49,8 @@ class KubernetesSettings:
         return {**asdict(self), "tolerations": list(self.tolerations)}
 
 
-_NAMES = tuple(entry.name for entry in fields(KubernetesSettings))
+_TYPES: dict[str, Any] = {entry.name: {"str": str, "tuple": (list, tuple)}.get(str(entry.type).partition("[")[0], dict)
+          for entry in fields(KubernetesSettings)}  # fmt: skip
 
 
 def parse_settings(given: Mapping[str, object], environ: Mapping[str, str]) -> KubernetesSettings:
@@ -73,8 +74,11 @@ def settings_from_json(content: Mapping[str, Any]) -> KubernetesSettings:
 
 
 def _check(owner: str, name: str, value: object) -> None:
-    if name not in _NAMES:
-        raise SpecError(f"{owner}: {name} is no setting", f"the settings are {', '.join(_NAMES)}", argument=name)
+    if name not in _TYPES:
+        raise SpecError(f"{owner}: {name} is no setting", f"the settings are {', '.join(_TYPES)}", argument=name)
+    if not isinstance(value, _TYPES[name]):
+        kind = {str: "text", dict: "an object"}.get(_TYPES[name], "a list")
+        raise SpecError(f"{owner}: {name} is {value!r}", f"give {kind}", argument=name)
     # The API would ignore others.
     if name == "resources" and isinstance(value, dict) and not value.keys() <= {"requests", "limits", "claims"}:
         advice = "give requests and limits, such as {'requests': {'cpu': '8', 'memory': '32Gi'}}"
