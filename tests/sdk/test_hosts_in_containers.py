@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 
 from scriptmode.errors import RequestError, SpecError
 from scriptmode_local._hosts.container_host import MergedStreams, copy_output
-from scriptmode_local._hosts.container_limits import LIMITS_VARIABLE, ContainerLimits, parse_limits
+from scriptmode_local._hosts.container_limits import LIMITS_VARIABLE, ContainerLimits, default_pids, parse_limits
 from scriptmode_local._hosts.job_containers import WrittenFolder, folder_inodes, restore_owner
 from scriptmode_local._service import validation
 from scriptmode_runtime._files import beneath, directory_tree
@@ -46,6 +46,20 @@ def test_a_limit_is_given_as_a_value_or_as_text(name, given, value):
     assert parse_limits({name: str(given)}, {}) == expected
     assert parse_limits(None, {LIMITS_VARIABLE: f"{name}={given}"}) == expected
     assert type(getattr(parse_limits({name: given}, {}), name)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "cpus", "kernel", "pids"),
+    [
+        pytest.param(1, 2, 32768, 6144, id="a small machine"),
+        pytest.param(4, 2, 32768, 4096, id="its hosts together leave half"),
+        pytest.param(64, 2, 32768, 1024, id="enough for TensorFlow, however many"),
+        pytest.param(8, 96, 4194304, 102400, id="a large machine"),
+    ],
+)
+def test_hosts_may_have_many_processes_and_leave_the_machine_some(hosts, cpus, kernel, pids):
+    assert default_pids(hosts, cpus, kernel) == pids
+    assert default_pids(hosts) >= 1024
 
 
 def test_what_is_given_goes_before_the_variable():

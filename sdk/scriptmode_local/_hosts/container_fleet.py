@@ -99,7 +99,7 @@ class ContainerFleet(Fleet):
     def create_hosts(self) -> Mapping[str, Host]:
         """Create the hosts, not started."""
         limits = ContainerLimits(**self._job.engine)
-        limits = replace(limits, pids=limits.pids or default_pids())
+        limits = replace(limits, pids=limits.pids or default_pids(len(self.sandboxes)))
         request = self._job.request
         entry, arguments = request.algorithm.container_entry_point, request.algorithm.container_arguments
         types = {name: group.instance_type for group in request.resources.host_groups for name in group.hosts}

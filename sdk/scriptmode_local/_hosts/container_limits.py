@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import partial
+from pathlib import Path
 from typing import Any, Callable
 
 from scriptmode._core.text.messages import validate_keys
@@ -27,6 +28,11 @@ _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "
 #: thread pools of one thread for each CPU, and MPI one rank for each. (The kernel's ``pid_max`` grows by 1024 for each
 #: CPU, too.)
 _PIDS, _PIDS_OF_CPU = 4096, 1024
+#: Enough for TensorFlow, however many hosts share the machine.
+_FEWEST_PIDS = 1024
+#: The kernel's limits of all processes and threads together, and the value assumed if they cannot be read. (proc(5))
+_KERNEL_LIMITS = (Path("/proc/sys/kernel/pid_max"), Path("/proc/sys/kernel/threads-max"))
+_KERNEL_DEFAULT = 32768
 
 
 @dataclass(frozen=True)
@@ -44,9 +50,21 @@ class ContainerLimits:
     no_new_privileges: bool = True
 
 
-def default_pids() -> int:
-    """Return the default of ``pids``, the number of processes and threads that each host may have."""
-    return _PIDS + _PIDS_OF_CPU * (os.cpu_count() or 1)
+def default_pids(hosts: int, cpus: int | None = None, kernel: int | None = None) -> int:
+    """Return the default of ``pids``, the number of processes and threads that each of a job's hosts may have.
+
+    All hosts together get at most half of the kernel's limit, so that the machine stays usable.
+    """
+    of_cpus = _PIDS + _PIDS_OF_CPU * (cpus or os.cpu_count() or 1)
+    half = (kernel or min(map(_kernel_limit, _KERNEL_LIMITS))) // 2
+    return max(_FEWEST_PIDS, min(of_cpus, half // max(1, hosts)))
+
+
+def _kernel_limit(path: Path) -> int:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return _KERNEL_DEFAULT
 
 
 def parse_limits(given: Mapping[str, object] | None, environ: Mapping[str, str]) -> ContainerLimits:
