@@ -12,7 +12,7 @@ PRODUCT, TESTS = 60_000, 60_000
 #: What is counted: tracked files with these endings, and scripts and Dockerfiles without one.
 ENDINGS = (".py", ".cc", ".h", ".html", ".js", ".css", ".sh")
 #: The most own lines that a call loads.
-LOADED = {"request": 5_650, "fit(wait=False)": 9_800, "fit": 10_700}
+LOADED = {"request": 5_650, "fit(wait=False)": 9_800, "fit": 10_750}
 #: Without its signature and its docstring.
 LINES_OF_A_FUNCTION = 40
 #: A list of the parts of a job, one or a few lines each.
