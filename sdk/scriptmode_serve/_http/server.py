@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from scriptmode_serve._operations.training_jobs import Operation
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 4580
+_LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ class Server:
         # Before the S3 server is started, which another server may use.
         self._http = create_http_server(self._respond, settings.host, settings.port, self._check_headers)
         self._lock = _lock(data_dir)
+        self._has_ended = threading.Event()
         self._objects, others = _create_s3(settings.s3, data_dir, report)
         self._s3_url = self._objects.url if self._objects else settings.s3
         # Hosts on other machines do not reach a server of this machine's loopback interface.
@@ -178,10 +181,12 @@ class Server:
             os.environ[name] = value
         try:
             self._start_jobs_again()
+            threading.Thread(target=self._look_at_jobs, name="jobs", daemon=True).start()
             if self._objects:
                 self._objects.watch(self._report)
             self._http.run()
         finally:
+            self._has_ended.set()
             self._http.close()
             self._stop_objects()
             os.close(self._lock)
@@ -192,6 +197,12 @@ class Server:
             self._objects.wait_until_ready()
         for name in self._platform.resume():
             self._report(f"training job {name} was interrupted, and starts again")
+
+    def _look_at_jobs(self) -> None:
+        """Look at the jobs that run, which starts a lost one again, also while no client asks."""
+        while not self._has_ended.wait(_LOOK_SECONDS):
+            with suppress(Exception):
+                self._platform.select(lambda _: {"TrainingJobSummaries": []})
 
     def _stop_objects(self) -> None:
         if self._objects is None:
