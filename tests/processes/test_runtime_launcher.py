@@ -26,7 +26,7 @@ from processes.launchers import ENTRYPOINTS, alive, child, host, until
             id="no such source",
         ),
         pytest.param(
-            {"sagemaker_program": "noshebang"}, "its first line names its interpreter", id="no interpreter named"
+            {"sagemaker_program": "noshebang"}, "its first line must name its interpreter", id="no interpreter named"
         ),
     ],
 )

@@ -108,6 +108,7 @@ OTHERS = {
     "a rerun with its own name": (["rerun", "taken", "--job-name", "taken"], 2, "use another name (--job-name)"),
     "a metric that was not defined": (["metrics", "taken", "loss"], 2, "--metric 'loss=loss=([0-9.]+)'"),
     "a log's last lines": (["logs", "taken", "-n", "5"], 2, "No such option '-n'; write --tail N"),
+    "a picture without an ending": (["metrics", "taken", "--plot", "loss"], 2, "write loss.png"),
     "no job to delete": (["rm"], 2, "name each JOB, with --force if it still runs, or write --older-than AGE"),
     "two jobs to describe": (["describe", "taken", "x"], 2, "unexpected extra argument (x)"),
     "a profile for a job here": (["run", "train.py", "--profile", "nope"], 2, "profile (nope) could not be found"),

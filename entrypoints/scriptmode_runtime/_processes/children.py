@@ -220,7 +220,7 @@ def _reason(error: OSError, path: str) -> str:
     next_step = {
         errno.EACCES: "; it, or what its first line names, may not be executed here: its mode, or a noexec volume",
         errno.ENOENT: "; if it is there, what its first line names is not",
-        errno.ENOEXEC: "; its first line names its interpreter, such as #!/bin/sh",
+        errno.ENOEXEC: "; its first line must name its interpreter, such as #!/bin/sh",
         errno.E2BIG: "; the hyperparameters are too large for a process's arguments and variables",
     }
     return f"{path}: {error.strerror}{next_step.get(error.errno or 0, '')}"

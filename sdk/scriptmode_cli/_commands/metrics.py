@@ -37,6 +37,8 @@ def metrics(job: TrainingJob, names: tuple[str, ...], *, plot: str | None, as_js
         rows = rows.of(*names)
     if plot and as_json:
         raise click.UsageError("--plot writes a picture, and --json prints values: give one of them")
+    if plot and "." not in plot:
+        raise click.UsageError(f"--plot {plot!r} has no ending; write {plot}.png")
     if plot:
         figure = rows.plot()
         try:
