@@ -178,6 +178,7 @@ class StoredJobs:
 
         def select(jobs: Iterable[JobSummary]) -> dict[str, Any]:
             newest_first = map(render_summary, sorted(jobs, key=lambda job: job.created, reverse=True))
-            return {"TrainingJobSummaries": list(islice(filter(which.matches, newest_first), which.limit))}
+            wanted = newest_first if which == ANY_JOB else filter(which.matches, newest_first)
+            return {"TrainingJobSummaries": list(islice(wanted, which.limit))}
 
         return [*self.select(select)["TrainingJobSummaries"]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.spec.service_values import UNREADABLE
@@ -13,7 +12,7 @@ from scriptmode_runtime._terminal_line import readable
 if TYPE_CHECKING:
     from scriptmode_local._store.state import JobSummary
 
-_time = partial(datetime.fromtimestamp, tz=timezone.utc)
+_time, _UTC = datetime.fromtimestamp, timezone.utc
 
 
 def render_summary(job: JobSummary) -> dict[str, Any]:
@@ -25,8 +24,8 @@ def render_summary(job: JobSummary) -> dict[str, Any]:
     summary = {
         "TrainingJobName": job.name,
         "TrainingJobArn": job.arn,
-        "CreationTime": _time(job.created),
-        "LastModifiedTime": _time(job.modified),
+        "CreationTime": _time(job.created, _UTC),
+        "LastModifiedTime": _time(job.modified, _UTC),
         "TrainingJobStatus": STATUS_OF.get(job.secondary, UNREADABLE),
         "SecondaryStatus": job.secondary,
     }
@@ -39,9 +38,9 @@ def render_summary(job: JobSummary) -> dict[str, Any]:
     if job.position:
         summary["QueuePosition"] = job.position
     if job.queue_ended is not None:
-        summary["QueueEndTime"] = _time(job.queue_ended)
+        summary["QueueEndTime"] = _time(job.queue_ended, _UTC)
     if job.note:
         summary["StatusMessage"] = readable(job.note)
     if job.training_ended is not None:
-        summary["TrainingEndTime"] = _time(job.training_ended)
+        summary["TrainingEndTime"] = _time(job.training_ended, _UTC)
     return summary
