@@ -1,5 +1,6 @@
 """CloudWatch Logs of jobs of `scriptmode serve`, read by boto3. Every answer is checked against botocore's model."""
 
+import fcntl
 import itertools
 import os
 import time
@@ -203,6 +204,18 @@ def test_the_log_of_a_new_job_of_the_same_name_has_times_of_its_own(tmp_path):
         os.utime(log, (second, second))
         ((_, times, length),) = known.times(SimpleNamespace(name="job", created=second, has_ended=True))
         assert (length, times.span) == (len(text), (1000 * second, 1000 * second))
+
+
+def test_times_that_another_server_records_are_read(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("one\n")
+    LogTimes(log).update()
+    log.write_text("one\ntwo\n")
+    known = KnownTimes(SimpleNamespace(log_locations=lambda _: {"algo-1": str(log)}))
+    with log.with_suffix(".times").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        ((_, _, length),) = known.times(SimpleNamespace(name="job", created=1, has_ended=True))
+    assert length == 4
 
 
 def test_a_long_search_goes_on_in_the_next_page(tmp_path):

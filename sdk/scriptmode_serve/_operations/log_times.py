@@ -41,6 +41,8 @@ class KnownTimes:
                 try:
                     # The agent of a job that runs adds to them.
                     length = times.update() if job.has_ended else times.read()
+                except BlockingIOError:  # another server records them
+                    length = times.read()
                 except FileNotFoundError:
                     with self._lock:
                         self._found.pop(log, None)
