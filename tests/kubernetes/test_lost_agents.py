@@ -37,14 +37,12 @@ def test_a_pod_whose_job_lost_its_agent_ends_its_script(jobs):
 
 
 def watch_of(jobs, name):
-    """The process of a job that is connected to the API server."""
+    """The process of a job, other than its agent, that is connected to the API server."""
     port = f":{6443:04X}"
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
     sockets = {f"socket:[{row[9]}]" for row in rows if row[2].endswith(port) and row[3] == "01"}
-    for pid in processes_naming(f"{jobs.job_folder(name).path}\0"):
-        if sockets & open_files(pid):
-            return pid
-    return None
+    found = set(processes_naming(f"{jobs.job_folder(name).path}\0")) - {jobs.pid(name, "agent")}
+    return next((pid for pid in found if sockets & open_files(pid)), None)
 
 
 def calls(jobs):
