@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.aws import image_table
 from scriptmode._core.aws.regions import find_dns_suffix
-from scriptmode._core.spec.monitoring import DEFAULT_RULE_IMAGE
 from scriptmode._core.spec.versions import version_numbers
 from scriptmode._core.text.caller_warning import warn_caller
 from scriptmode._core.text.messages import did_you_mean
@@ -82,27 +81,17 @@ def with_rule_images(spec: TrainingJobSpec, region: str) -> TrainingJobSpec:
     """Replace the default image of the SageMaker SDK's rules by the Region's."""
 
     def named(rule: Mapping[str, Any]) -> Mapping[str, Any]:
-        image = rule.get("RuleEvaluatorImage")
-        if image is None or isinstance(image, str):
+        source = rule.get("RuleEvaluatorImage")
+        # Else the SDK's object, whose image is the default one.
+        if source is None or isinstance(source, str):
             return rule
-        fields = {**rule, "RuleEvaluatorImage": debugger_rule_image(image, region)}
+        fields = {**rule, "RuleEvaluatorImage": look_up_rule_image(region, f", and rule {source.name!r} names none")}
         if not str(rule["RuleConfigurationName"]).startswith(_CALLER_HOST_RULE):
             # AWS's own rules bring their host along (SageMaker SDK).
             fields = {key: value for key, value in fields.items() if key not in ("InstanceType", "VolumeSizeInGB")}
         return fields
 
     return replace(spec, monitoring=spec.monitoring.with_rules(named))
-
-
-def debugger_rule_image(rule: Any, region: str) -> str:
-    """Return the image that evaluates a debugger rule of the SageMaker SDK: its own, or AWS's in the Region.
-
-    For AWS's image the SDK also takes a rule's ``instance_type`` and ``volume_size_in_gb`` away, unless the rule's name
-    begins with ``DetailedProfilerProcessingJobConfig``.
-    """
-    if rule.image_uri != DEFAULT_RULE_IMAGE:
-        return str(rule.image_uri)
-    return look_up_rule_image(region, f", and rule {rule.name!r} names none")
 
 
 def look_up_rule_image(region: str, reason: str = "") -> str:
