@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
+import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.aws import image_table
-from scriptmode._core.aws.regions import find_dns_suffix
 from scriptmode._core.spec.versions import version_numbers
 from scriptmode._core.text.caller_warning import warn_caller
 from scriptmode._core.text.messages import did_you_mean
@@ -67,7 +70,7 @@ def look_up_image(*, framework_version: str, py_version: str | None, region: str
     tag = f"{framework_version}-{processor}-{python}"
     if family == "p4d" and tag in _P4D_ENDINGS:
         tag = f"{tag}-{_P4D_ENDINGS[tag]}"
-    domain = find_dns_suffix(region)
+    domain = _find_dns_suffix(region)
     if domain is None:
         raise invalid("region", f"is {region!r}, which botocore does not know", "upgrade boto3, or give image_uri=")
     uri = f"{image.registries[region]}.dkr.ecr.{region}.{domain}/{image.repository}:{tag}"
@@ -96,11 +99,28 @@ def with_rule_images(spec: TrainingJobSpec, region: str) -> TrainingJobSpec:
 
 def look_up_rule_image(region: str, reason: str = "") -> str:
     """Return the URI of AWS's image of the debugger's rules; raise `SpecError` where there is none."""
-    image, domain = image_table.own_table().rules, find_dns_suffix(region)
+    image, domain = image_table.own_table().rules, _find_dns_suffix(region)
     if region not in image.registries or domain is None:
         what = f"AWS has no image of the debugger's rules in Region {region!r}{reason}"
         raise SpecError(what, "leave the rule out, or give it an image_uri of its own", argument="rules")
     return f"{image.registries[region]}.dkr.ecr.{region}.{domain}/{image.repository}:latest"
+
+
+def _find_dns_suffix(region: str) -> str | None:
+    """Return the domain of a Region's services, also of one newer than the installed boto3; None without any."""
+    for partition in _partitions():
+        if region in partition["regions"] or re.fullmatch(partition["regionRegex"], region):
+            return str(partition["outputs"]["dnsSuffix"])
+    return None
+
+
+@functools.lru_cache(maxsize=1)
+def _partitions() -> list[dict[str, Any]]:
+    """Return the partitions of botocore's data; its own reader would import it, which takes longer than a plan."""
+    spec = importlib.util.find_spec("botocore")
+    places = (spec.submodule_search_locations or ()) if spec else ()
+    files = (Path(place, "data", "partitions.json") for place in places)
+    return [partition for file in files for partition in json.loads(file.read_bytes())["partitions"]]
 
 
 def _unknown_version(version: str, known: Iterable[str]) -> SpecError:
