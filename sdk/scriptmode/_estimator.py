@@ -473,10 +473,10 @@ class Estimator:
         return estimator
 
     def _prepare(
-        self, given: object, job_name: str | None, experiment_config: object
+        self, given: object, job_name: str | None, experiment_config: Any
     ) -> tuple[JobRequest, tuple[Source, str] | None, tuple[RuleFile, ...]]:
         """Return the request, the source with its archive's URI where there is one to store, and the files of rules."""
-        experiment = arguments.experiment(experiment_config)
+        experiment = arguments.copied("experiment_config", experiment_config)
         asked = replace(self.spec, channels=job_inputs.parse_inputs(given), experiment=experiment)
         name = _NAMES.fresh(asked.base_job_name) if job_name is None else names.check_job_name(job_name)
         rule_files: tuple[RuleFile, ...] = ()

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -93,53 +92,34 @@ def test_processes_are_found_by_what_their_environment_says(tmp_path):
         assert process_tree.kill_until_gone(lambda: process_tree.find_by_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/"))
 
 
-#: The leader of a group, which SIGTERM ends at once, and a member, which runs ``answer`` at SIGTERM.
+#: The leader of a group, and a member that ignores SIGTERM.
 LEADER_AND_MEMBER = """
-import os, signal, sys, time
+import os, signal, time
 if os.fork():
     time.sleep(600)
-def handle(number, frame):
-    {answer}
-signal.signal(signal.SIGTERM, handle)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print(os.getpid(), flush=True)
 while True:
     time.sleep(600)
 """
 
 
-def group(answer):
-    """Start `LEADER_AND_MEMBER`; return its leader, and the identity of its member."""
-    command = [sys.executable, "-c", LEADER_AND_MEMBER.format(answer=answer)]
-    leader = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+def test_a_member_that_ignores_signals_is_killed_before_its_leader_is_reaped(monkeypatch):
+    leader = subprocess.Popen([sys.executable, "-c", LEADER_AND_MEMBER], stdout=subprocess.PIPE, start_new_session=True)
     with leader.stdout as output:
-        return leader, proc.identify(int(output.readline()))
-
-
-def test_a_member_of_a_stopped_group_has_the_grace_period_when_its_leader_has_ended(tmp_path):
-    saved = tmp_path / "saved"
-    leader, member = group(f"time.sleep(0.5); open({str(saved)!r}, 'w').close(); os._exit(0)")
-    began = time.monotonic()
-    process_tree.stop_group(leader, grace=60)
-    assert saved.exists()
-    assert time.monotonic() - began < 50
-    assert leader.returncode == -signal.SIGTERM
-    assert not proc.is_running(member)
-
-
-def test_a_member_that_ignores_the_signal_is_killed_before_its_leader_is_reaped(monkeypatch):
-    leader, member = group("pass")
+        member = proc.identify(int(output.readline()))
     signalled = []
 
     def record(number, kind):
-        # An ended leader that has not been reaped keeps the number of its group.
+        # A leader that has not been reaped keeps the number of its group.
         signalled.append((kind, proc.process(number) is not None))
         os.killpg(number, kind)
 
     monkeypatch.setattr(process_tree, "signal_group", record)
-    process_tree.stop_group(leader, grace=0.2)
-    assert signalled == [(signal.SIGTERM, True), (signal.SIGKILL, True)]
+    process_tree.stop_group(leader)
+    assert signalled == [(signal.SIGKILL, True)]
     assert process_tree.wait_until(lambda: not proc.is_running(member), 10)
-    assert leader.returncode == -signal.SIGTERM
+    assert leader.returncode == -signal.SIGKILL
 
 
 STACKS = f"""

@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 from fakes.host_folders import write_files
 
-from scriptmode._core.aws.images import debugger_rule_image, look_up_image
+from scriptmode._core.aws.images import look_up_image, with_rule_images
 from scriptmode._core.machine.installation import install_command
+from scriptmode._core.spec.training_job import Monitoring, Resources, TrainingJobSpec
 from scriptmode.errors import SpecError
 
 #: Of two Regions, one release with one Python and one with an entry for each Python.
@@ -112,11 +113,12 @@ def test_an_image_that_aws_does_not_have_is_refused_with_its_reason(installed, w
 
 
 def test_a_rule_of_another_class_has_aws_s_image_where_there_is_one():
-    rule = SimpleNamespace(name="Overfit", image_uri="DEFAULT_RULE_EVALUATOR_IMAGE")
-    found = debugger_rule_image(rule, "eu-west-1")
+    rule = {"RuleConfigurationName": "Overfit", "RuleEvaluatorImage": SimpleNamespace(name="Overfit")}
+    spec = TrainingJobSpec("job", Resources(1, "ml.m5.large"), monitoring=Monitoring(debug_rules=(rule,)))
+    found = with_rule_images(spec, "eu-west-1").monitoring.debug_rules[0]["RuleEvaluatorImage"]
     assert found == "929884845733.dkr.ecr.eu-west-1.amazonaws.com/sagemaker-debugger-rules:latest"
     with pytest.raises(SpecError, match="no image of the debugger's rules in Region 'ap-east-2', and rule 'Overfit'"):
-        debugger_rule_image(rule, "ap-east-2")
+        with_rule_images(spec, "ap-east-2")
 
 
 def test_the_extra_the_interpreter_and_options_are_in_the_command_that_installs():

@@ -1,5 +1,6 @@
 """A training job that was started: waiting, its status while it runs, how it ended and its model; lists of jobs."""
 
+import contextlib
 import io
 import tarfile
 from datetime import datetime, timedelta, timezone
@@ -149,21 +150,19 @@ FIRST, PASSED = {**QUEUED, "StatusMessage": "Waiting: number 1"}, {**QUEUED, "St
     ],
     ids=["messages that change", "a status that passed"],
 )
-def test_each_message_of_a_status_is_shown_once(histories, lines):
-    shown = io.StringIO()
-    show = StatusLines(shown)
+def test_each_message_of_a_status_is_shown_once(histories, lines, capsys):
+    show = StatusLines()
     for transitions in histories:
         show(parse_description({"TrainingJobStatus": "InProgress", "SecondaryStatusTransitions": transitions}))
-    assert shown.getvalue().splitlines() == lines
+    assert capsys.readouterr().out.splitlines() == lines
 
 
 def test_what_the_terminal_cannot_show_does_not_end_the_following():
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", newline="\n")
-    show([LogEvent("algo-1", "50% \u2588\u2588"), LogEvent("algo-1", "done")], stream)
     training = {"Status": "Training", "StatusMessage": "\u2026"}
-    StatusLines(stream)(
-        parse_description({"TrainingJobStatus": "InProgress", "SecondaryStatusTransitions": [training]})
-    )
+    with contextlib.redirect_stdout(stream):
+        show([LogEvent("algo-1", "50% \u2588\u2588"), LogEvent("algo-1", "done")])
+        StatusLines()(parse_description({"TrainingJobStatus": "InProgress", "SecondaryStatusTransitions": [training]}))
     assert stream.buffer.getvalue() == b"algo-1 | 50% \\u2588\\u2588\nalgo-1 | done\n-- Training: \\u2026\n"
 
 

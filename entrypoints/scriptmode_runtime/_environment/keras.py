@@ -31,21 +31,16 @@ def find_legacy_keras(here: TrainingEnvironment) -> str:
     """
     if here.strategy not in _STRATEGIES or contract.LEGACY_KERAS_VARIABLE in here.inherited:
         return ""
-    version = _find_version(here, "tf_keras")
+    version = _find_version(here)
     return version if _release(version) >= _FIRST else ""
 
 
-def _find_version(here: TrainingEnvironment, name: str) -> str:
-    """Return the version of an installed distribution, or ""."""
-    start, end = f"{name}-", ".dist-info"
-    for folder in _folders(here):
-        try:
-            entries = os.listdir(folder)
-        except OSError:  # such as the zip file of the standard library
-            continue
-        for entry in entries:
-            if entry.startswith(start) and entry.endswith(end):
-                return entry[len(start) : -len(end)]
+def _find_version(here: TrainingEnvironment) -> str:
+    """Return the version of the installed tf-keras, or ""."""
+    # A directory that cannot be listed, such as the zip file of the standard library, has no such name.
+    for folder in filter(None, _folders(here)):
+        for path in glob.iglob(os.path.join(glob.escape(folder), "tf_keras-*.dist-info")):
+            return os.path.basename(path).removeprefix("tf_keras-").removesuffix(".dist-info")
     return ""
 
 

@@ -80,17 +80,13 @@ def members(archive: tarfile.TarFile, content: Content) -> Iterator[tarfile.TarI
         yield member
 
 
-def _open_without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
 @contextlib.contextmanager
 def opened(source: str, title: str) -> Iterator[Content]:
     """Open an archive with any compression, detected by its first bytes, because its name can be anything.
 
     Only a regular file is read: opening a FIFO would wait without a deadline.
     """
-    with open(source, "rb", opener=_open_without_waiting) as file:
+    with open(source, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise UserCodeError(f"{title} is not a regular file; put the archive itself there")
         start = file.read(8)

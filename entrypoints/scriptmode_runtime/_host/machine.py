@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
+from scriptmode_runtime._processes import proc
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -36,7 +38,7 @@ def inspect(root: str = "/", environ: Mapping[str, str] | None = None, most_cpus
 
 def _quotas(root: str) -> Iterator[int]:
     """Yield the processors granted by this process's control group and each of its ancestors that has a limit."""
-    lines = _lines(os.path.join(root, "proc/self/cgroup")) or ["0::/", "1:cpu:/"]
+    lines = proc.read_text(os.path.join(root, "proc/self/cgroup")).splitlines() or ["0::/", "1:cpu:/"]
     for line in lines:
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
@@ -100,12 +102,4 @@ def _names(folder: str) -> list[str]:
 
 
 def _words(path: str) -> list[str]:
-    return " ".join(_lines(path)).split()
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read().splitlines()
-    except OSError:
-        return []
+    return proc.read_text(path).split()

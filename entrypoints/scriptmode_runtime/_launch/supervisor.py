@@ -151,9 +151,9 @@ class Supervisor:
 
     # --- phases of a run; each raises _JobFailedError once the job has failed
 
-    def _until(self, reached: Callable[[], bool], deadline: float | None = None, poll: float | None = None) -> bool:
+    def _until(self, reached: Callable[[], bool], deadline: float | None = None) -> bool:
         """Handle events until ``reached``; return False when the deadline passed before."""
-        is_reached = self._loop.until(lambda: self._agreement.failure is not None or reached(), deadline, poll)
+        is_reached = self._loop.until(lambda: self._agreement.failure is not None or reached(), deadline)
         if self._agreement.failure is not None:
             raise _JobFailedError
         return is_reached

@@ -16,8 +16,7 @@ import errno
 import json
 import os
 import sys
-from functools import partial
-from typing import TYPE_CHECKING, Callable, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime._processes import forks, system
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR
@@ -82,26 +81,13 @@ def enter(base_dir: str, hosts_file: str = "") -> Refusal | None:
 
 def find_refusal(base_dir: str, hosts_file: str = "") -> Refusal | None:
     """Return the first step of `enter` that this machine refuses, tried in a child process; None for none."""
-    return _try(partial(_enter, base_dir, hosts_file))
-
-
-def is_base_dir(base_dir: str) -> bool:
-    """Return whether ``/opt/ml`` is this directory, as it is in the directory's namespace and in a container."""
-    try:
-        return os.path.samefile(base_dir, DEFAULT_BASE_DIR)
-    except OSError:
-        return False
-
-
-def _try(steps: Callable[[], None]) -> Refusal | None:
-    """Run steps in a child process, which reports the first that fails and ends."""
     reading, writing = os.pipe()
     child = forks.fork()
     if child == 0:
         report: Refusal | None = Refusal(_TRIAL_STEP, 0, "no report")
         try:
             system.die_with_parent()
-            steps()
+            _enter(base_dir, hosts_file)
             report = None
         except NamespaceError as error:
             report = error.refusal
@@ -115,6 +101,14 @@ def _try(steps: Callable[[], None]) -> Refusal | None:
     # A filter of system calls may kill the process that makes one.
     report = json.loads(text) if text else Refusal(_TRIAL_STEP, 0, "the child process was killed")
     return Refusal(*report) if report else None
+
+
+def is_base_dir(base_dir: str) -> bool:
+    """Return whether ``/opt/ml`` is this directory, as it is in the directory's namespace and in a container."""
+    try:
+        return os.path.samefile(base_dir, DEFAULT_BASE_DIR)
+    except OSError:
+        return False
 
 
 def _require_first_step(refusal: Refusal) -> None:

@@ -88,20 +88,15 @@ def kill_until_gone(find: Callable[[], list[int]], reap: Callable[[], None] = la
     return wait_until(are_gone, KILL_SECONDS, _KILL_POLL_SECONDS)
 
 
-def stop_group(leader: subprocess.Popen[bytes], grace: float = 0.0) -> None:
-    """Stop a child with all processes of the group that it leads: SIGTERM, SIGKILL after ``grace`` seconds; reap it.
+def stop_group(leader: subprocess.Popen[bytes]) -> None:
+    """Kill a child with all processes of the group that it leads, and reap it.
 
-    The grace period ends early when the last process of the group has ended. The child is reaped last, because its
-    number, and with it the group's, may then be another process's; a child that has been reaped is left for the same
-    reason.
+    It is reaped last, because its number, and with it the group's, may then be another process's; a child that has been
+    reaped is left for the same reason.
     """
-    if leader.returncode is not None:
-        return
-    if grace:
-        signal_group(leader.pid, signal.SIGTERM)
-        wait_until(lambda: not _is_group_running(leader.pid), grace)
-    signal_group(leader.pid, signal.SIGKILL)
-    leader.wait()
+    if leader.returncode is None:
+        signal_group(leader.pid, signal.SIGKILL)
+        leader.wait()
 
 
 def children(parent: int) -> list[int]:
@@ -203,13 +198,6 @@ def _reachable(processes: Mapping[int, Process], roots: Iterable[int]) -> list[i
         pids += new
         known.update(new)
     return pids
-
-
-def _is_group_running(group: int) -> bool:
-    """Return whether a group has a process that does not only wait to be reaped, as far as this can be known."""
-    if not proc.has_processes():
-        return _exists(group)
-    return any(process.running and process.group == group for process in proc.processes().values())
 
 
 def _exists(group: int) -> bool:

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlparse
 
 from scriptmode._core.platforms.base import Platform
 from scriptmode._core.spec.job_description import JobDescription
+from scriptmode._core.spec.monitoring import monitoring_output
 from scriptmode._results.artifacts import download_cached, output_uri
 from scriptmode.errors import DataAccessError, DataError
 from scriptmode_runtime import contract
@@ -79,10 +80,8 @@ def _artifact(platform: Platform, description: JobDescription) -> dict[str, Path
 def _artifact_uris(description: JobDescription) -> Iterator[tuple[str, str]]:
     """Yield the URIs of a job's artifacts, those most likely to have event files first."""
     job = description.job
-    board = (job.monitoring.tensorboard or {}).get("S3OutputPath")
-    if board:
-        # The Debugger's documentation: below the path, a directory of the job.
-        yield "tensorboard", f"{board.rstrip('/')}/{job.name}/tensorboard-output"
+    if board := monitoring_output(description.response, "tensorboard"):
+        yield "tensorboard", board
     yield "data", output_uri(job)
     if description.artifact_uri:
         yield "model", description.artifact_uri

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 
+from scriptmode._core.aws import sagemaker_config
+from scriptmode._core.aws.s3 import S3
+from scriptmode._core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS
+from scriptmode._core.aws.session import Connection
 from scriptmode.errors import PlatformError
 
 
 def credentials() -> str:
     """Query the identity of the credentials."""
-    from scriptmode._core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS
-    from scriptmode._core.aws.session import Connection
-
     connection = Connection()
     if not (source := connection.credentials_source):
         raise PlatformError("none; Amazon SageMaker and s3:// URIs need them", HOW_TO_GIVE_CREDENTIALS)
@@ -25,15 +26,11 @@ def credentials() -> str:
 
 def region() -> str:
     """Return the Region of jobs."""
-    from scriptmode._core.aws.session import Connection
-
     return str(Connection().region)
 
 
 def service() -> str:
     """List a training job: the credentials must allow the call."""
-    from scriptmode._core.aws.session import Connection
-
     connection = Connection()
     client = connection.brief_client("sagemaker")
     connection.call("training jobs cannot be listed", lambda: client.list_training_jobs(MaxResults=1))
@@ -42,8 +39,5 @@ def service() -> str:
 
 def config_file() -> str:
     """Read the SageMaker config files like a job."""
-    from scriptmode._core.aws import sagemaker_config
-    from scriptmode._core.aws.s3 import S3
-
     config = sagemaker_config.read_config(os.environ, S3().read_bytes)
     return "it has " + (f"role {config.role}" if config.role else "no role: give role= to the estimator")

@@ -28,15 +28,12 @@ def read_archive(uri: str, archive: bytes, program: str) -> tuple[SourcePlan, di
     try:
         for name, content in _regular_files(archive):
             sizes[name] = len(content)
-            if _decides_start(name, program):
+            # What decides how the program is started is beside the directories, or the program itself.
+            if name == program or "/" not in name:
                 texts[name] = content[:_LONGEST_TEXT].decode("utf-8", "replace")
     except _archive_errors() as error:
         raise DataError(f"it is not a source archive: {error}", advice="pack it with tar and gzip") from error
     return SourcePlan(uri, sizes, len(archive), hashlib.sha256(archive).hexdigest()), texts
-
-
-def _decides_start(name: str, program: str) -> bool:
-    return name == program or "/" not in name
 
 
 def _regular_files(archive: bytes) -> Iterator[tuple[str, bytes]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
+import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.aws import image_table
-from scriptmode._core.aws.regions import find_dns_suffix
-from scriptmode._core.spec.monitoring import DEFAULT_RULE_IMAGE
 from scriptmode._core.spec.versions import version_numbers
 from scriptmode._core.text.caller_warning import warn_caller
 from scriptmode._core.text.messages import did_you_mean
@@ -68,7 +70,7 @@ def look_up_image(*, framework_version: str, py_version: str | None, region: str
     tag = f"{framework_version}-{processor}-{python}"
     if family == "p4d" and tag in _P4D_ENDINGS:
         tag = f"{tag}-{_P4D_ENDINGS[tag]}"
-    domain = find_dns_suffix(region)
+    domain = _find_dns_suffix(region)
     if domain is None:
         raise invalid("region", f"is {region!r}, which botocore does not know", "upgrade boto3, or give image_uri=")
     uri = f"{image.registries[region]}.dkr.ecr.{region}.{domain}/{image.repository}:{tag}"
@@ -82,10 +84,11 @@ def with_rule_images(spec: TrainingJobSpec, region: str) -> TrainingJobSpec:
     """Replace the default image of the SageMaker SDK's rules by the Region's."""
 
     def named(rule: Mapping[str, Any]) -> Mapping[str, Any]:
-        image = rule.get("RuleEvaluatorImage")
-        if image is None or isinstance(image, str):
+        source = rule.get("RuleEvaluatorImage")
+        # Else the SDK's object, whose image is the default one.
+        if source is None or isinstance(source, str):
             return rule
-        fields = {**rule, "RuleEvaluatorImage": debugger_rule_image(image, region)}
+        fields = {**rule, "RuleEvaluatorImage": look_up_rule_image(region, f", and rule {source.name!r} names none")}
         if not str(rule["RuleConfigurationName"]).startswith(_CALLER_HOST_RULE):
             # AWS's own rules bring their host along (SageMaker SDK).
             fields = {key: value for key, value in fields.items() if key not in ("InstanceType", "VolumeSizeInGB")}
@@ -94,24 +97,30 @@ def with_rule_images(spec: TrainingJobSpec, region: str) -> TrainingJobSpec:
     return replace(spec, monitoring=spec.monitoring.with_rules(named))
 
 
-def debugger_rule_image(rule: Any, region: str) -> str:
-    """Return the image that evaluates a debugger rule of the SageMaker SDK: its own, or AWS's in the Region.
-
-    For AWS's image the SDK also takes a rule's ``instance_type`` and ``volume_size_in_gb`` away, unless the rule's name
-    begins with ``DetailedProfilerProcessingJobConfig``.
-    """
-    if rule.image_uri != DEFAULT_RULE_IMAGE:
-        return str(rule.image_uri)
-    return look_up_rule_image(region, f", and rule {rule.name!r} names none")
-
-
 def look_up_rule_image(region: str, reason: str = "") -> str:
     """Return the URI of AWS's image of the debugger's rules; raise `SpecError` where there is none."""
-    image, domain = image_table.own_table().rules, find_dns_suffix(region)
+    image, domain = image_table.own_table().rules, _find_dns_suffix(region)
     if region not in image.registries or domain is None:
         what = f"AWS has no image of the debugger's rules in Region {region!r}{reason}"
         raise SpecError(what, "leave the rule out, or give it an image_uri of its own", argument="rules")
     return f"{image.registries[region]}.dkr.ecr.{region}.{domain}/{image.repository}:latest"
+
+
+def _find_dns_suffix(region: str) -> str | None:
+    """Return the domain of a Region's services, also of one newer than the installed boto3; None without any."""
+    for partition in _partitions():
+        if region in partition["regions"] or re.fullmatch(partition["regionRegex"], region):
+            return str(partition["outputs"]["dnsSuffix"])
+    return None
+
+
+@functools.lru_cache(maxsize=1)
+def _partitions() -> list[dict[str, Any]]:
+    """Return the partitions of botocore's data; its own reader would import it, which takes longer than a plan."""
+    spec = importlib.util.find_spec("botocore")
+    places = (spec.submodule_search_locations or ()) if spec else ()
+    files = (Path(place, "data", "partitions.json") for place in places)
+    return [partition for file in files for partition in json.loads(file.read_bytes())["partitions"]]
 
 
 def _unknown_version(version: str, known: Iterable[str]) -> SpecError:

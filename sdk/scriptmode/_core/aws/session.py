@@ -127,12 +127,9 @@ class Connection:
 
     def list_all(self, subject: str, service: str, operation: str, key: str, arguments: Mapping[str, Any]) -> list[Any]:
         """Return the entries ``key`` of all pages of an operation's answer."""
-
-        def read() -> list[Any]:
-            pages = self.client(service).get_paginator(operation).paginate(**arguments)
-            return [entry for page in pages for entry in page[key]]
-
-        return self.call(subject, read)
+        return self.call(
+            subject, lambda: [*self.client(service).get_paginator(operation).paginate(**arguments).search(key)]
+        )
 
     @cached_property
     def s3(self) -> S3:

@@ -36,7 +36,7 @@ def describe_events(name: str, platform: Platform) -> list[str]:
     return []
 
 
-def ended(description: JobDescription, stream: TextIO | None = None) -> None:
+def ended(description: JobDescription) -> None:
     """Write the outcome of a job that was followed, and the location of its model."""
     seconds, billable, saved = description.training_seconds, description.billable_seconds, description.spot_savings
     how = description.status + (f", {seconds:,} s of training" if seconds is not None else "")
@@ -46,21 +46,20 @@ def ended(description: JobDescription, stream: TextIO | None = None) -> None:
     elif is_billed and billable not in (None, seconds):
         how += f", {billable:,} s billable on all hosts"
     model = f"; model: {description.artifact_uri}" if description.artifact_uri else ""
-    write_line(f"training job {description.name}: {how}{model}", stream)
+    write_line(f"training job {description.name}: {how}{model}")
 
 
-def left_running(name: str, queue_position: int = 0, stream: TextIO | None = None) -> None:
+def left_running(name: str, queue_position: int) -> None:
     """Write how to follow a job again that nothing follows any more."""
-    out = sys.stderr if stream is None else stream
     text = how_to_follow_again(name, queue_position)
-    if out.isatty():
+    if sys.stderr.isatty():
         from scriptmode._core.text.terminal_text import wrap_words
 
         text = wrap_words(text, shutil.get_terminal_size().columns)
-    _write(f"\n{text}\n", out)
+    _write(f"\n{text}\n", sys.stderr)
 
 
-def how_to_follow_again(name: str, queue_position: int = 0) -> str:
+def how_to_follow_again(name: str, queue_position: int) -> str:
     """Return how to follow a job again that nothing follows any more, and how to stop it."""
     call = f", or in Python TrainingJob.attach({name!r}).follow()" if hasattr(sys, "ps1") else ""
     return f"{messages.still_running(name, queue_position)}{call}. Stop it: scriptmode stop {name}"
@@ -69,8 +68,7 @@ def how_to_follow_again(name: str, queue_position: int = 0) -> str:
 class StatusLines:
     """Writer of one line for each secondary status of a job; it is called with the job's descriptions."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = stream
+    def __init__(self) -> None:
         self._shown = 0
         self._last = ""
 
@@ -82,7 +80,7 @@ class StatusLines:
             line = f"{transition.status}: {transition.message}".rstrip(": ")
             # Once a status has passed, its message lacks what a scheduler said of it meanwhile.
             if not self._last.startswith(line):
-                write_line(f"-- {line}", self._stream)
+                write_line(f"-- {line}")
                 self._last = line
         self._shown = len(transitions)
 
@@ -103,7 +101,7 @@ def _write(text: str, out: TextIO) -> None:
     out.flush()
 
 
-def show(events: Iterable[LogEvent], stream: TextIO | None = None, *, timestamps: bool = False) -> None:
+def show(events: Iterable[LogEvent], *, timestamps: bool = False) -> None:
     """Write each event as ``host | line``; a terminal gets colours, and no other control sequences.
 
     ``timestamps``: after the time in UTC when the service had the line, to the millisecond.
@@ -111,8 +109,7 @@ def show(events: Iterable[LogEvent], stream: TextIO | None = None, *, timestamps
     Other outputs get a line with frames as a terminal would show it, and each other line unchanged; the pieces of a
     long line are joined, unless another host's line comes between them.
     """
-    out = sys.stdout if stream is None else stream
-    is_terminal, has_colours = out.isatty(), colours_enabled(out)
+    is_terminal, has_colours = sys.stdout.isatty(), colours_enabled(sys.stdout)
     turns: dict[str, int] | None = {} if has_colours else None
     open_host: str | None = None
     try:
@@ -125,10 +122,10 @@ def show(events: Iterable[LogEvent], stream: TextIO | None = None, *, timestamps
                 message = ("" if open_host is None else "\n") + moment + prefixed(event, turns, message)
             open_host = event.host if event.continues else None
             # sys.stdout may change from line to line: a live view in the terminal replaces it.
-            _write(message + ("" if event.continues else "\n"), sys.stdout if stream is None else stream)
+            _write(message + ("" if event.continues else "\n"), sys.stdout)
     finally:
         if open_host is not None:
-            _write("\n", sys.stdout if stream is None else stream)
+            _write("\n", sys.stdout)
 
 
 def prefixed(event: LogEvent, turns: dict[str, int] | None, message: str | None = None) -> str:

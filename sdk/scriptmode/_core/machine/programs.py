@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime._processes import process_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 #: Not the current directory, whose files could shadow the packages that a Python program imports.
 _ROOT = os.path.abspath(os.sep)  # noqa: PTH100 - the root, as the operating system calls it
@@ -37,36 +37,23 @@ class ProgramResult(NamedTuple):
         return f"{how}: {last_line}" if last_line else how
 
 
-@contextmanager
-def _started(
-    argv: Sequence[str], output: IO[bytes], errors: IO[bytes], cwd: str, env: Mapping[str, str] | None
-) -> Iterator[subprocess.Popen[bytes]]:
-    # A new session has no terminal on which a program could prompt, and all its processes can be killed together.
-    process = subprocess.Popen(
-        argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True
-    )
-    try:
-        yield process
-    finally:
-        process_tree.stop_group(process)
-
-
 def run_program(
     argv: Sequence[str], seconds: float, *, cwd: str = _ROOT, env: Mapping[str, str] | None = None
 ) -> ProgramResult:
     """Run a program to its end; raise ``OSError`` if it cannot be started, ``TimeoutError`` after ``seconds``."""
     # Files, not pipes: a process that the program leaves behind, such as ssh, would keep a pipe open.
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        with _started(argv, output, errors, cwd, env) as process:
-            code = _wait(process, seconds, seconds)
+        # A new session has no terminal on which a program could prompt, and all its processes can be killed together.
+        process = subprocess.Popen(
+            argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True
+        )
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"it did not end within {seconds:g} s") from None
+        finally:
+            process_tree.stop_group(process)
         return ProgramResult(code, _text(output), _text(errors))
-
-
-def _wait(process: subprocess.Popen[bytes], left: float, seconds: float) -> int:
-    try:
-        return process.wait(max(left, 0.0))
-    except subprocess.TimeoutExpired:
-        raise TimeoutError(f"it did not end within {seconds:g} s") from None
 
 
 def _text(file: IO[bytes]) -> str:

@@ -35,31 +35,20 @@ def _find_platform(
     if given is not None and session is not None:
         raise invalid("platform", f"and sagemaker_session both say where the {what} is", "keep one")
     platform = session_platform(session) if given is None else resolve_platform(given)
-    if given is None and session is None:
-        return _local_platform_or(platform, describe)
-    describe(platform)
-    return platform
-
-
-def _local_platform_or(other: Platform, describe: Callable[[Platform], object]) -> Platform:
-    """Return the local platform if it describes a job, else ``other``, Amazon SageMaker; raise `JobNotFoundError`.
-
-    Where ``other`` is a local platform with a data directory of its own, it alone is asked.
-    """
-    here = local_platform() if sys.platform.startswith("linux") else other
-    if isinstance(other, type(here)):
-        describe(other)
-        return other
+    if given is not None or session is not None or not sys.platform.startswith("linux"):
+        describe(platform)
+        return platform
+    here = local_platform()
     try:
         describe(here)
     except JobNotFoundError as not_here:
         try:
-            describe(other)
+            describe(platform)
         except PlatformError as error:
             kind = JobNotFoundError if isinstance(error, CredentialsError) else type(error)
             # What boto3's settings select.
             url = os.environ.get("AWS_ENDPOINT_URL_SAGEMAKER") or os.environ.get("AWS_ENDPOINT_URL")
             service = f"the service at {url}" if url else "Amazon SageMaker"
             raise kind(f"{not_here.message} ({service}: {error})", not_here.advice) from error
-        return other
+        return platform
     return here

@@ -1,11 +1,12 @@
-"""The inputs of a job: the argument of ``fit``, which may hold fields of a request."""
+"""The inputs of a job: the argument of ``fit``, and the channels of a request."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from scriptmode._core.request.fields import parse_input
 from scriptmode._core.spec.inputs import DEFAULT_CHANNEL, Channel, FileSystemInput, TrainingInput, parse_uri
 from scriptmode._core.spec.pipeline_variables import refuse_pipeline_variables
 from scriptmode.errors import SpecError
@@ -29,13 +30,22 @@ def _parse_one(where: str, value: object) -> Input:
     refuse_pipeline_variables({where: getattr(value, "config", value)}, "inputs")
     if isinstance(value, (str, os.PathLike)):
         return TrainingInput(parse_uri(where, value))
-    from scriptmode._core.request.sdk_inputs import parse_sdk_input
-
-    if given := parse_sdk_input(where, value):
-        return given
+    config = getattr(value, "config", None)
+    if isinstance(config, Mapping) and "DataSource" in config:
+        # An input of the SageMaker SDK v2, which has the Channel of a request.
+        return parse_source(where, config)
     raise SpecError(
         f"{where} is {value!r}",
         "give a path, a URI such as 's3://bucket/train', a TrainingInput or a FileSystemInput"
         + ("" if where != "inputs" else ", or a dict of them by channel"),
         argument="inputs",
     )
+
+
+def parse_source(where: str, channel: Mapping[str, Any]) -> Input:
+    """Return the input of a request's Channel; raise `SpecError` for a data source other than S3 or a file system."""
+    kind, given = parse_input(channel)
+    if kind is None:
+        what = f"{where} has the data source {', '.join(channel['DataSource'])}"
+        raise SpecError(what, "give S3 or file system data", argument="inputs")
+    return kind(**given)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.request.fields import FIELDS, changed, field_at
+from scriptmode._core.request.job_inputs import parse_source
 from scriptmode._core.request.parse import parse_request
 from scriptmode._core.request.render import derived_model_dir, render_request
-from scriptmode._core.request.sdk_inputs import parse_source
 from scriptmode._core.request.service_model import DESCRIBED_DEFAULTS, REQUEST_SHAPE, SELECTED_HOSTS, shapes
 from scriptmode._core.spec import arguments, hyperparameters, names
 from scriptmode._core.spec.distribution import KINDS, parse_distribution

@@ -90,13 +90,6 @@ class Violation(NamedTuple):
     shape: Mapping[str, Any]
 
 
-class _Rules(NamedTuple):
-    """What a request is checked against: the shapes by name, and what is fine beyond them."""
-
-    shapes: Mapping[str, Any]
-    extension: Callable[[str, object], bool]
-
-
 @functools.cache
 def shapes(root: str = REQUEST_SHAPE) -> dict[str, Any]:
     """Return the shape ``root`` and those of its parts by name, by default those of a CreateTrainingJob request.
@@ -159,7 +152,27 @@ def violations(
     ``extension`` says of a field (its path without indices) and its value that they are fine although the service
     would not take them. ``root`` is the request's shape.
     """
-    return _check((), root, request, _Rules(shapes(root), extension))
+    known = shapes(root)
+
+    def check(path: tuple[str | int | MapKey, ...], name: str, value: Any) -> Iterator[Violation]:
+        shape = known[name]
+        kind = shape["type"]
+        has_type = isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
+        if not has_type:
+            yield Violation(path, "type", value, shape)
+            return
+        if extension(field_of(path), value):
+            return
+        yield from (Violation(path, constraint, value, shape) for constraint in _unmet_limits(shape, value))
+        for part, member, content in _members(shape, value):
+            yield from check((*path, part), member, content)
+        if kind == "structure":
+            unknown = (key for key in value if key not in shape["members"])
+            yield from (Violation((*path, key), "unknown", value, shape) for key in unknown)
+            missing = (key for key in shape.get("required", ()) if key not in value)
+            yield from (Violation((*path, key), "required", value, shape) for key in missing)
+
+    return check((), root, request)
 
 
 def raise_problems(why: str, problems: Sequence[Problem]) -> None:
@@ -184,24 +197,6 @@ def limits(shape: Mapping[str, Any]) -> dict[str, Any]:
     largest = _LARGEST.get(shape["type"])
     bounds = {} if largest is None else {"max": largest, "min": -largest - 1}
     return {**bounds, **{name: shape[name] for name in ("max", "min", "pattern") if name in shape}}
-
-
-def _check(path: tuple[str | int | MapKey, ...], name: str, value: Any, rules: _Rules) -> Iterator[Violation]:
-    shape = rules.shapes[name]
-    kind = shape["type"]
-    has_type = isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
-    if not has_type:
-        yield Violation(path, "type", value, shape)
-        return
-    if rules.extension(field_of(path), value):
-        return
-    yield from (Violation(path, constraint, value, shape) for constraint in _unmet_limits(shape, value))
-    for part, member, content in _members(shape, value):
-        yield from _check((*path, part), member, content, rules)
-    if kind == "structure":
-        yield from (Violation((*path, key), "unknown", value, shape) for key in value if key not in shape["members"])
-        missing = (key for key in shape.get("required", ()) if key not in value)
-        yield from (Violation((*path, key), "required", value, shape) for key in missing)
 
 
 def _members(shape: Mapping[str, Any], value: Any) -> Iterator[tuple[str | int | MapKey, str, Any]]:

@@ -23,11 +23,6 @@ LOGS = {"All": True, "Training": True, "Rules": True, "None": False}
 _KINDS = {int: "a whole number", str: "a string"}
 
 
-def experiment(value: Any) -> dict[str, str]:
-    """Parse ``experiment_config`` of ``fit``: the service's ExperimentConfig."""
-    return copied("experiment_config", value)
-
-
 def of_latest_job(job: JobRequest) -> dict[str, object]:
     """Return what arguments that were left out are for a job, as the SageMaker SDK says.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from scriptmode._core.spec.failure_text import describe_exit_code
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode_runtime import contract
 from scriptmode_runtime._report.hints import hint
@@ -13,8 +12,10 @@ from scriptmode_runtime._values.failure import (
     SIGNALLED,
     exception_type,
     excerpt,
+    how_ended,
     last_error,
     last_traceback,
+    signal_name,
     without_ignored,
 )
 from scriptmode_runtime.plan import ProcessSpec
@@ -59,22 +60,18 @@ def describe_foreign_failure(host: str, code: int, text: str, log: str) -> tuple
     # A program that was killed may have handled the error of an earlier traceback.
     error = last_error(output) if code > 0 else ""
     shown = output[last_traceback(output) :] if error else "\n".join(output.split("\n")[-_SHOWN_LINES:])
-    head = _NO_MESSAGE.sub("", text).strip() or f"{host}: the host's launcher {_how_ended(code)}"
+    how = f"{'was killed' if code < 0 else 'ended'} {how_ended(code)}"
+    head = _NO_MESSAGE.sub("", text).strip() or f"{host}: the host's launcher {how}"
     lines = excerpt(shown, contract.FAILURE_FILE_LIMIT - len(head) - 1 if error else _SHOWN_CHARACTERS)
     failure = Failure(
         f"{host}: {head.partition(_END)[0].rstrip(':')}" if text else head,
         host=host,
         process="script" if text else "launcher",
         exit_code=exit_code,
-        signal="" if code >= 0 else describe_exit_code(code),
+        signal="" if code >= 0 else signal_name(-code),
         exception=exception_type(output) if error else "",
         hint=hint(output, exit_code, _UNKNOWN) if error else "",
         traceback=excerpt(shown, contract.TRACEBACK_LIMIT) if error else lines,
     )
     heading = _END if error else f"; its log ends with{_END}"
     return head + (heading + lines if lines else ""), failure
-
-
-def _how_ended(code: int) -> str:
-    text = describe_exit_code(code)
-    return f"ended with {text}" if code >= 0 else f"was killed by {text}"

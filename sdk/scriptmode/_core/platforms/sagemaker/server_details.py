@@ -55,8 +55,7 @@ class ServerDetails:
         """Return the summaries that ListTrainingJobs returns, with more fields."""
 
         def read(client: Any) -> list[dict[str, Any]]:
-            pages = client.get_paginator("list_training_jobs").paginate(**asked)
-            return [summary for page in pages for summary in page["TrainingJobSummaries"]]
+            return [*client.get_paginator("list_training_jobs").paginate(**asked).search("TrainingJobSummaries")]
 
         return self._ask("the list of training jobs", read) or []
 
