@@ -119,7 +119,8 @@ def _is_of_sagemaker(name: str) -> bool:
 
 
 def _names(module: str) -> list[str]:
-    return sorted([*name_table.COUNTERPARTS.get(module, ()), *name_table.submodules(module)])
+    below = [name.rpartition(".")[2] for name in name_table.COUNTERPARTS if name.rpartition(".")[0] == module]
+    return sorted([*name_table.COUNTERPARTS.get(module, ()), *below])
 
 
 def _get(module: ModuleType, name: str) -> Any:

@@ -108,11 +108,6 @@ NOT_INCLUDED = {
 _OTHERS = "use boto3, or the SageMaker SDK in a program of its own"
 
 
-def submodules(module: str) -> list[str]:
-    """Return the names of the modules directly below a module that have counterparts."""
-    return [name.rpartition(".")[2] for name in COUNTERPARTS if name.rpartition(".")[0] == module]
-
-
 def not_included_row(dotted: str) -> str:
     """Return the longest row of `NOT_INCLUDED` that has a name or the module that it is in; "" for none."""
     while dotted and dotted not in NOT_INCLUDED:
