@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from scriptmode._core.platforms.base import Platform
-    from scriptmode._core.request.render import RenderContext
     from scriptmode._core.source.rule_files import RuleFile
     from scriptmode._core.source.source_archive import Source
     from scriptmode._core.spec.job_request import JobRequest
@@ -487,14 +486,14 @@ class Estimator:
             spec, rule_files = add_rule_files(spec)
         region = self.platform.region
         if spec.script is None or spec.script.is_packed:
-            context = render.RenderContext(name, region, spec.script.source_dir if spec.script else None)
-            return self._checked(spec, context), None, rule_files
+            stored = spec.script.source_dir if spec.script else None
+            return self._checked(spec, name, region, stored), None, rule_files
         from scriptmode._core.source.source_archive import ARCHIVE_NAME, read_source, script_name
 
         source = read_source(spec.script)
         uri = f"{str(spec.output.code_location).rstrip('/')}/{source.digest}/{ARCHIVE_NAME}"
         spec = replace(spec, script=replace(spec.script, entry_point=script_name(spec.script)))
-        return self._checked(spec, render.RenderContext(name, region, uri)), (source, uri), rule_files
+        return self._checked(spec, name, region, uri), (source, uri), rule_files
 
     def _store_files(
         self, request: JobRequest, source: tuple[Source, str] | None, rule_files: tuple[RuleFile, ...], *, shown: bool
@@ -520,8 +519,8 @@ class Estimator:
         what = f"sagemaker's HyperparameterTuner cannot start training jobs of a scriptmode.{type(self).__name__}"
         raise SpecError(what, "use scriptmode.HyperparameterTuner, which has the same arguments", argument="estimator")
 
-    def _checked(self, spec: TrainingJobSpec, context: RenderContext) -> JobRequest:
-        request = render.to_request(spec, context)
+    def _checked(self, spec: TrainingJobSpec, name: str, region: str, source_uri: str | None) -> JobRequest:
+        request = render.to_request(spec, name, region=region, source_uri=source_uri)
         if spec.additional_fields:
             from scriptmode._core.request import additional_fields
 

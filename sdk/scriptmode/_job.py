@@ -281,7 +281,7 @@ class TrainingJob:
         """
         from scriptmode._core.handle.log_filter import LogFilter, filtered_events
 
-        return filtered_events(self.platform, self.name, LogFilter.parse(hosts, tail), follow=follow)
+        return filtered_events(self.platform, self.name, LogFilter(hosts, tail), follow=follow)
 
     def print_logs(
         self, *, follow: bool = False, hosts: Collection[str] = (), tail: int | None = None, timestamps: bool = False
@@ -292,7 +292,7 @@ class TrainingJob:
         """
         from scriptmode._core.handle.log_filter import LogFilter, filtered_events
 
-        log_filter = LogFilter.parse(hosts, tail)
+        log_filter = LogFilter(hosts, tail)
         on_description = log_lines.StatusLines() if follow else None
         events = filtered_events(self.platform, self.name, log_filter, follow=follow, on_description=on_description)
         log_lines.show(events, timestamps=timestamps)
@@ -363,7 +363,7 @@ class TrainingJob:
         from scriptmode import _display as display
         from scriptmode._core.handle.log_filter import LogFilter
 
-        is_told, log_filter = True, LogFilter.parse(hosts, tail)
+        is_told, log_filter = True, LogFilter(hosts, tail)
         view = display.choose_view(live) if logs or live is not None else display.PLAIN
         try:
             if logs:

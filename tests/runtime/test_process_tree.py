@@ -11,7 +11,7 @@ import pytest
 from fakes.processes import until
 
 from scriptmode_runtime._processes import proc, process_tree
-from scriptmode_runtime._processes.stacks import VARIABLE, StackRequest, StackRequests, read_stacks, stack_variables
+from scriptmode_runtime._processes.stacks import VARIABLE, StackRequests, read_stacks, stack_variables
 
 #: A launcher whose program ended, where the number of the program's session is one of ``sleep``: of what the program
 #: started, or of another program, which is not below a launcher that adopts no orphans.
@@ -169,5 +169,5 @@ def test_an_answer_is_a_new_file_or_missing_and_the_files_of_ended_processes_are
 def test_the_line_of_a_process_is_one_of_its_script_in_its_main_thread(tmp_path):
     stacks = f'Current thread 0x1:\n  File "{Path.cwd()}/venv/site-packages/fit.py", line 3 in fit\n'
     (tmp_path / str(os.getpid())).write_text(f'{stacks}\nThread 0x2:\n  File "other.py", line 4 in run\n')
-    (report,) = read_stacks(str(tmp_path), [StackRequest(os.getpid(), 0)])
+    (report,) = read_stacks(str(tmp_path), {os.getpid(): 0})
     assert not report.line

@@ -1,5 +1,6 @@
 """Which view there is; what a terminal and a card show of lines, figures and endings."""
 
+import contextlib
 import io
 import math
 import sys
@@ -25,19 +26,21 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    ("live", "stream", "variables", "which"),
+    ("live", "stream", "term", "which"),
     [
-        pytest.param(None, Terminal(), {"TERM": "xterm"}, "terminal", id="a terminal"),
-        pytest.param(None, io.StringIO(), {"TERM": "xterm"}, "plain", id="a file"),
-        pytest.param(None, Terminal(), {"TERM": "dumb"}, "plain", id="a dumb terminal"),
-        pytest.param(None, Terminal(), {}, "plain", id="a terminal without a name"),
-        pytest.param(False, Terminal(), {"TERM": "xterm"}, "plain", id="lines asked for"),
-        pytest.param(True, Terminal(), {"TERM": "dumb"}, "terminal", id="a view asked for"),
-        pytest.param(True, io.StringIO(), {}, "plain", id="a view in a file"),
+        pytest.param(None, Terminal(), "xterm", "terminal", id="a terminal"),
+        pytest.param(None, io.StringIO(), "xterm", "plain", id="a file"),
+        pytest.param(None, Terminal(), "dumb", "plain", id="a dumb terminal"),
+        pytest.param(None, Terminal(), "", "plain", id="a terminal without a name"),
+        pytest.param(False, Terminal(), "xterm", "plain", id="lines asked for"),
+        pytest.param(True, Terminal(), "dumb", "terminal", id="a view asked for"),
+        pytest.param(True, io.StringIO(), "", "plain", id="a view in a file"),
     ],
 )
-def test_the_view_depends_on_the_argument_and_the_output(live, stream, variables, which):
-    assert choose_view(live, stream, variables) == which
+def test_the_view_depends_on_the_argument_and_the_output(live, stream, term, which, monkeypatch):
+    monkeypatch.setenv("TERM", term)
+    with contextlib.redirect_stdout(stream):
+        assert choose_view(live) == which
 
 
 def test_a_failure_says_how_to_see_its_log_and_how_to_try_again():

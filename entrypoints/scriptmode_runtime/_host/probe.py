@@ -5,6 +5,7 @@ Checks files only; starts nothing and does not import TensorFlow.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -16,20 +17,16 @@ from scriptmode_runtime.tensorflow import binary
 
 def probe_host() -> dict[str, object]:
     """Return this host's ``mpirun`` and pipe reader, each as a job would use it."""
+    compiler = ""
+    with contextlib.suppress(binary.NoBinaryError):
+        compiler = binary.find_compiler()
     mpirun = programs.find_mpirun(sys.executable, os.environ.get("PATH", os.defpath))
     return {
         "folder": os.path.dirname(os.path.abspath(scriptmode_runtime.__file__)),
         "mpirun": mpirun and mpirun._asdict(),
         "reader": "wheel" if os.path.exists(binary.IN_WHEEL) else "compiled" if binary.exists() else "",
-        "compiler": _compiler(),
+        "compiler": compiler,
     }
-
-
-def _compiler() -> str:
-    try:
-        return binary.find_compiler()
-    except binary.NoBinaryError:
-        return ""
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from scriptmode_runtime import _environment as environment, contract
 from scriptmode_runtime._host import machine
@@ -30,16 +30,6 @@ _NO_FILES: environment.Files = {
 }
 
 
-class Preview(NamedTuple):
-    """What one host would run."""
-
-    #: Its roles in the job: ``chief, worker, ps``, ``mpirun, ranks 0-3``, ``worker 1``.
-    roles: str
-    #: The command line of the user's program.
-    program: tuple[str, ...]
-    plan: LaunchPlan
-
-
 def host_environment(
     base_dir: str, files: environment.Files, environ: Mapping[str, str], *, gpus: int | None = None, python: str = ""
 ) -> TrainingEnvironment:
@@ -57,12 +47,12 @@ def host_environment(
     return here._replace(python="python", mpirun=Mpirun("mpirun", 5), machine=devices, node=here.host)
 
 
-def preview(here: TrainingEnvironment) -> Preview:
-    """Return what a host would run; raise `RuntimeFailure` for what `train` would refuse."""
+def preview(here: TrainingEnvironment) -> tuple[str, tuple[str, ...], LaunchPlan]:
+    """Return a host's roles, the user's command line and the plan; raise `RuntimeFailure` as `train` would."""
     user_code.check(here)
     command = user_code.command(here)
     plan = aws_programs.with_upload(here, plan_for(here, command))
-    return Preview(describe_roles(here, plan), tuple(command.argv), plan)
+    return describe_roles(here, plan), command.argv, plan
 
 
 def roles(here: TrainingEnvironment) -> str:

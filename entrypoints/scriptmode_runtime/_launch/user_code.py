@@ -134,10 +134,8 @@ def _leads_out(code: str, path: str) -> bool:
     try:
         with beneath.Directory(code, seen_as=code) as directory:
             directory.stat(os.path.relpath(path, code))
-    except beneath.EscapeError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, beneath.EscapeError)
     return False
 
 

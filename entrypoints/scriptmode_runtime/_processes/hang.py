@@ -60,7 +60,7 @@ class HangDetector:
         self._since: float | None = None
         self._silent = False
         self._silent_hosts: set[str] = set()
-        self._requests: list[stacks.StackRequest] = []
+        self._requests: dict[int, int] = {}
         #: The first process of any host that a signal has stopped, as reported to the first host.
         self._stopped = ""
         self._answer_at: float | None = None

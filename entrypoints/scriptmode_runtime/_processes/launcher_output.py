@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 from typing import TYPE_CHECKING
@@ -18,10 +19,13 @@ FLUSH_SECONDS = 10.0
 class LauncherOutput:
     """The two streams of a launcher; where both are the same file, its own lines are written between whole lines."""
 
-    def __init__(self, loop: Loop, output: int = 1, log: int = 2) -> None:
+    def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._sink = Sink(output)
-        self._log = None if _is_same_file(output, log) else Sink(log)
+        self._sink = Sink(1)
+        is_same_file = False
+        with contextlib.suppress(OSError):  # the parent process closed one, or its file system is gone
+            is_same_file = os.path.sameopenfile(1, 2)
+        self._log = None if is_same_file else Sink(2)
         self.relay = Relay(loop.selector, self._sink, loop.clock)
         loop.tickers.append(self.relay)
 
@@ -52,11 +56,3 @@ class LauncherOutput:
             self._log.flush()
             if not self._log.pending:
                 self._loop.selector.unregister(self._log.descriptor)
-
-
-def _is_same_file(output: int, log: int) -> bool:
-    """Return whether two descriptors write to the same open file; False where one cannot be asked."""
-    try:
-        return os.path.sameopenfile(output, log)
-    except OSError:  # the parent process closed it, or its file system is gone
-        return False

@@ -74,7 +74,11 @@ def enter(base_dir: str, hosts_file: str = "") -> Refusal | None:
     try:
         _enter(base_dir, "" if refusal else hosts_file)
     except NamespaceError as error:
-        _require_first_step(error.refusal)
+        if error.refusal.step != _FIRST_STEP:
+            # Unlike in the trial another step failed, so that this process is in half a namespace.
+            message = f"scriptmode: a namespace was refused after it was tried: {error.refusal}; start the job again\n"
+            os.write(2, message.encode())
+            os._exit(_HALF_ENTERED)
         raise
     return refusal
 
@@ -109,14 +113,6 @@ def is_base_dir(base_dir: str) -> bool:
         return os.path.samefile(base_dir, DEFAULT_BASE_DIR)
     except OSError:
         return False
-
-
-def _require_first_step(refusal: Refusal) -> None:
-    """Stop this process if it is in half a namespace: after the first step another failed, unlike in the trial."""
-    if refusal.step != _FIRST_STEP:
-        message = f"scriptmode: a namespace was refused after it was tried: {refusal}; start the job again\n"
-        os.write(2, message.encode())
-        os._exit(_HALF_ENTERED)
 
 
 def _enter(base_dir: str, hosts_file: str) -> None:

@@ -38,13 +38,6 @@ _SHOWN_WORDS = 4
 _HARMLESS = ("-m", "-u")
 
 
-class StackRequest(NamedTuple):
-    """A process that was signalled to write its stacks, and the previous length of its file; -1: it cannot answer."""
-
-    pid: int
-    length: int
-
-
 class ProcessReport(NamedTuple):
     """The state of one process."""
 
@@ -63,9 +56,12 @@ def stack_variables(folder: str, environ: Mapping[str, str]) -> dict[str, str]:
     return {VARIABLE: f"{int(_SIGNAL)}:{folder}", "PYTHONPATH": path}
 
 
-def request_stacks(folder: str) -> list[StackRequest]:
-    """Signal every descendant of this process to write its stacks."""
-    requests = []
+def request_stacks(folder: str) -> dict[int, int]:
+    """Signal every descendant of this process to write its stacks; return the length of its file before, by its id.
+
+    The length is -1 for a process that cannot answer.
+    """
+    requests = {}
     for pid in process_tree.descendants(os.getpid()):
         # The command line of mpirun has their names at later positions.
         if _OWN & set(map(os.path.basename, proc.command_line(pid)[1:3])):
@@ -80,13 +76,13 @@ def request_stacks(folder: str) -> list[StackRequest]:
                 os.kill(pid, _SIGNAL)
             except OSError:  # it has ended
                 continue
-        requests.append(StackRequest(pid, length))
+        requests[pid] = length
     return requests
 
 
-def read_stacks(folder: str, requests: list[StackRequest]) -> Iterator[ProcessReport]:
+def read_stacks(folder: str, requests: Mapping[int, int]) -> Iterator[ProcessReport]:
     """Yield a report of each process that has not ended."""
-    for pid, length in requests:
+    for pid, length in requests.items():
         words = proc.command_line(pid)
         if not words:
             continue
@@ -119,7 +115,7 @@ class StackRequests:
         self._clock = clock
         self._redact = redact
         self._due = self._removal = clock()
-        self._requests: list[StackRequest] | None = None
+        self._requests: dict[int, int] | None = None
 
     def deadline(self) -> float | None:
         """Return when to look for a request, or to answer one."""

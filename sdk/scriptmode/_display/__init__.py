@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from threading import Lock
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from scriptmode._core.handle import log_lines
 from scriptmode._core.handle.log_filter import ALL_LINES, LogFilter, filtered_events
@@ -25,23 +24,21 @@ PLAIN, TERMINAL, NOTEBOOK = "plain", "terminal", "notebook"
 _terminal_lock = Lock()
 
 
-def choose_view(live: bool | None, stream: TextIO | None = None, environ: Mapping[str, str] | None = None) -> str:  # noqa: FBT001
+def choose_view(live: bool | None) -> str:  # noqa: FBT001
     """Choose how a job is shown: ``plain``, ``terminal`` or ``notebook``.
 
     ``live`` is True for a live view, False for plain lines, None to decide by the output.
     Raises `SpecError` for another value of ``live``.
     """
-    out = sys.stdout if stream is None else stream
-    variables = os.environ if environ is None else environ
     if not (live is None or isinstance(live, bool)):
         raise invalid("live", f"is {live!r}", "give True, False, or None to decide by the output")
     if live is False:
         return PLAIN
     if _is_notebook():
         return NOTEBOOK
-    is_dumb = variables.get("TERM", "") in ("", "dumb") and live is None
-    has_blocks = "utf" in (out.encoding or "utf-8").lower()
-    return TERMINAL if out.isatty() and has_blocks and not is_dumb else PLAIN
+    is_dumb = os.environ.get("TERM", "") in ("", "dumb") and live is None
+    has_blocks = "utf" in (sys.stdout.encoding or "utf-8").lower()
+    return TERMINAL if sys.stdout.isatty() and has_blocks and not is_dumb else PLAIN
 
 
 def _is_notebook() -> bool:

@@ -16,10 +16,10 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from threading import Event, Lock, Thread
-from typing import Protocol
+from typing import TYPE_CHECKING, Union
 
 from scriptmode._core.handle.failed_job import find_failure
 from scriptmode._core.handle.log_filter import ALL_LINES, LineSelector, LogFilter
@@ -32,23 +32,18 @@ from scriptmode._display.collector import Collector
 from scriptmode._display.snapshot import JobSnapshot
 from scriptmode.errors import ScriptmodeError
 
+if TYPE_CHECKING:
+    from scriptmode._display.notebook_view import NotebookView
+    from scriptmode._display.terminal_view import TerminalView
+
 #: Seconds between two drawings.
 DRAW_SECONDS = 0.5
 #: Number of characters that wait for one drawing at most, and those that each line counts beside its own.
 _MOST_PENDING, _LINE = 8 * 1024 * 1024, 1024
 
 
-class LiveView(Protocol):
-    """The place where a job is shown: a terminal or a notebook."""
-
-    def session(self) -> AbstractContextManager[None]:
-        """Return a context that is active while the job is followed."""
-
-    def draw(self, snapshot: JobSnapshot, events: Sequence[LogEvent]) -> None:
-        """Draw a job's state, and the lines that are new since the last drawing."""
-
-    def close(self, snapshot: JobSnapshot, events: Sequence[LogEvent]) -> None:
-        """Draw the final state."""
+#: The place where a job is shown: a terminal or a notebook.
+LiveView = Union["NotebookView", "TerminalView"]
 
 
 class Follower:

@@ -38,8 +38,8 @@ os._exit(0)
 """
 
 
-def _run(*argv: str, seconds: float = _SECONDS) -> tuple[str, str]:
-    """Return what a program wrote to its output and its errors; raise `PlatformError` for one that fails."""
+def _run(*argv: str, seconds: float = _SECONDS) -> str:
+    """Return what a program wrote to its output; raise `PlatformError` for one that fails."""
     try:
         done = run_program(argv, seconds, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
         failure = done.failure
@@ -48,13 +48,12 @@ def _run(*argv: str, seconds: float = _SECONDS) -> tuple[str, str]:
     if failure:
         shown = " ".join(word for word in argv[:4] if "\n" not in word)
         raise PlatformError(f"{shown} does not work: {failure}")
-    return done.output.strip(), done.errors.strip()
+    return done.output.strip()
 
 
 def _probe() -> dict[str, Any]:
     """Query the runtime for the programs that it would start."""
-    answer, _ = _run(sys.executable, "-m", "scriptmode_runtime._host.probe")
-    facts: dict[str, Any] = json.loads(answer)
+    facts: dict[str, Any] = json.loads(_run(sys.executable, "-m", "scriptmode_runtime._host.probe"))
     return facts
 
 
@@ -81,7 +80,7 @@ def mpi() -> str:
     if not (program := _probe()["mpirun"]):
         raise PlatformError(f"no mpirun beside {sys.executable} or on PATH; distribution=MPI(...) needs it")
     path = program["path"]
-    release, _ = _run(path, "--version")
+    release = _run(path, "--version")
     _run(path, "--allow-run-as-root", "--oversubscribe", "-n", "1", sys.executable, "-c", "")
     return f"{release.partition(chr(10))[0]} at {path}"
 
@@ -112,6 +111,5 @@ def horovod() -> str:
 def _import(package: str) -> dict[str, Any]:
     if not find_spec(package):
         raise PlatformError(f"{package} is not installed")
-    answer, _ = _run(sys.executable, "-c", _IMPORT, package, seconds=_IMPORT_SECONDS)
-    facts: dict[str, Any] = json.loads(answer)
+    facts: dict[str, Any] = json.loads(_run(sys.executable, "-c", _IMPORT, package, seconds=_IMPORT_SECONDS))
     return facts

@@ -198,32 +198,23 @@ class FakeJob:
         return transitions
 
     def _cut(self, stop: float) -> Timeline:
-        condition = self.request.get("StoppingCondition", {})
-        runtime = condition.get("MaxRuntimeInSeconds", Limits.max_run)
-        wait = condition.get("MaxWaitTimeInSeconds", math.inf)
-        return build_timeline(self.life, max_runtime=runtime, max_wait=wait, stop=stop)
-
-
-def build_timeline(life: Life, *, max_runtime: float, max_wait: float, stop: float) -> Timeline:
-    """Return the timeline of a life, which the earliest of the request's two limits and a call that stops it may end.
-
-    All are in seconds.
-    """
-    spans = _spans(life.phases)
-    moment, why = min(
-        (life.seconds, "the end"),
-        (stop, "Stopping"),
-        (_runtime_is_over(spans, max_runtime), "MaxRuntimeExceeded"),
-        (max_wait, "MaxWaitTimeExceeded"),
-        key=lambda end: end[0],
-    )
-    if why == "the end":
-        return Timeline((*spans, _final_span(life.secondary_status or life.ends, moment)), life.ends)
-    before = tuple(replace(span, end=min(span.end, moment)) for span in spans if span.start < moment)
-    if why != "Stopping":
-        return Timeline((*before, _final_span(why, moment)), "Stopped")
-    stopping = StatusSpan("Stopping", moment, moment + life.stop_seconds, "Stopping the training job")
-    return Timeline((*before, stopping, _final_span("Stopped", stopping.end)), "Stopped")
+        """Return the timeline of its life, which a limit of its request or a call at the second ``stop`` may end."""
+        life, condition = self.life, self.request.get("StoppingCondition", {})
+        spans = _spans(life.phases)
+        moment, why = min(
+            (life.seconds, "the end"),
+            (stop, "Stopping"),
+            (_runtime_is_over(spans, condition.get("MaxRuntimeInSeconds", Limits.max_run)), "MaxRuntimeExceeded"),
+            (condition.get("MaxWaitTimeInSeconds", math.inf), "MaxWaitTimeExceeded"),
+            key=lambda end: end[0],
+        )
+        if why == "the end":
+            return Timeline((*spans, _final_span(life.secondary_status or life.ends, moment)), life.ends)
+        before = tuple(replace(span, end=min(span.end, moment)) for span in spans if span.start < moment)
+        if why != "Stopping":
+            return Timeline((*before, _final_span(why, moment)), "Stopped")
+        stopping = StatusSpan("Stopping", moment, moment + life.stop_seconds, "Stopping the training job")
+        return Timeline((*before, stopping, _final_span("Stopped", stopping.end)), "Stopped")
 
 
 def _spans(phases: Sequence[Phase]) -> tuple[StatusSpan, ...]:

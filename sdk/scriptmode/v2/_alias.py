@@ -30,7 +30,7 @@ class _Finder(MetaPathFinder, Loader):
         """Return the spec of a module of sagemaker; raise `NotIncludedError` for one that is not known."""
         if not _is_of_sagemaker(fullname):
             return None
-        if fullname not in name_table.COUNTERPARTS and not name_table.is_not_included(fullname):
+        if fullname not in name_table.COUNTERPARTS and not name_table.not_included_row(fullname):
             # Without `name`, as `from module import name` replaces the error of that name with a text of its own.
             module = fullname.rpartition(".")[0]
             raise NotIncludedError(f"scriptmode has no {fullname}", name_table.advise(fullname, _names(module)))
@@ -119,7 +119,8 @@ def _is_of_sagemaker(name: str) -> bool:
 
 
 def _names(module: str) -> list[str]:
-    return sorted([*name_table.COUNTERPARTS.get(module, ()), *name_table.submodules(module)])
+    below = [name.rpartition(".")[2] for name in name_table.COUNTERPARTS if name.rpartition(".")[0] == module]
+    return sorted([*name_table.COUNTERPARTS.get(module, ()), *below])
 
 
 def _get(module: ModuleType, name: str) -> Any:
@@ -132,7 +133,7 @@ def _get(module: ModuleType, name: str) -> Any:
         return value
     if dotted in name_table.COUNTERPARTS:
         return import_module(dotted)
-    if not name.startswith("__") and name_table.is_not_included(dotted):
+    if not name.startswith("__") and name_table.not_included_row(dotted):
         return _NotIncluded(dotted)
     advice = "" if name.startswith("__") else name_table.advise(dotted, _names(module.__name__))
     raise AttributeError(str(Problem(f"module {module.__name__!r} of scriptmode.v2 has no attribute {name!r}", advice)))

@@ -108,23 +108,15 @@ NOT_INCLUDED = {
 _OTHERS = "use boto3, or the SageMaker SDK in a program of its own"
 
 
-def submodules(module: str) -> list[str]:
-    """Return the names of the modules directly below a module that have counterparts."""
-    return [name.rpartition(".")[2] for name in COUNTERPARTS if name.rpartition(".")[0] == module]
+def not_included_row(dotted: str) -> str:
+    """Return the longest row of `NOT_INCLUDED` that has a name or the module that it is in; "" for none."""
+    while dotted and dotted not in NOT_INCLUDED:
+        dotted = dotted.rpartition(".")[0]
+    return dotted
 
 
 def advise(dotted: str, known: Iterable[str] = ()) -> str:
     """Return what to do instead of a name such as ``sagemaker.workflow.steps``; one of ``known`` may be meant."""
-    name = dotted
-    while name and name not in NOT_INCLUDED:
-        name = name.rpartition(".")[0]
-    if name:
-        return NOT_INCLUDED[name]
-    last = dotted.rpartition(".")[2]
-    return did_you_mean(last, known, most=0) or _OTHERS
-
-
-def is_not_included(dotted: str) -> bool:
-    """Return whether `NOT_INCLUDED` has a name, or the module that it is in."""
-    parts = dotted.split(".")
-    return any(".".join(parts[:length]) in NOT_INCLUDED for length in range(2, len(parts) + 1))
+    if row := not_included_row(dotted):
+        return NOT_INCLUDED[row]
+    return did_you_mean(dotted.rpartition(".")[2], known, most=0) or _OTHERS

@@ -67,8 +67,6 @@ def translate_setup_errors(subject: str) -> Iterator[None]:
     try:
         with translate_errors(subject):
             yield
-    except PlatformError:
-        raise
     except ValueError as error:
         what = foreign_text(error)
         raise PlatformError(f"{subject}: {what}", "correct the AWS settings (AWS_ENDPOINT_URL, Region)") from error

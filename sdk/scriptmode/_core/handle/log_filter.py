@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from scriptmode._core.platforms.base import Platform
     from scriptmode._core.spec.job_description import JobDescription
@@ -20,23 +20,19 @@ if TYPE_CHECKING:
 class LogFilter:
     """The lines of a job's log to read: of some hosts (none: all), and the last ``tail`` that each has so far.
 
-    Raises `SpecError` for a value of another kind.
+    One name stands for itself. Raises `SpecError` for a value of another kind.
     """
 
-    hosts: tuple[str, ...] = ()
+    hosts: Collection[str] = ()
     tail: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.hosts, tuple) or not all(isinstance(host, str) for host in self.hosts):
-            raise invalid("hosts", f"is {self.hosts!r}", "give names of hosts, such as ['algo-1']")
+        hosts = (self.hosts,) if isinstance(self.hosts, str) else self.hosts
+        if not isinstance(hosts, (list, tuple, set)) or not all(isinstance(host, str) for host in hosts):
+            raise invalid("hosts", f"is {hosts!r}", "give names of hosts, such as ['algo-1']")
+        object.__setattr__(self, "hosts", tuple(hosts))
         if self.tail is not None and (isinstance(self.tail, bool) or not isinstance(self.tail, int) or self.tail < 0):
             raise invalid("tail", f"is {self.tail!r}", "give a whole number of lines, 0 or more")
-
-    @classmethod
-    def parse(cls, hosts: object, tail: int | None) -> LogFilter:
-        """Return the filter for a caller's arguments; ``hosts`` may be one name instead of several."""
-        names = (hosts,) if isinstance(hosts, str) else tuple(hosts) if isinstance(hosts, (list, tuple, set)) else hosts
-        return cls(names, tail)  # type: ignore[arg-type]
 
 
 ALL_LINES = LogFilter()

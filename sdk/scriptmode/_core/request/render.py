@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.request.fields import FIELDS, changed, render_fields, unchecked, without_empty
 from scriptmode._core.spec import hyperparameters
@@ -20,31 +20,23 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.training_job import TrainingJobSpec
 
 
-class RenderContext(NamedTuple):
-    """What a request says beside the spec: the job's name, the Region, where its source archive is."""
-
-    job_name: str
-    region: str
-    source_uri: str | None = None
-
-
-def to_request(spec: TrainingJobSpec, context: RenderContext) -> JobRequest:
-    """Return what the request of a spec states, but for its additional fields."""
+def to_request(spec: TrainingJobSpec, job_name: str, *, region: str, source_uri: str | None = None) -> JobRequest:
+    """Return what the request of a job states, but for its additional fields; ``source_uri`` has its source."""
     output_path = (spec.output.path or "").rstrip("/")
     resources = spec.resources
     return JobRequest(
-        name=context.job_name,
+        name=job_name,
         role=spec.role,
         algorithm=spec.algorithm,
-        hyperparameters=_hyperparameters(spec, context, output_path),
+        hyperparameters=_hyperparameters(spec, job_name, region=region, source=source_uri),
         environment=_environment(spec),
-        channels=_channels(spec, context),
+        channels=_channels(spec, source_uri),
         output=changed(spec.output, path=output_path),
         resources=resources if resources.instance_groups else changed(resources, instance_count=resources.count),
         limits=spec.limits,
         network=spec.network,
         plain_fields=spec.plain_fields,
-        monitoring=_monitoring(spec.monitoring, output_path, context.job_name),
+        monitoring=_monitoring(spec.monitoring, output_path, job_name),
         tags=spec.tags,
         experiment=spec.experiment,
     )
@@ -133,10 +125,9 @@ def _monitoring(given: Monitoring, output_path: str, job_name: str) -> Monitorin
     )
 
 
-def _hyperparameters(spec: TrainingJobSpec, context: RenderContext, output_path: str) -> dict[str, str]:
+def _hyperparameters(spec: TrainingJobSpec, job_name: str, *, region: str, source: str | None) -> dict[str, str]:
     encoded = hyperparameters.encode_hyperparameters(spec.hyperparameters, script_mode=spec.script is not None)
     if spec.script is not None:
-        source = context.source_uri
         if spec.network.isolation and source is not None:
             source = f"{contract.DEFAULT_BASE_DIR}/{contract.DATA_DIR}/{CODE_CHANNEL}/{source.rsplit('/', 1)[-1]}"
         own: dict[str, object] = {
@@ -144,28 +135,29 @@ def _hyperparameters(spec: TrainingJobSpec, context: RenderContext, output_path:
             contract.SUBMIT_DIRECTORY: source,
             **({contract.ARGUMENTS: list(spec.script.arguments)} if spec.script.arguments else {}),
             contract.LOG_LEVEL: spec.script.log_level,
-            contract.JOB_NAME: context.job_name,
-            contract.REGION: context.region,
+            contract.JOB_NAME: job_name,
+            contract.REGION: region,
             **_distribution(spec.distribution),
         }
         model_dir = spec.model_dir
         if model_dir and not isinstance(model_dir, str):
-            model_dir = derived_model_dir(output_path, context.job_name, with_mpi=contract.MPI_ENABLED in own)
+            path = (spec.output.path or "").rstrip("/")
+            model_dir = derived_model_dir(path, job_name, with_mpi=contract.MPI_ENABLED in own)
         if isinstance(model_dir, str) and contract.MODEL_DIR_PARAMETER not in encoded:
             own[contract.MODEL_DIR_PARAMETER] = model_dir
         encoded.update({key: contract.encode(value) for key, value in own.items()})
     return hyperparameters.check_texts(encoded)
 
 
-def _channels(spec: TrainingJobSpec, context: RenderContext) -> tuple[Channel, ...]:
+def _channels(spec: TrainingJobSpec, source_uri: str | None) -> tuple[Channel, ...]:
     """Add the channel of a model to start from, and the one that carries the source to hosts that cannot fetch it."""
     channels = list(spec.channels)
     if spec.model is not None:
         given = TrainingInput(spec.model.uri, content_type=MODEL_CONTENT_TYPE, input_mode="File")
         channels.append(Channel(spec.model.channel_name, given))
-    if spec.network.isolation and context.source_uri is not None:
+    if spec.network.isolation and source_uri is not None:
         mode = None if spec.algorithm.input_mode == "File" else "File"
-        channels.append(Channel(CODE_CHANNEL, TrainingInput(context.source_uri, input_mode=mode)))
+        channels.append(Channel(CODE_CHANNEL, TrainingInput(source_uri, input_mode=mode)))
     return tuple(channels)
 
 

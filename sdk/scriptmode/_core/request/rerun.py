@@ -67,13 +67,13 @@ def rerun_request(description: Mapping[str, Any], tags: Mapping[str, str], chang
     job = parse_request(described_fields(description))
     given = changes.job_name
     new = _NAMES.fresh(names.base_of_job(job.name)) if given is None else names.check_job_name(given)
-    rules = rules_of_next_job(job.monitoring.debug_rules, job.name)
+    rules = tuple(rule_for_job(rule, new, earlier=job.name) for rule in job.monitoring.debug_rules)
     return render_request(
         replace(
             job,
             name=new,
             hyperparameters=_parameters(job, changes, new),
-            monitoring=changed(job.monitoring, debug_rules=tuple(rule_for_job(rule, new) for rule in rules)),
+            monitoring=changed(job.monitoring, debug_rules=rules),
             environment={name: value for name, value in job.environment.items() if name != contract.SECRET_VARIABLE},
             tags=tuple((key, value) for key, value in tags.items() if not key.lower().startswith(names.RESERVED_TAGS)),
             resources=_resources(job, changes.instance_count),

@@ -92,11 +92,7 @@ def read_source(script: Script) -> Source:
         from scriptmode._core.source.git import checkout, script_within
 
         with checkout(script.git) as folder:
-            return _source(script_within(folder, script))
-    return _source(script)
-
-
-def _source(script: Script) -> Source:
+            return read_source(script_within(folder, script))
     members = _members(script)
     files = {name: member.path for name, member in members.items() if not member.is_folder}
     sizes = {name: path.stat().st_size for name, path in files.items()}
@@ -107,14 +103,14 @@ def _source(script: Script) -> Source:
 
 
 def _warn_of_size(sizes: Mapping[str, int], total: int) -> None:
+    from scriptmode._core.text.caller_warning import warn_caller
+
     largest = sorted(sizes, key=lambda name: -sizes[name])[:_LARGEST]
     named = ", ".join(f"{name} ({format_bytes(sizes[name])})" for name in largest)
-    warnings.warn(
+    warn_caller(
         f"the source has {format_bytes(total)}, which every job packs and each host unpacks; the largest files are "
         f"{named}; name what the job does not need in {IGNORE_FILE} of the source directory (syntax of .gitignore), "
-        "or give data as an input",
-        # The caller of `Estimator.fit`, `plan` or `request`.
-        stacklevel=5,
+        "or give data as an input"
     )
 
 

@@ -174,14 +174,12 @@ NAMES = {
     "horovod": "mpi",
 }
 _TORCHRUN = "torch_distributed"
-_NEEDS_AWS = "needs AWS's own library of AWS's images"
-_FOR_PYTORCH = "it is for PyTorch: use the SageMaker SDK's estimators"
 #: Distributions of the SageMaker SDK that are not supported, and what to do instead.
 UNSUPPORTED = {
     "smdistributed": "use {'mpi': {'enabled': True}} with Horovod: AWS's newest image with this library has "
     "TensorFlow 2.11",
     _TORCHRUN: "use {'mpi': {'enabled': True}}: torch.distributed.init_process_group() finds its variables there",
-    **dict.fromkeys(("pytorchddp", "pytorchxla"), _FOR_PYTORCH),
+    **dict.fromkeys(("pytorchddp", "pytorchxla"), "it is for PyTorch: use the SageMaker SDK's estimators"),
 }
 
 
@@ -216,7 +214,7 @@ def parse_distribution(value: object) -> Distribution | None:
 def _validate_kind(kind: str) -> None:
     """Raise `SpecError` for a key of the dict that is not one of `KINDS`."""
     if kind in UNSUPPORTED:
-        reason = "starts torchrun on each host" if kind == _TORCHRUN else _NEEDS_AWS
+        reason = "starts torchrun on each host" if kind == _TORCHRUN else "needs AWS's own library of AWS's images"
         raise _error(f"distribution[{kind!r}] {reason}, which is not supported", UNSUPPORTED[kind])
     if kind not in KINDS and (known := NAMES.get(str(kind).replace("_", "-"))):
         raise _error(f"distribution has no key {kind!r}", f"write {{{known!r}: {{'enabled': True}}}}")

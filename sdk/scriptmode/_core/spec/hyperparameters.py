@@ -44,15 +44,12 @@ def _encode_json(key: str, value: object) -> str:
     try:
         return contract.encode(_plain(value))
     except (TypeError, ValueError) as error:
-        shown = repr(value) if isinstance(value, float) else f"of type {type(value).__name__}"
+        what, step = f"of type {type(value).__name__}", "give its .tolist(), or put it in a file"
         if isinstance(value, float):
-            raise _error(
-                f"hyperparameter {key!r} is {shown}, which JSON does not have", "give a finite number"
-            ) from error
-        if hasattr(value, "tolist"):
-            raise _error(f"hyperparameter {key!r} is {shown}", "give its .tolist(), or put it in a file") from error
-        what = f"hyperparameter {key!r} is {shown}, which cannot be encoded as JSON: {error}"
-        raise _error(what, "give text, numbers, lists or dicts") from error
+            what, step = f"{value!r}, which JSON does not have", "give a finite number"
+        elif not hasattr(value, "tolist"):
+            what, step = f"{what}, which cannot be encoded as JSON: {error}", "give text, numbers, lists or dicts"
+        raise _error(f"hyperparameter {key!r} is {what}", step) from error
 
 
 def _encode_text(key: str, value: object) -> str:

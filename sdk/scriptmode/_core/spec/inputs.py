@@ -249,12 +249,10 @@ def _existing_path(where: str, text: str) -> str:
 
 
 def _check_uri(where: str, uri: object) -> None:
-    if not isinstance(uri, (str, os.PathLike)):
-        raise _error(f"{where} is {uri!r}", "give a URI or a path")
-    text = os.fspath(uri)
+    text = os.fspath(uri) if isinstance(uri, (str, os.PathLike)) else ""
     scheme, separator, rest = text.partition("://")
     if not separator:
-        raise _error(f"{where} is {text!r}", "give an s3:// URI or a path")
+        raise _error(f"{where} is {text or uri!r}", "give an s3:// URI or a path")
     if scheme == "file" and rest and not rest.startswith(("/", "localhost/")) and not _exists(Path(rest)):
         what = f"{where} is {text!r}"
         raise _error(what, f"there is no {str(Path(rest).absolute())!r}; give an absolute path: file:///directory")

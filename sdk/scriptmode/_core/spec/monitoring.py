@@ -24,21 +24,16 @@ _STOPS = '\\"training_job_prefix\\": \\"{}\\"'
 
 def rules_of_next_job(rules: Iterable[Mapping[str, Any]], job_name: str) -> list[dict[str, object]]:
     """Return the debugger rules of a described job with actions for a job that is not named yet."""
-    return [_with_job(rule, job_name, _JOB) for rule in rules]
+    return [rule_for_job(rule, _JOB, earlier=job_name) for rule in rules]
 
 
-def rule_for_job(rule: Mapping[str, Any], job_name: str) -> dict[str, object]:
-    """Return a rule as the request of a job has it."""
-    return _with_job(rule, _JOB, job_name)
-
-
-def _with_job(rule: Mapping[str, Any], old: str, new: str) -> dict[str, object]:
-    """Return a rule whose actions stop another job than they did."""
+def rule_for_job(rule: Mapping[str, Any], job_name: str, *, earlier: str = _JOB) -> dict[str, object]:
+    """Return a rule as the request of a job has it: its actions stop that job, and no ``earlier`` one."""
     parameters = rule.get("RuleParameters") or {}
     text = parameters.get(ACTIONS)
     if not isinstance(text, str):
         return dict(rule)
-    text = text.replace(_STOPS.format(old), _STOPS.format(new))
+    text = text.replace(_STOPS.format(earlier), _STOPS.format(job_name))
     return {**rule, "RuleParameters": {**parameters, ACTIONS: text}}
 
 

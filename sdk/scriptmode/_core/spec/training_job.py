@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode._core.spec.hosts import HostGroup, HostKind, host_kind
 from scriptmode._core.spec.hyperparameters import encode_hyperparameters
 from scriptmode._core.spec.versions import check_framework_version, check_py_version
-from scriptmode._core.spec.whole_numbers import set_truth, set_whole, whole_number
+from scriptmode._core.spec.whole_numbers import set_truth, set_whole
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
@@ -57,8 +57,7 @@ class InstanceGroup:
     def __post_init__(self) -> None:
         _text("instance_group_name", self.instance_group_name)
         _text("instance group's instance_type", self.instance_type)
-        count = whole_number("instance group's instance_count", self.instance_count, 1)
-        object.__setattr__(self, "instance_count", count)
+        set_whole(self, "instance_count", "instance group's instance_count", 1)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 from scriptmode_runtime._terminal_line import sanitize
 
 if TYPE_CHECKING:
-    from typing import TextIO
-
     from typing_extensions import Self
 
 _ERASE = "\r\x1b[K"
@@ -20,8 +18,8 @@ _ERASE = "\r\x1b[K"
 class ProgressLine:
     """The last line of a terminal, on the standard error; without a terminal nothing is shown."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = sys.stderr if stream is None else stream
+    def __init__(self) -> None:
+        self._stream = sys.stderr
         self.is_shown = bool(self._stream and self._stream.isatty() and os.environ.get("TERM") != "dumb")
         self._is_empty = True
 

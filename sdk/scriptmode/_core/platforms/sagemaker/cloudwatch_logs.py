@@ -116,8 +116,7 @@ class LogTail:
             looked_at, going_on = going_on, []
             for stream in looked_at:
                 before = self._positions[stream].read
-                while (yield from self._next_page(stream)):
-                    pass
+                yield from self._rest(stream)
                 if self._positions[stream].read > before:
                     going_on.append(stream)
             if not going_on:
