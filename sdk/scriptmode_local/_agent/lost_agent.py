@@ -17,6 +17,7 @@ from scriptmode._core.text.messages import Problem, format_duration
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
 from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, AgentSignal, StopReason, Termination
 from scriptmode_local._hosts.engine import find_control, find_engine, find_kind
+from scriptmode_local._hosts.local_agent import SERVER_END_FILE
 from scriptmode_local._store import agent_log, heartbeat
 from scriptmode_local._store.state import MESSAGES, Outcome
 from scriptmode_runtime._processes import proc, process_tree
@@ -244,10 +245,12 @@ def _start_again(folder: JobFolder, state: JobState, why: str, lock: int) -> Job
 
 
 def _find_other_starter(folder: JobFolder) -> str:
-    """Return who else starts a job again, because this process has another user or another S3; "" for this process."""
+    """Return who else starts a job again, because this process ends, or has another user or S3; "" for this one."""
     from scriptmode_local._inputs import s3_locations
     from scriptmode_local._system import file_owner
 
+    if (folder.path.parent.parent / SERVER_END_FILE).exists():
+        return "the next scriptmode serve"
     if owner := file_owner.find_other_owner(folder.path):
         return owner
     try:

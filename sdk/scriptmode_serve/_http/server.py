@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
+import sys
 import threading
 import time
 from contextlib import closing, suppress
@@ -17,6 +19,8 @@ from scriptmode._core.machine.installation import install_command
 from scriptmode._core.spec.service_values import ENDED
 from scriptmode.errors import PlatformError, invalid
 from scriptmode_local import LocalPlatform
+from scriptmode_local._hosts.local_agent import SERVER_END_FILE, terminate_agents
+from scriptmode_local._store.job_store import JobStore
 from scriptmode_serve._http import page, seaweedfs
 from scriptmode_serve._http.access_keys import AccessKeys, random_key
 from scriptmode_serve._http.application import Application
@@ -112,6 +116,7 @@ class Server:
         self._http = create_http_server(self._respond, settings.host, settings.port, self._check_headers)
         self._lock = _lock(data_dir)
         self._has_ended = threading.Event()
+        self._store, self._end_file = JobStore(data_dir), data_dir / SERVER_END_FILE
         self._objects, others = _create_s3(settings.s3, data_dir, report)
         self._s3_url = self._objects.url if self._objects else settings.s3
         # Hosts on other machines do not reach a server of this machine's loopback interface.
@@ -198,11 +203,25 @@ class Server:
         for name in self._platform.resume():
             self._report(f"training job {name} was interrupted, and starts again")
 
+    def end(self) -> None:
+        """End `run`, as the handler of a signal.
+
+        The first process of a container ends after its jobs, whose agents would be killed with it: it still has S3.
+        """
+        if os.getpid() != 1 or self._has_ended.is_set():
+            sys.exit(0)
+        self._end_file.touch()
+        self._has_ended.set()
+
     def _look_at_jobs(self) -> None:
         """Look at the jobs that run, which starts a lost one again, also while no client asks."""
         while not self._has_ended.wait(_LOOK_SECONDS):
             with suppress(Exception):
                 self._platform.select(lambda _: {"TrainingJobSummaries": []})
+        if self._end_file.exists():
+            while terminate_agents(self._store):
+                time.sleep(_LOOK_SECONDS)
+            os.kill(os.getpid(), signal.SIGTERM)
 
     def _stop_objects(self) -> None:
         if self._objects is None:
@@ -260,6 +279,7 @@ def _lock(data_dir: Path) -> int:
         what = f"the data directory {data_dir} has a server already, process {owner}"
         raise PlatformError(what, advice=f"end it, or give another directory in {DATA_DIR_VARIABLE}") from error
     _record(lock, "")
+    (data_dir / SERVER_END_FILE).unlink(missing_ok=True)
     return lock
 
 
