@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE, SERVER_FILE, make_private, unwritable_error
 from scriptmode._core.machine.installation import install_command
 from scriptmode._core.spec.service_values import ENDED
-from scriptmode.errors import PlatformError, invalid
+from scriptmode.errors import PlatformError, ScriptmodeError, invalid
 from scriptmode_local import LocalPlatform
 from scriptmode_local._hosts.local_agent import SERVER_END_FILE, terminate_agents
 from scriptmode_local._store.job_store import JobStore
@@ -226,11 +226,18 @@ class Server:
     def _stop_objects(self) -> None:
         if self._objects is None:
             return
-        if any(job["TrainingJobStatus"] not in ENDED for job in self._platform.list()):
-            self._report("jobs are in progress: the S3 server runs on for them")
+        names = [job["TrainingJobName"] for job in self._platform.list() if job["TrainingJobStatus"] not in ENDED]
+        if any(map(self._names_objects, names)):
+            self._report("jobs that use S3 are in progress: the S3 server runs on for them")
             self._objects.leave()
         else:
             self._objects.stop()
+
+    def _names_objects(self, job: str) -> bool:
+        """Return whether anything of a job's request is in S3; True for one that cannot be read."""
+        with suppress(ScriptmodeError):
+            return "s3://" in str(self._store.find(job).read_job().request)
+        return True
 
     def _job_settings(self) -> Iterator[tuple[str, str]]:
         """Yield the variables with which jobs, and the server itself, find the services."""
