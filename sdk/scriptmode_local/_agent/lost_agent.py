@@ -225,7 +225,7 @@ def _start_again(folder: JobFolder, state: JobState, why: str, lock: int) -> Job
 
     Raises ``OSError`` or `PlatformError`.
     """
-    from scriptmode_local._agent import interruption
+    from scriptmode_local._outputs import checkpoints
 
     job = folder.read_job()
     if state.secondary == "Interrupted" and not folder.read_processes():
@@ -237,8 +237,9 @@ def _start_again(folder: JobFolder, state: JobState, why: str, lock: int) -> Job
     # No agent of the next run has recorded itself yet; meanwhile it is not silent.
     folder.write_processes({})
     if not (job.request.resources.host_kind.is_scheduled or heartbeat.is_of_this_boot(folder.lock_file)):
-        # After a power cut a file has its name, and perhaps not its content. Slurm's nodes have boots of their own.
-        interruption.keep_delivered_checkpoints(folder)
+        # After a power cut a file has its name, and perhaps not its content: no checkpoint of the hosts is copied.
+        # Slurm's nodes have boots of their own.
+        checkpoints.record_path(folder).unlink(missing_ok=True)
     heartbeat.write_heartbeat(lock)
     find_engine(job.request.resources.host_kind).launch(folder, job, lock)
     return state

@@ -240,11 +240,10 @@ def remove_sockets(grpc_ports: Iterable[int]) -> None:
 
 
 def _are_free(ports: list[int]) -> bool:
-    for port in ports:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((_HOST, port))
-            except OSError:
-                return False
+    try:
+        for port in ports:
+            # With SO_REUSEADDR.
+            socket.create_server((_HOST, port)).close()
+    except OSError:
+        return False
     return True

@@ -121,8 +121,8 @@ class Server:
         self._s3_url = self._objects.url if self._objects else settings.s3
         # Hosts on other machines do not reach a server of this machine's loopback interface.
         self._passes_s3_on = settings.s3 == "memory" or (self._objects and settings.table.is_elsewhere)
-        is_s3_checked = settings.s3 not in ("disk", "memory")
-        self._guard = Guard(settings.host, keys=self._accepted_keys, is_s3_checked=is_s3_checked)
+        self._is_s3_elsewhere = settings.s3 not in ("disk", "memory")
+        self._guard = Guard(settings.host, keys=self._accepted_keys, is_s3_checked=self._is_s3_elsewhere)
         logs = log_operations(self._platform, times)
         self._application = Application(
             {
@@ -179,11 +179,9 @@ class Server:
 
     def run(self) -> None:
         """Run until the process is interrupted; jobs go on."""
-        is_elsewhere = self._objects is None and self._s3_url != "memory"
-        variables = {"AWS_ENDPOINT_URL_S3": self._s3_url} if is_elsewhere else self._client_variables
+        variables = {"AWS_ENDPOINT_URL_S3": self._s3_url} if self._is_s3_elsewhere else self._client_variables
         _record(self._lock, _export_command(variables))
-        for name, value in self._job_settings():
-            os.environ[name] = value
+        os.environ.update(self._job_settings())
         try:
             self._start_jobs_again()
             threading.Thread(target=self._look_at_jobs, name="jobs", daemon=True).start()
@@ -198,7 +196,7 @@ class Server:
 
     def _start_jobs_again(self) -> None:
         """Start interrupted jobs when the S3 server answers that they read; raise `PlatformError` where it does not."""
-        if self._objects and self._platform.has_jobs:
+        if self._objects and any(self._store.versions(self._store.names())):
             self._objects.wait_until_ready()
         for name in self._platform.resume():
             self._report(f"training job {name} was interrupted, and starts again")
@@ -250,8 +248,7 @@ class Server:
             yield "AWS_ACCESS_KEY_ID", self._objects.access.key.identifier
             yield "AWS_SECRET_ACCESS_KEY", self._objects.access.key.secret
             return
-        environment: Mapping[str, str] = os.environ
-        if not any(name in environment for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE")):
+        if not {"AWS_ACCESS_KEY_ID", "AWS_PROFILE"} & os.environ.keys():
             # Without keys any is accepted; a word would be hidden as a secret wherever a job's texts have it.
             identifier, secret = next(iter(self._keys.read().items()), random_key())
             yield "AWS_ACCESS_KEY_ID", identifier
