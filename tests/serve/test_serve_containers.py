@@ -12,8 +12,11 @@ from fakes.local_jobs import COUNTS
 from fakes.processes import until
 from faults import processes
 from serve.conftest import Api, serving
+from serve.test_serve_tuning import results, tuning_request
 
 from scriptmode.testing import RunningServer
+from scriptmode_local import LocalPlatform
+from scriptmode_local._store.job_store import JobFolder
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 SERVER = ("-m", "scriptmode", "serve", "--json", "--listen", "127.0.0.1:0", "--s3", "memory", "--queue", "2")
@@ -57,6 +60,10 @@ def test_the_end_of_the_container_is_the_reason_of_jobs_that_end_and_the_others_
         until(lambda: all(has_printed(jobs / name, "step 1") for name in (retried, once)), 60)
     state = json.loads((jobs / retried / "state.json").read_text())
     assert state["transitions"][-1]["message"] == "the server's container was stopped", state
+    # As a client that looks at it until the container has ended.
+    note = LocalPlatform(data_dir=jobs.parent).describe(retried).response["SecondaryStatusTransitions"][-1]
+    assert note["StatusMessage"].endswith("; the next scriptmode serve starts it again"), note
+    assert not JobFolder(jobs / retried).has_agent()
     with serving(tmp_path, "--s3", "memory") as api:
         reason = api.wait(once)["FailureReason"]
         assert reason == (
@@ -70,3 +77,16 @@ def test_the_end_of_the_container_is_the_reason_of_jobs_that_end_and_the_others_
         assert log.count("step 0") == 1, log
         found = api.wait(queued)
         assert found["TrainingJobStatus"] == "Completed", found
+
+
+def test_a_tuning_job_goes_on_in_the_next_server_and_starts_no_job_while_the_container_ends(tmp_path):
+    with contained(tmp_path) as api:
+        api.sagemaker.create_hyper_parameter_tuning_job(**tuning_request(api, "tuned", seconds="10"))
+        jobs = tmp_path / "data" / "jobs"
+        until(lambda: sum(has_printed(job, "loss=") for job in jobs.glob("*")) == 2, 60)
+    assert len(list(jobs.iterdir())) == 2
+    with serving(tmp_path, "--s3", "memory") as api:
+        found, trained = results(api, "tuned")
+    assert found["HyperParameterTuningJobStatus"] == "Completed"
+    reasons = [job.get("FailureReason", "").partition(";")[0] for job in trained]
+    assert sorted(reasons) == ["", *2 * ["InternalServerError: the server's container was stopped"]]
