@@ -90,3 +90,11 @@ def test_a_tuning_job_goes_on_in_the_next_server_and_starts_no_job_while_the_con
     assert found["HyperParameterTuningJobStatus"] == "Completed"
     reasons = [job.get("FailureReason", "").partition(";")[0] for job in trained]
     assert sorted(reasons) == ["", *2 * ["InternalServerError: the server's container was stopped"]]
+
+
+def test_the_first_process_of_a_container_reaps_the_agents_of_its_jobs(tmp_path):
+    with contained(tmp_path) as api:
+        api.run("print('ran')")
+        (server,) = processes.children(api.server.process.pid)
+        namespace = processes.namespace(server)
+        until(lambda: processes.members(namespace) == [server], 30)

@@ -21,6 +21,7 @@ from scriptmode.errors import PlatformError, ScriptmodeError, invalid
 from scriptmode_local import LocalPlatform
 from scriptmode_local._hosts.local_agent import SERVER_END_FILE, terminate_agents
 from scriptmode_local._store.job_store import JobStore
+from scriptmode_runtime._processes import proc
 from scriptmode_serve._http import page, seaweedfs
 from scriptmode_serve._http.access_keys import AccessKeys, random_key
 from scriptmode_serve._http.application import Application
@@ -43,7 +44,7 @@ from scriptmode_serve._operations.tuning_operations import TuningJobs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from scriptmode_serve._http.wsgi import Environ, Service, StartResponse
+    from scriptmode_serve._http.wsgi import Environ, StartResponse
     from scriptmode_serve._operations.training_jobs import Operation
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 4580
@@ -111,9 +112,10 @@ class Server:
         _check(settings, self._keys, data_dir)
         times = KnownTimes(self._platform)
         self._metrics = JobMetrics(self._platform, times)
-        self._application: Service | None = None
-        # Before the S3 server is started, which another server may use.
-        self._http = create_http_server(self._respond, settings.host, settings.port, self._check_headers)
+        self._is_s3_elsewhere = settings.s3 not in ("disk", "memory")
+        guard = Guard(settings.host, keys=self._accepted_keys, is_s3_checked=self._is_s3_elsewhere)
+        # Before the S3 server is started, which another server may use; it answers from `run` on.
+        self._http = create_http_server(self._respond, settings.host, settings.port, guard.check_headers)
         self._lock = _lock(data_dir)
         self._has_ended = threading.Event()
         self._store, self._end_file = JobStore(data_dir), data_dir / SERVER_END_FILE
@@ -121,8 +123,6 @@ class Server:
         self._s3_url = self._objects.url if self._objects else settings.s3
         # Hosts on other machines do not reach a server of this machine's loopback interface.
         self._passes_s3_on = settings.s3 == "memory" or (self._objects and settings.table.is_elsewhere)
-        self._is_s3_elsewhere = settings.s3 not in ("disk", "memory")
-        self._guard = Guard(settings.host, keys=self._accepted_keys, is_s3_checked=self._is_s3_elsewhere)
         logs = log_operations(self._platform, times)
         self._application = Application(
             {
@@ -134,7 +134,7 @@ class Server:
                 },
             },
             CloudWatch(Metrics(self._metrics, time.time).operations, others),
-            self._guard,
+            guard,
             report,
         )
 
@@ -152,12 +152,8 @@ class Server:
             **TagOperations(self._platform, tuning).operations,
         }
 
-    def _check_headers(self, environ: Environ) -> None:
-        if self._application:
-            self._guard.check_headers(environ)
-
     def _respond(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        return self._application(environ, start_response) if self._application else ()
+        return self._application(environ, start_response)
 
     @property
     def url(self) -> str:
@@ -213,9 +209,11 @@ class Server:
 
     def _look_at_jobs(self) -> None:
         """Look at the jobs that run, which starts a lost one again, also while no client asks."""
+        ended: set[int] = set()
         while not self._has_ended.wait(_LOOK_SECONDS):
             with suppress(Exception):
                 self._platform.select(lambda _: {"TrainingJobSummaries": []})
+            ended = _reap_orphans(ended) if os.getpid() == 1 else ended
         if self._end_file.exists():
             while terminate_agents(self._store):
                 time.sleep(_LOOK_SECONDS)
@@ -245,14 +243,13 @@ class Server:
             # It accepts no other key.
             for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
                 os.environ.pop(name, None)
-            yield "AWS_ACCESS_KEY_ID", self._objects.access.key.identifier
-            yield "AWS_SECRET_ACCESS_KEY", self._objects.access.key.secret
+            key: tuple[str, str] = self._objects.access.key
+        elif {"AWS_ACCESS_KEY_ID", "AWS_PROFILE"} & os.environ.keys():
             return
-        if not {"AWS_ACCESS_KEY_ID", "AWS_PROFILE"} & os.environ.keys():
+        else:
             # Without keys any is accepted; a word would be hidden as a secret wherever a job's texts have it.
-            identifier, secret = next(iter(self._keys.read().items()), random_key())
-            yield "AWS_ACCESS_KEY_ID", identifier
-            yield "AWS_SECRET_ACCESS_KEY", secret
+            key = next(iter(self._keys.read().items()), random_key())
+        yield from zip(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), key)
 
 
 def _check(settings: Settings, keys: AccessKeys, data_dir: Path) -> None:
@@ -285,6 +282,15 @@ def _lock(data_dir: Path) -> int:
     _record(lock, "")
     (data_dir / SERVER_END_FILE).unlink(missing_ok=True)
     return lock
+
+
+def _reap_orphans(known: set[int]) -> set[int]:
+    """Reap those of the children ``known`` to have ended; return the others. A process's own are reaped at once."""
+    ended = {pid for pid, child in proc.processes().items() if child.parent == os.getpid() and not child.running}
+    for pid in ended & known:
+        with suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+    return ended - known
 
 
 def _export_command(variables: Mapping[str, str]) -> str:
