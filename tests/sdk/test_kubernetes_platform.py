@@ -17,6 +17,8 @@ from scriptmode_kubernetes import Kubernetes
 from scriptmode_kubernetes._engine import api, engine, fleet, manifests, pods
 from scriptmode_kubernetes._engine.settings import KubernetesSettings, parse_settings
 from scriptmode_local._tuning import tuning_agent
+from scriptmode_runtime import contract
+from scriptmode_serve._http.page import is_for_page
 from scriptmode_serve._operations.aws_json import ApiError
 from scriptmode_serve._operations.request_mapping import HostTable
 
@@ -338,7 +340,21 @@ def test_another_access_key_is_another_pod_of_the_server(tmp_path):
         return key, made["StatefulSet"]["spec"]["template"]["metadata"]["annotations"]
 
     for key, found in (annotations(), annotations()):
-        assert found == {"scriptmode/access-key": key}
+        assert found["scriptmode/access-key"] == key
+
+
+def test_the_pod_of_the_server_is_probed_without_a_key_and_has_the_time_that_its_jobs_have_to_end():
+    made = {each["kind"]: each for each in manifests.manifests("ml", "image", "1Gi")}
+    template = made["StatefulSet"]["spec"]["template"]
+    (container,) = template["spec"]["containers"]
+    for probe in (container["readinessProbe"], container["livenessProbe"]):
+        (accept,) = probe["httpGet"]["httpHeaders"]
+        assert is_for_page(
+            {"REQUEST_METHOD": "GET", "PATH_INFO": probe["httpGet"]["path"], "HTTP_ACCEPT": accept["value"]}
+        )
+    assert probe["periodSeconds"] * probe["failureThreshold"] >= template["spec"]["terminationGracePeriodSeconds"]
+    assert template["spec"]["terminationGracePeriodSeconds"] > contract.DEFAULT_STOP_GRACE + contract.STOP_MARGIN
+    assert template["metadata"]["annotations"]["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
 
 
 def test_a_server_asks_for_the_gpus_of_an_instance_type():

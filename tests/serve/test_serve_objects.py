@@ -61,6 +61,21 @@ def test_objects_are_on_disk_and_a_job_reads_and_writes_them_without_the_server(
         assert api.client("s3").get_object(Bucket="data", Key="large")["Body"].read() == large
 
 
+@pytest.mark.parametrize("uses_s3", [False, True])
+def test_the_s3_server_outlives_the_server_for_jobs_whose_requests_name_s3(tmp_path, uses_s3):
+    fields = {"Environment": {"PLACE": "s3://data/of the script alone"}} if uses_s3 else {}
+    with serving(tmp_path) as api:
+        name = api.start("import time; time.sleep(600)", **fields)
+        until(lambda: api.sagemaker.describe_training_job(TrainingJobName=name)["SecondaryStatus"] == "Training")
+        api.server.process.send_signal(signal.SIGTERM)
+        api.server.process.wait()
+        api.names.clear()
+    assert bool(processes_naming(f"{tmp_path}/data/objects")) == uses_s3
+    with serving(tmp_path) as api:
+        assert api.sagemaker.describe_training_job(TrainingJobName=name)["SecondaryStatus"] == "Training"
+        api.names.append(name)
+
+
 def sockets_of(folder):
     """Return the sockets that SeaweedFS opens at fixed paths."""
     ports = json.loads((folder / "data" / "objects" / "process.json").read_text())["ports"][1::2]

@@ -165,4 +165,4 @@ def test_a_job_without_hosts_has_its_reason_instead_of_a_log_and_the_advice_is_a
     assert shell(api, "logs", name, "--tail", "0") == ""
     table = ended["FailureReason"].partition("below a line [images]: ")[2]
     found = parse_configuration(parse_toml("x", f"[images]\n{table}".encode()), "x")
-    assert found.image_for("ubuntu:22.04") == "scriptmode/tensorflow"
+    assert found.images == {"ubuntu:22.04": "scriptmode/tensorflow"}

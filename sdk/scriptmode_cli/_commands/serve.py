@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -78,7 +77,7 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
     Every AWS client uses the server if the environment variable AWS_ENDPOINT_URL is its URL. A command that sets it,
     a Region and, for a server without access keys, any key is printed. A browser shows the jobs at the same URL. A
     training job is a program of the client's choice: it runs as the user who started the server. Jobs do not depend on
-    the server; started again, it has them all.
+    the server, but end with its container; started again, it has them all.
 
     \b
     Example:
@@ -98,7 +97,7 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
         table = replace(table, hosts=hosts)
     settings = Settings(host, port, table, queue=options.pop("queue") or 0, **options)
     server = Server(settings, partial(output.echo, err=True))
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGTERM, lambda *_: server.end())
     if as_json:
         output.print_json_line({"url": server.url})
     else:

@@ -73,13 +73,17 @@ def _stateful_set(namespace: str, image: str, storage: str, key: str) -> dict[st
         "AWS_DEFAULT_REGION": "us-east-1",
         SETTINGS_VARIABLE: json.dumps({"namespace": namespace, "image": image, "agent_image": image}),
     }
+    # Without credentials, as a browser. A server that is busy for a time is not restarted, which would end its jobs.
+    page = {"path": "/", "port": PORT, "httpHeaders": [{"name": "Accept", "value": "text/html"}]}
+    probe = {"httpGet": page, "timeoutSeconds": 10}
     container = {
         "name": NAME,
         "image": image,
         "command": ["scriptmode", "serve", "--hosts=kubernetes", f"--listen=0.0.0.0:{PORT}"],
         "env": [{"name": name, "value": value} for name, value in variables.items()],
         "ports": [{"containerPort": PORT}],
-        "readinessProbe": {"tcpSocket": {"port": PORT}},
+        "readinessProbe": probe,
+        "livenessProbe": {**probe, "periodSeconds": 20, "failureThreshold": 9},
         "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}},
         "volumeMounts": [
             {"name": "data", "mountPath": DATA},
@@ -88,17 +92,19 @@ def _stateful_set(namespace: str, image: str, storage: str, key: str) -> dict[st
     }
     pod = {
         "serviceAccountName": NAME,
-        # For the S3 server. Jobs end with the pod; those that may be retried start again in the next one.
-        "terminationGracePeriodSeconds": 30,
+        # The jobs end with the pod: their scripts have 120 s to save, and their agents a minute for what they saved.
+        "terminationGracePeriodSeconds": 180,
         "containers": [container],
         "volumes": [{"name": "keys", "secret": {"secretName": NAME}}],
     }
+    # A file that is mounted by subPath stays as it is: with another key there is another pod. An autoscaler leaves the
+    # node; a disruption budget would also stop `kubectl drain`, as there is one replica.
+    about = {"scriptmode/access-key": key, "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
     size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}}
     return {
         "replicas": 1,
         "serviceName": NAME,
         "selector": {"matchLabels": _LABELS},
-        # A file that is mounted by subPath stays as it is: with another key there is another pod.
-        "template": {"metadata": {"labels": _LABELS, "annotations": {"scriptmode/access-key": key}}, "spec": pod},
+        "template": {"metadata": {"labels": _LABELS, "annotations": about}, "spec": pod},
         "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": size}],
     }

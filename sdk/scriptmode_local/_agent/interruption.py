@@ -182,11 +182,6 @@ def rescue_checkpoints(folder: JobFolder, job: Job, log: Callable[[str], None]) 
     return Delivery(folder, job.request, sandboxes, sync, folder.path.parent.parent, log).finish_checkpoints()
 
 
-def keep_delivered_checkpoints(folder: JobFolder) -> None:
-    """Keep the checkpoints as they were copied last: `rescue_checkpoints` copies none of the hosts'."""
-    checkpoints.record_path(folder).unlink(missing_ok=True)
-
-
 def prepare_next_run(folder: JobFolder, state: JobState, losses: Losses, lost: str) -> JobState:
     """Remove what an earlier run left in the folder, but its state and logs; return the state of a job that starts.
 

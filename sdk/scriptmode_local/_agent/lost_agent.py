@@ -17,6 +17,7 @@ from scriptmode._core.text.messages import Problem, format_duration
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
 from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, AgentSignal, StopReason, Termination
 from scriptmode_local._hosts.engine import find_control, find_engine, find_kind
+from scriptmode_local._hosts.local_agent import SERVER_END_FILE
 from scriptmode_local._store import agent_log, heartbeat
 from scriptmode_local._store.state import MESSAGES, Outcome
 from scriptmode_runtime._processes import proc, process_tree
@@ -224,7 +225,7 @@ def _start_again(folder: JobFolder, state: JobState, why: str, lock: int) -> Job
 
     Raises ``OSError`` or `PlatformError`.
     """
-    from scriptmode_local._agent import interruption
+    from scriptmode_local._outputs import checkpoints
 
     job = folder.read_job()
     if state.secondary == "Interrupted" and not folder.read_processes():
@@ -236,18 +237,21 @@ def _start_again(folder: JobFolder, state: JobState, why: str, lock: int) -> Job
     # No agent of the next run has recorded itself yet; meanwhile it is not silent.
     folder.write_processes({})
     if not (job.request.resources.host_kind.is_scheduled or heartbeat.is_of_this_boot(folder.lock_file)):
-        # After a power cut a file has its name, and perhaps not its content. Slurm's nodes have boots of their own.
-        interruption.keep_delivered_checkpoints(folder)
+        # After a power cut a file has its name, and perhaps not its content: no checkpoint of the hosts is copied.
+        # Slurm's nodes have boots of their own.
+        checkpoints.record_path(folder).unlink(missing_ok=True)
     heartbeat.write_heartbeat(lock)
     find_engine(job.request.resources.host_kind).launch(folder, job, lock)
     return state
 
 
 def _find_other_starter(folder: JobFolder) -> str:
-    """Return who else starts a job again, because this process has another user or another S3; "" for this process."""
+    """Return who else starts a job again, because this process ends, or has another user or S3; "" for this one."""
     from scriptmode_local._inputs import s3_locations
     from scriptmode_local._system import file_owner
 
+    if (folder.path.parent.parent / SERVER_END_FILE).exists():
+        return "the next scriptmode serve"
     if owner := file_owner.find_other_owner(folder.path):
         return owner
     try:

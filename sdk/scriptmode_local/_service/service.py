@@ -332,11 +332,6 @@ class LocalPlatform(StoredJobs):
         start.start_job(self._store, job, state)
         return job.arn
 
-    @property
-    def has_jobs(self) -> bool:
-        """Whether the data directory has a job; no job is read for that."""
-        return any(self._store.versions(self._store.names()))
-
     def resume(self) -> list[str]:
         """Start the jobs again whose agent was lost, as every call that reads them does; return their names.
 

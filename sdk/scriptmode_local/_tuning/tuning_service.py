@@ -15,7 +15,7 @@ from scriptmode._core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode._core.spec.service_values import ENDED
 from scriptmode._core.text.messages import Problem
 from scriptmode.errors import DataError, PlatformError, SpecError
-from scriptmode_local._hosts.local_agent import start_agent
+from scriptmode_local._hosts.local_agent import TUNING_MODULE, start_agent
 from scriptmode_local._service import validation
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_local._system.interrupts import deferred_interrupts
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from scriptmode_local._service.service import LocalPlatform
-_AGENT = "scriptmode_local._tuning.tuning_agent"
 _CONFIG, _HYPERBAND = "HyperParameterTuningJobConfig", "HyperbandStrategyConfig"
 #: Fields of a request that only Amazon SageMaker executes.
 _CLOUD_ONLY = (
@@ -95,7 +94,7 @@ class LocalTuning:
             self._store.create(record, tuning_store.starting_state(time.time())) as (folder, lock),
         ):
             try:
-                start_agent(_AGENT, folder.path, lock, folder.agent_log)
+                start_agent(TUNING_MODULE, folder.path, lock, folder.agent_log)
             except PlatformError:
                 with suppress(OSError):
                     directory_tree.remove_tree(folder.path)
@@ -165,7 +164,7 @@ class LocalTuning:
                     raise DataError(what, "it goes on when its own user or server reads it")
                 if is_locked and not _has_ended(folder.read_state()):
                     search.require_optuna()
-                    start_agent(_AGENT, folder.path, lock, folder.agent_log)
+                    start_agent(TUNING_MODULE, folder.path, lock, folder.agent_log)
         return folder, folder.read_state()
 
 

@@ -39,8 +39,7 @@ class AccessKeys:
 
     def __init__(self, data_dir: Path | None = None) -> None:
         self._data_dir = data_dir = data_dir or default_data_dir()
-        self._folder = data_dir / "server"
-        self._file = self._folder / "keys.json"
+        self._file = data_dir / "server" / "keys.json"
 
     def create(self) -> AccessKey:
         """Create a key, which a running server accepts at once; raise `DataError`."""
@@ -68,7 +67,7 @@ class AccessKeys:
 
     def _write(self, keys: dict[str, str]) -> None:
         try:
-            make_private(self._folder, self._data_dir)
+            make_private(self._file.parent, self._data_dir)
             replace_file(self._file, json.dumps(keys).encode(), directory=True)
         except OSError as error:
             raise unwritable_error(self._data_dir, error) from error

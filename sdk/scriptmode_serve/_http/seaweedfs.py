@@ -1,7 +1,7 @@
 """S3 objects on disk: SeaweedFS, a program that runs beside the server and stores them below the data directory.
 
 Its process has a session of its own and outlives the server, because jobs read and write objects while no server runs.
-The next server of the same data directory uses it again. A server that ends stops it, unless jobs are in progress.
+The next server of the same data directory uses it again. A server that ends stops it, unless jobs in progress use S3.
 While a server runs, a SeaweedFS that ended is started again, at the same ports, which jobs know. `store_access` says
 who may use its ports; its sockets can be opened by its user alone.
 """
@@ -240,11 +240,10 @@ def remove_sockets(grpc_ports: Iterable[int]) -> None:
 
 
 def _are_free(ports: list[int]) -> bool:
-    for port in ports:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((_HOST, port))
-            except OSError:
-                return False
+    try:
+        for port in ports:
+            # With SO_REUSEADDR.
+            socket.create_server((_HOST, port)).close()
+    except OSError:
+        return False
     return True

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
+import sys
 import threading
 import time
 from contextlib import closing, suppress
@@ -15,8 +17,11 @@ from urllib.parse import urlsplit
 from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE, SERVER_FILE, make_private, unwritable_error
 from scriptmode._core.machine.installation import install_command
 from scriptmode._core.spec.service_values import ENDED
-from scriptmode.errors import PlatformError, invalid
+from scriptmode.errors import PlatformError, ScriptmodeError, invalid
 from scriptmode_local import LocalPlatform
+from scriptmode_local._hosts.local_agent import SERVER_END_FILE, terminate_agents
+from scriptmode_local._store.job_store import JobStore
+from scriptmode_runtime._processes import proc
 from scriptmode_serve._http import page, seaweedfs
 from scriptmode_serve._http.access_keys import AccessKeys, random_key
 from scriptmode_serve._http.application import Application
@@ -39,7 +44,7 @@ from scriptmode_serve._operations.tuning_operations import TuningJobs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from scriptmode_serve._http.wsgi import Environ, Service, StartResponse
+    from scriptmode_serve._http.wsgi import Environ, StartResponse
     from scriptmode_serve._operations.training_jobs import Operation
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 4580
@@ -107,17 +112,17 @@ class Server:
         _check(settings, self._keys, data_dir)
         times = KnownTimes(self._platform)
         self._metrics = JobMetrics(self._platform, times)
-        self._application: Service | None = None
-        # Before the S3 server is started, which another server may use.
-        self._http = create_http_server(self._respond, settings.host, settings.port, self._check_headers)
+        self._is_s3_elsewhere = settings.s3 not in ("disk", "memory")
+        guard = Guard(settings.host, keys=self._accepted_keys, is_s3_checked=self._is_s3_elsewhere)
+        # Before the S3 server is started, which another server may use; it answers from `run` on.
+        self._http = create_http_server(self._respond, settings.host, settings.port, guard.check_headers)
         self._lock = _lock(data_dir)
         self._has_ended = threading.Event()
+        self._store, self._end_file = JobStore(data_dir), data_dir / SERVER_END_FILE
         self._objects, others = _create_s3(settings.s3, data_dir, report)
         self._s3_url = self._objects.url if self._objects else settings.s3
         # Hosts on other machines do not reach a server of this machine's loopback interface.
         self._passes_s3_on = settings.s3 == "memory" or (self._objects and settings.table.is_elsewhere)
-        is_s3_checked = settings.s3 not in ("disk", "memory")
-        self._guard = Guard(settings.host, keys=self._accepted_keys, is_s3_checked=is_s3_checked)
         logs = log_operations(self._platform, times)
         self._application = Application(
             {
@@ -129,7 +134,7 @@ class Server:
                 },
             },
             CloudWatch(Metrics(self._metrics, time.time).operations, others),
-            self._guard,
+            guard,
             report,
         )
 
@@ -147,12 +152,8 @@ class Server:
             **TagOperations(self._platform, tuning).operations,
         }
 
-    def _check_headers(self, environ: Environ) -> None:
-        if self._application:
-            self._guard.check_headers(environ)
-
     def _respond(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        return self._application(environ, start_response) if self._application else ()
+        return self._application(environ, start_response)
 
     @property
     def url(self) -> str:
@@ -174,11 +175,9 @@ class Server:
 
     def run(self) -> None:
         """Run until the process is interrupted; jobs go on."""
-        is_elsewhere = self._objects is None and self._s3_url != "memory"
-        variables = {"AWS_ENDPOINT_URL_S3": self._s3_url} if is_elsewhere else self._client_variables
+        variables = {"AWS_ENDPOINT_URL_S3": self._s3_url} if self._is_s3_elsewhere else self._client_variables
         _record(self._lock, _export_command(variables))
-        for name, value in self._job_settings():
-            os.environ[name] = value
+        os.environ.update(self._job_settings())
         try:
             self._start_jobs_again()
             threading.Thread(target=self._look_at_jobs, name="jobs", daemon=True).start()
@@ -193,25 +192,48 @@ class Server:
 
     def _start_jobs_again(self) -> None:
         """Start interrupted jobs when the S3 server answers that they read; raise `PlatformError` where it does not."""
-        if self._objects and self._platform.has_jobs:
+        if self._objects and any(self._store.versions(self._store.names())):
             self._objects.wait_until_ready()
         for name in self._platform.resume():
             self._report(f"training job {name} was interrupted, and starts again")
 
+    def end(self) -> None:
+        """End `run`, as the handler of a signal.
+
+        The first process of a container ends after its jobs, whose agents would be killed with it: it still has S3.
+        """
+        if os.getpid() != 1 or self._has_ended.is_set():
+            sys.exit(0)
+        self._end_file.touch()
+        self._has_ended.set()
+
     def _look_at_jobs(self) -> None:
         """Look at the jobs that run, which starts a lost one again, also while no client asks."""
+        ended: set[int] = set()
         while not self._has_ended.wait(_LOOK_SECONDS):
             with suppress(Exception):
                 self._platform.select(lambda _: {"TrainingJobSummaries": []})
+            ended = _reap_orphans(ended) if os.getpid() == 1 else ended
+        if self._end_file.exists():
+            while terminate_agents(self._store):
+                time.sleep(_LOOK_SECONDS)
+            os.kill(os.getpid(), signal.SIGTERM)
 
     def _stop_objects(self) -> None:
         if self._objects is None:
             return
-        if any(job["TrainingJobStatus"] not in ENDED for job in self._platform.list()):
-            self._report("jobs are in progress: the S3 server runs on for them")
+        names = [job["TrainingJobName"] for job in self._platform.list() if job["TrainingJobStatus"] not in ENDED]
+        if any(map(self._names_objects, names)):
+            self._report("jobs that use S3 are in progress: the S3 server runs on for them")
             self._objects.leave()
         else:
             self._objects.stop()
+
+    def _names_objects(self, job: str) -> bool:
+        """Return whether anything of a job's request is in S3; True for one that cannot be read."""
+        with suppress(ScriptmodeError):
+            return "s3://" in str(self._store.find(job).read_job().request)
+        return True
 
     def _job_settings(self) -> Iterator[tuple[str, str]]:
         """Yield the variables with which jobs, and the server itself, find the services."""
@@ -221,15 +243,13 @@ class Server:
             # It accepts no other key.
             for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
                 os.environ.pop(name, None)
-            yield "AWS_ACCESS_KEY_ID", self._objects.access.key.identifier
-            yield "AWS_SECRET_ACCESS_KEY", self._objects.access.key.secret
+            key: tuple[str, str] = self._objects.access.key
+        elif {"AWS_ACCESS_KEY_ID", "AWS_PROFILE"} & os.environ.keys():
             return
-        environment: Mapping[str, str] = os.environ
-        if not any(name in environment for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE")):
+        else:
             # Without keys any is accepted; a word would be hidden as a secret wherever a job's texts have it.
-            identifier, secret = next(iter(self._keys.read().items()), random_key())
-            yield "AWS_ACCESS_KEY_ID", identifier
-            yield "AWS_SECRET_ACCESS_KEY", secret
+            key = next(iter(self._keys.read().items()), random_key())
+        yield from zip(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), key)
 
 
 def _check(settings: Settings, keys: AccessKeys, data_dir: Path) -> None:
@@ -260,7 +280,17 @@ def _lock(data_dir: Path) -> int:
         what = f"the data directory {data_dir} has a server already, process {owner}"
         raise PlatformError(what, advice=f"end it, or give another directory in {DATA_DIR_VARIABLE}") from error
     _record(lock, "")
+    (data_dir / SERVER_END_FILE).unlink(missing_ok=True)
     return lock
+
+
+def _reap_orphans(known: set[int]) -> set[int]:
+    """Reap those of the children ``known`` to have ended; return the others. A process's own are reaped at once."""
+    ended = {pid for pid, child in proc.processes().items() if child.parent == os.getpid() and not child.running}
+    for pid in ended & known:
+        with suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+    return ended - known
 
 
 def _export_command(variables: Mapping[str, str]) -> str:

@@ -79,10 +79,6 @@ class HostTable:
         """Whether hosts are on other machines."""
         return not all(instance_kind(name).is_here for name in (self.hosts, *self.instance_types.values()))
 
-    def image_for(self, image: str) -> str | None:
-        """Return the image that stands for another; None for one that the table does not have."""
-        return next(_matching(self.images, image), None)
-
 
 def require_hosts(hosts: object, name: str) -> None:
     """Raise `SpecError` for a value of a setting that is not the name of hosts."""
@@ -161,7 +157,7 @@ def _map_image(algorithm: object, table: HostTable, kind: HostKind, asked: dict[
     image = algorithm.get("TrainingImage") if isinstance(algorithm, dict) else None
     if not isinstance(image, str) or not isinstance(algorithm, dict):
         return ""
-    other = table.image_for(image)
+    other = next(_matching(table.images, image), None)
     is_of_scripts = any(fnmatch.fnmatchcase(image, pattern) for pattern in _SCRIPT_IMAGES)
     if kind.runs_scripts and other is None and not is_of_scripts:
         return (

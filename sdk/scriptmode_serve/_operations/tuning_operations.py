@@ -46,7 +46,8 @@ class TuningJobs:
         }
 
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        validate(REQUEST_SHAPE, request, self._is_extension)
+        is_extension = partial(request_mapping.is_extension, self._table)
+        validate(REQUEST_SHAPE, request, lambda field, value: is_extension(field_of_training_job(field), value))
         check_local_paths(request, self._allowed)
         if DEFINITION in request:
             check_training_job(request[DEFINITION], "trainingJobDefinition")
@@ -56,9 +57,6 @@ class TuningJobs:
         with translated_errors():
             tuning = LocalTuning(local_platform(mapped.kind)) if mapped.kind.is_scheduled else self._tuning
             return {"HyperParameterTuningJobArn": tuning.create(mapped.request, mapped.tags)}
-
-    def _is_extension(self, field: str, value: object) -> bool:
-        return request_mapping.is_extension(self._table, field_of_training_job(field), value)
 
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DescribeHyperParameterTuningJobRequest", arguments)

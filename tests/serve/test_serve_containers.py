@@ -1,0 +1,100 @@
+"""`scriptmode serve` as the first process of a container, with which the kernel kills all others."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+from fakes.local_jobs import COUNTS
+from fakes.processes import until
+from faults import processes
+from serve.conftest import Api, serving
+from serve.test_serve_tuning import results, tuning_request
+
+from scriptmode.testing import RunningServer
+from scriptmode_local import LocalPlatform
+from scriptmode_local._store.job_store import JobFolder
+
+pytestmark = [pytest.mark.root, pytest.mark.slow]
+SERVER = ("-m", "scriptmode", "serve", "--json", "--listen", "127.0.0.1:0", "--s3", "memory", "--queue", "2")
+WAITS = """
+    import signal, sys, time
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    print("step 1", flush=True)
+    time.sleep(600)
+"""
+
+
+@contextmanager
+def contained(folder):
+    """Run a server as process 1. At the context's end it gets SIGTERM; then every process has ended."""
+    data = folder / "data"
+    data.mkdir()
+    command = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, *SERVER)
+    environment = {**os.environ, "SCRIPTMODE_DATA_DIR": str(data)}
+    with subprocess.Popen((*command, "--allow", folder), env=environment, stdout=subprocess.PIPE) as process:
+        try:
+            yield Api(RunningServer(json.loads(process.stdout.readline())["url"], data, {}, process), folder)
+            (server,) = processes.children(process.pid)
+            os.kill(server, signal.SIGTERM)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+
+
+def has_printed(folder, line):
+    log = folder / "logs" / "algo-1.log"
+    return log.exists() and line in log.read_text()
+
+
+def test_the_end_of_the_container_is_the_reason_of_jobs_that_end_and_the_others_go_on(tmp_path):
+    checkpoints = {"S3Uri": f"file://{tmp_path}/checkpoints", "LocalPath": "/opt/ml/checkpoints"}
+    with contained(tmp_path) as api:
+        retried = api.start(COUNTS, CheckpointConfig=checkpoints, RetryStrategy={"MaximumRetryAttempts": 1})
+        once = api.start(WAITS)
+        queued = api.start("print('ran')")
+        jobs = tmp_path / "data" / "jobs"
+        until(lambda: all(has_printed(jobs / name, "step 1") for name in (retried, once)), 60)
+    state = json.loads((jobs / retried / "state.json").read_text())
+    assert state["transitions"][-1]["message"] == "the server's container was stopped", state
+    # As a client that looks at it until the container has ended.
+    note = LocalPlatform(data_dir=jobs.parent).describe(retried).response["SecondaryStatusTransitions"][-1]
+    assert note["StatusMessage"].endswith("; the next scriptmode serve starts it again"), note
+    assert not JobFolder(jobs / retried).has_agent()
+    with serving(tmp_path, "--s3", "memory") as api:
+        reason = api.wait(once)["FailureReason"]
+        assert reason == (
+            "InternalServerError: the server's container was stopped; to have such a job started again, give it "
+            "max_retry_attempts, or use_spot_instances=True and max_wait"
+        )
+        found = api.wait(retried)
+        assert found["TrainingJobStatus"] == "Completed", found
+        assert [each["Status"] for each in found["SecondaryStatusTransitions"]].count("Interrupted") == 1
+        log = (jobs / retried / "logs" / "algo-1.log").read_text()
+        assert log.count("step 0") == 1, log
+        found = api.wait(queued)
+        assert found["TrainingJobStatus"] == "Completed", found
+
+
+def test_a_tuning_job_goes_on_in_the_next_server_and_starts_no_job_while_the_container_ends(tmp_path):
+    with contained(tmp_path) as api:
+        api.sagemaker.create_hyper_parameter_tuning_job(**tuning_request(api, "tuned", seconds="10"))
+        jobs = tmp_path / "data" / "jobs"
+        until(lambda: sum(has_printed(job, "loss=") for job in jobs.glob("*")) == 2, 60)
+    assert len(list(jobs.iterdir())) == 2
+    with serving(tmp_path, "--s3", "memory") as api:
+        found, trained = results(api, "tuned")
+    assert found["HyperParameterTuningJobStatus"] == "Completed"
+    reasons = [job.get("FailureReason", "").partition(";")[0] for job in trained]
+    assert sorted(reasons) == ["", *2 * ["InternalServerError: the server's container was stopped"]]
+
+
+def test_the_first_process_of_a_container_reaps_the_agents_of_its_jobs(tmp_path):
+    with contained(tmp_path) as api:
+        api.run("print('ran')")
+        (server,) = processes.children(api.server.process.pid)
+        namespace = processes.namespace(server)
+        until(lambda: processes.members(namespace) == [server], 30)
