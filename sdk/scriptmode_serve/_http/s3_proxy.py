@@ -14,7 +14,7 @@ from scriptmode.errors import invalid
 from scriptmode_serve._http.error_answers import render_s3_error
 from scriptmode_serve._http.s3_listing import ordered, parse_listing
 from scriptmode_serve._http.s3_requests import SIGNED_URL
-from scriptmode_serve._http.signatures import BODY_HASH, sign_for_s3
+from scriptmode_serve._http.signatures import BODY_HASH, client_region, sign_for_s3
 from scriptmode_serve._http.wsgi import read_body, request_headers, respond
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ _OF_CONNECTION = frozenset({"connection", "keep-alive", "te", "trailer", "transf
 #: Headers of a signature, and of a page in a browser.
 _SIGNATURE = frozenset({"authorization", "date", "x-amz-date", "x-amz-security-token", "origin", "referer"})
 _LONGEST_LINE, _SHOWN_BYTES = 1024, 40
+#: A bucket can be created there again. (CreateBucket, "BucketAlreadyOwnedByYou")
+_FIRST_REGION = "us-east-1"
+_BARE_ETAG = re.compile(rb"<ETag>([^<&\"]+)</ETag>")
 _HEXADECIMAL = re.compile(rb"[0-9a-fA-F]{1,16}")
 
 
@@ -88,18 +91,30 @@ class S3Proxy:
         try:
             self._send(connection, environ)
             answer = connection.getresponse()
-            if self._key is not None and answer.status == HTTPStatus.OK and (listing := parse_listing(environ)):
-                content = ordered(listing, answer.read(), partial(self._fetch, connection, self._key))
+            if self._key is not None and (corrected := self._correct(connection, answer, environ, self._key)):
                 connection.close()
-                return respond(start_response, content, content_type="application/xml")
+                return _respond(start_response, answer, *corrected)
         except (OSError, UnicodeError, http.client.HTTPException, ET.ParseError) as error:
             connection.close()
             return _refuse(start_response, "ServiceUnavailable", type(error).__name__, 503)
         except _BodyError as error:
             connection.close()
             return _refuse(start_response, "IncompleteBody", str(error), 400)
-        start_response(f"{answer.status} {answer.reason or 'OK'}", self._answer_headers(answer))
+        start_response(f"{answer.status} {answer.reason or 'OK'}", _headers(answer, _OF_CONNECTION))
         return _body(connection, answer)
+
+    def _correct(
+        self, connection: http.client.HTTPConnection, answer: http.client.HTTPResponse, environ: Environ, key: AccessKey
+    ) -> tuple[int, bytes] | None:
+        """Return status and body where S3's are others than SeaweedFS's."""
+        if answer.status == HTTPStatus.OK and (listing := parse_listing(environ)):
+            return answer.status, ordered(listing, answer.read(), partial(self._fetch, connection, key))
+        if answer.status == HTTPStatus.OK and "HTTP_X_AMZ_COPY_SOURCE" in environ:
+            return answer.status, _BARE_ETAG.sub(rb'<ETag>"\1"</ETag>', answer.read())
+        if answer.status == HTTPStatus.CONFLICT and client_region(environ) == _FIRST_REGION:
+            content = answer.read()
+            return (200, b"") if b"<Code>BucketAlreadyOwnedByYou</Code>" in content else (answer.status, content)
+        return None
 
     def _fetch(self, connection: http.client.HTTPConnection, key: AccessKey, target: str) -> bytes:
         """Return the answer to a GET of the server's own; raise ``HTTPException`` for an error, which is no list."""
@@ -110,10 +125,6 @@ class S3Proxy:
         if answer.status != HTTPStatus.OK:
             raise http.client.HTTPException(answer.status)
         return content
-
-    @staticmethod
-    def _answer_headers(answer: http.client.HTTPResponse) -> list[tuple[str, str]]:
-        return [(name, value) for name, value in answer.getheaders() if name.lower() not in _OF_CONNECTION]
 
     def _send(self, connection: http.client.HTTPConnection, environ: Environ) -> None:
         headers = {
@@ -157,6 +168,18 @@ class S3Proxy:
         return target, sign_for_s3(method, f"http://{sent['host']}{target}", sent, key)
 
 
+def _headers(answer: http.client.HTTPResponse, without: frozenset[str]) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in answer.getheaders() if name.lower() not in without]
+
+
+def _respond(
+    start_response: StartResponse, answer: http.client.HTTPResponse, status: int, content: bytes
+) -> Iterable[bytes]:
+    headers = [*_headers(answer, _OF_CONNECTION | {"content-length"}), ("Content-Length", str(len(content)))]
+    start_response(f"{status} {HTTPStatus(status).phrase}", headers)
+    return [content]
+
+
 def _refuse(start_response: StartResponse, code: str, message: str, status: int) -> Iterable[bytes]:
     return respond(start_response, render_s3_error(code, message), status=status, content_type="application/xml")
 
@@ -181,18 +204,30 @@ def _refusal(environ: Environ) -> tuple[str, str, int] | None:
     source = unquote(environ.get("HTTP_X_AMZ_COPY_SOURCE", "").partition("?")[0]).lstrip("/").partition("/")[2]
     if source and not _is_kept(source):
         return "NoSuchKey", "The specified key does not exist.", 404
-    changed = next((key for key in keys if key and not _is_kept(key)), None)
-    if changed is None:
-        return None
-    if method in ("GET", "HEAD") and "prefix" not in parameters:
-        return "NoSuchKey", "The specified key does not exist.", 404
-    text = f"The S3 of this server keeps no key with an empty part or a part of dots, such as {changed!r}"
-    return "InvalidArgument", f"{text}; give another key", 400
+    what, changed = _loss(environ, keys[0], parameters), keys[0]
+    if unkept := next((key for key in keys if key and not _is_kept(key)), None):
+        if method in ("GET", "HEAD") and "prefix" not in parameters:
+            return "NoSuchKey", "The specified key does not exist.", 404
+        what, changed = "key with an empty part or a part of dots, or with a backslash", unkept
+    text = f"The S3 of this server keeps no {what}, such as {changed!r}; give another key"
+    return ("InvalidArgument", text, 400) if what else None
+
+
+def _loss(environ: Environ, key: str, parameters: Mapping[str, list[str]]) -> str:
+    """Return of which objects SeaweedFS would keep no content, or none in its lists; "" where it loses nothing."""
+    is_upload, is_copy = "uploads" in parameters, "HTTP_X_AMZ_COPY_SOURCE" in environ
+    if not is_upload and (environ["REQUEST_METHOD"] != "PUT" or not {"acl", "tagging"}.isdisjoint(parameters)):
+        return ""
+    size = environ.get("HTTP_X_AMZ_DECODED_CONTENT_LENGTH") or environ.get("CONTENT_LENGTH") or "0"
+    if key.endswith("/") and (is_upload or is_copy or size != "0"):
+        return "content of a key that ends with a slash"
+    is_unlisted = any(part == ".uploads" or part.endswith(".versions") for part in key.split("/")[:-1])
+    return "key in a directory whose name is .uploads or ends with .versions" if is_unlisted else ""
 
 
 def _is_kept(key: str) -> bool:
     # One slash at the end is that of a directory.
-    return not any(part in ("", ".", "..") for part in key.removesuffix("/").split("/"))
+    return "\\" not in key and not any(part in ("", ".", "..") for part in key.removesuffix("/").split("/"))
 
 
 def _without_chunks(environ: Environ, size: int) -> Iterator[bytes]:
