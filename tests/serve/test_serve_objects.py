@@ -163,6 +163,16 @@ def test_an_object_that_would_lose_its_content_or_be_in_no_list_is_refused(serve
     assert [item["Key"] for item in s3.list_objects_v2(Bucket="losses")["Contents"]] == ["marker/", "one"]
 
 
+def test_the_marker_of_a_directory_replaces_no_object(served):
+    s3 = served.client("s3")
+    s3.create_bucket(Bucket="markers")
+    for key, content in (("a b/c", b"1"), ("a b", b"2")):
+        s3.put_object(Bucket="markers", Key=key, Body=content)
+    with pytest.raises(s3.exceptions.ClientError, match="ExistingObjectIsFile"):
+        s3.put_object(Bucket="markers", Key="a b/", Body=b"")
+    assert [s3.get_object(Bucket="markers", Key=key)["Body"].read() for key in ("a b", "a b/c")] == [b"2", b"1"]
+
+
 def test_what_seaweedfs_answers_otherwise_is_as_in_s3(served):
     s3 = served.client("s3")
     for region in ("us-east-1", "us-east-1", "eu-west-1"):

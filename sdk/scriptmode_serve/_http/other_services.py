@@ -56,12 +56,11 @@ class OtherServices:
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Pass one request to its service, and return the body of its answer."""
-        if is_for_s3(environ):
-            if self._objects is not None:
-                return self._objects(environ, start_response)
-            if environ.get("CONTENT_TYPE", "").startswith(FORM):
-                # moto looks for a call in a form, whatever its method is, and loses one that is not text.
-                environ["CONTENT_TYPE"] = "binary/octet-stream"
+        if self._objects is not None and is_for_s3(environ):
+            return self._objects(environ, start_response)
+        if environ.get("CONTENT_TYPE", "").startswith(FORM) and not is_query_call(environ):
+            # moto looks for a call in a form, whatever its method is, and loses one that is not text.
+            environ["CONTENT_TYPE"] = "binary/octet-stream"
         if is_query_call(environ):
             fields = parse_qs(read_body(environ).decode("utf-8", "replace"))
             action = fields.get("Action", [""])[0]

@@ -7,7 +7,6 @@ SeaweedFS lists ``a/b`` before ``a-b``, because it compares the names ``a`` and 
 from __future__ import annotations
 
 import heapq
-from functools import partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Callable, NamedTuple
 from urllib.parse import parse_qs, quote, quote_plus, unquote_plus, urlencode
@@ -104,7 +103,7 @@ def _list_objects(listing: Listing, fetch: Fetch) -> bytes:
     prefix, delimiter = parameters.get("prefix", ""), parameters.get("delimiter", "")
     items = list(islice(_items(fetch, prefix, delimiter, listing.after), most + 1)) if most else []
     page, is_truncated = items[:most], len(items) > most
-    spell = partial(quote_plus, safe="/") if parameters.get("encoding-type") == "url" else str
+    spell = quote if parameters.get("encoding-type") == "url" else str
     root = ET.Element("ListBucketResult", xmlns=_NAMESPACE)
     add_texts(root, Name=listing.bucket, MaxKeys=str(most), IsTruncated=str(is_truncated).lower())
     for name, element in _REPEATED.items():

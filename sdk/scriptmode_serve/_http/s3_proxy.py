@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import http.client
 import re
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.etree import ElementTree as ET
@@ -29,9 +30,11 @@ _CHUNK = 1024 * 1024
 _OF_CONNECTION = frozenset({"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "expect"})
 #: Headers of a signature, and of a page in a browser.
 _SIGNATURE = frozenset({"authorization", "date", "x-amz-date", "x-amz-security-token", "origin", "referer"})
+#: Headers that ask for encryption by keys of AWS KMS, which SeaweedFS does not have: with them it stores nothing.
+_ENCRYPTION = frozenset(
+    f"x-amz-server-side-encryption{part}" for part in ("", "-aws-kms-key-id", "-context", "-bucket-key-enabled")
+)
 _LONGEST_LINE, _SHOWN_BYTES = 1024, 40
-#: A bucket can be created there again. (CreateBucket, "BucketAlreadyOwnedByYou")
-_FIRST_REGION = "us-east-1"
 _BARE_ETAG = re.compile(rb"<ETag>([^<&\"]+)</ETag>")
 _HEXADECIMAL = re.compile(rb"[0-9a-fA-F]{1,16}")
 
@@ -46,17 +49,11 @@ class S3Proxy:
     Args:
         url: The URL of the server.
         wait_until_ready: Called before the first request; raises an error of scriptmode.
-        dropped: Headers that the server does not know: they are not sent.
         key: The server's key, with which requests are signed in place of the client's; its caller has checked those.
     """
 
     def __init__(
-        self,
-        url: str,
-        wait_until_ready: Callable[[], None] = lambda: None,
-        *,
-        dropped: frozenset[str] = frozenset(),
-        key: AccessKey | None = None,
+        self, url: str, wait_until_ready: Callable[[], None] = lambda: None, *, key: AccessKey | None = None
     ) -> None:
         parts = urlsplit(url)
         advice = "give the URL of an S3 server, such as http://127.0.0.1:9000, or 'disk' or 'memory'"
@@ -71,13 +68,12 @@ class S3Proxy:
         self._is_tls = parts.scheme == "https"
         self._host = host
         self._wait_until_ready = wait_until_ready
-        self._dropped = dropped
         self._key = key
         self._is_ready = False
 
-    def connection(self, seconds: float = _SECONDS) -> http.client.HTTPConnection:
+    def connection(self, seconds: float = _SECONDS) -> HTTPConnection:
         """Return a connection to the server, which is not open yet."""
-        kind = http.client.HTTPSConnection if self._is_tls else http.client.HTTPConnection
+        kind = HTTPSConnection if self._is_tls else HTTPConnection
         return kind(self._host, self._port, timeout=seconds)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -89,49 +85,62 @@ class S3Proxy:
             self._is_ready = True
         connection = self.connection()
         try:
+            if self._key is not None and self._is_object(connection, environ, self._key):
+                connection.close()
+                return _refuse(start_response, "ExistingObjectIsFile", "Existing Object is a file.", 409)
             self._send(connection, environ)
             answer = connection.getresponse()
-            if self._key is not None and (corrected := self._correct(connection, answer, environ, self._key)):
-                connection.close()
-                return _respond(start_response, answer, *corrected)
-        except (OSError, UnicodeError, http.client.HTTPException, ET.ParseError) as error:
+            corrected = self._correct(connection, answer, environ, self._key) if self._key is not None else None
+        except (OSError, UnicodeError, HTTPException, ET.ParseError) as error:
             connection.close()
             return _refuse(start_response, "ServiceUnavailable", type(error).__name__, 503)
         except _BodyError as error:
             connection.close()
             return _refuse(start_response, "IncompleteBody", str(error), 400)
-        start_response(f"{answer.status} {answer.reason or 'OK'}", _headers(answer, _OF_CONNECTION))
-        return _body(connection, answer)
+        status, content = corrected or (f"{answer.status} {answer.reason or 'OK'}", None)
+        dropped = _OF_CONNECTION if content is None else _OF_CONNECTION | {"content-length"}
+        start_response(status, [(name, value) for name, value in answer.getheaders() if name.lower() not in dropped])
+        if content is None:
+            return _body(connection, answer)
+        connection.close()
+        return [content]
 
     def _correct(
-        self, connection: http.client.HTTPConnection, answer: http.client.HTTPResponse, environ: Environ, key: AccessKey
-    ) -> tuple[int, bytes] | None:
+        self, connection: HTTPConnection, answer: HTTPResponse, environ: Environ, key: AccessKey
+    ) -> tuple[str, bytes] | None:
         """Return status and body where S3's are others than SeaweedFS's."""
         if answer.status == HTTPStatus.OK and (listing := parse_listing(environ)):
-            return answer.status, ordered(listing, answer.read(), partial(self._fetch, connection, key))
+            return "200 OK", ordered(listing, answer.read(), partial(self._fetch, connection, key))
         if answer.status == HTTPStatus.OK and "HTTP_X_AMZ_COPY_SOURCE" in environ:
-            return answer.status, _BARE_ETAG.sub(rb'<ETag>"\1"</ETag>', answer.read())
-        if answer.status == HTTPStatus.CONFLICT and client_region(environ) == _FIRST_REGION:
+            return "200 OK", _BARE_ETAG.sub(rb'<ETag>"\1"</ETag>', answer.read())
+        if answer.status == HTTPStatus.CONFLICT and client_region(environ) == "us-east-1":
+            # A bucket can be created there again. (CreateBucket, "BucketAlreadyOwnedByYou")
             content = answer.read()
-            return (200, b"") if b"<Code>BucketAlreadyOwnedByYou</Code>" in content else (answer.status, content)
+            is_again = b"<Code>BucketAlreadyOwnedByYou</Code>" in content
+            return ("200 OK", b"") if is_again else ("409 Conflict", content)
         return None
 
-    def _fetch(self, connection: http.client.HTTPConnection, key: AccessKey, target: str) -> bytes:
-        """Return the answer to a GET of the server's own; raise ``HTTPException`` for an error, which is no list."""
-        target, headers = self._signed("GET", target, {}, key)
-        connection.request("GET", target, headers=headers)
+    def _is_object(self, connection: HTTPConnection, environ: Environ, key: AccessKey) -> bool:
+        """Return whether the marker of a directory would replace an object in SeaweedFS."""
+        bucket, _, name = environ["REQUEST_URI"].partition("?")[0].lstrip("/").partition("/")
+        with suppress(HTTPException):
+            if environ["REQUEST_METHOD"] == "PUT" and name.endswith("/"):
+                self._fetch(connection, key, f"/{bucket}/{name[:-1]}", "HEAD")
+                return True
+        return False
+
+    def _fetch(self, connection: HTTPConnection, key: AccessKey, target: str, method: str = "GET") -> bytes:
+        """Return the answer to a request of the server's own; raise ``HTTPException`` for an error."""
+        target, headers = self._signed(method, target, {}, key)
+        connection.request(method, target, headers=headers)
         answer = connection.getresponse()
         content = answer.read()
         if answer.status != HTTPStatus.OK:
-            raise http.client.HTTPException(answer.status)
+            raise HTTPException(answer.status)
         return content
 
-    def _send(self, connection: http.client.HTTPConnection, environ: Environ) -> None:
-        headers = {
-            name: value
-            for name, value in request_headers(environ).items()
-            if name not in _OF_CONNECTION | self._dropped
-        }
+    def _send(self, connection: HTTPConnection, environ: Environ) -> None:
+        headers = {name: value for name, value in request_headers(environ).items() if name not in _OF_CONNECTION}
         if environ.get("CONTENT_TYPE"):
             headers["content-type"] = environ["CONTENT_TYPE"]
         size, body = environ.get("CONTENT_LENGTH"), iter(partial(environ["wsgi.input"].read, _CHUNK), b"")
@@ -163,21 +172,9 @@ class S3Proxy:
         kept = "&".join(part for part in query.split("&") if part.partition("=")[0].lower() not in SIGNED_URL)
         # The server signs the path in this spelling.
         target = quote(unquote(path), safe="/-_.~") + (f"?{kept}" if kept else "")
-        sent = {name: value for name, value in headers.items() if name not in _SIGNATURE and value}
+        sent = {name: value for name, value in headers.items() if name not in _SIGNATURE | _ENCRYPTION and value}
         sent["host"] = f"{self._host}:{self._port}"
         return target, sign_for_s3(method, f"http://{sent['host']}{target}", sent, key)
-
-
-def _headers(answer: http.client.HTTPResponse, without: frozenset[str]) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in answer.getheaders() if name.lower() not in without]
-
-
-def _respond(
-    start_response: StartResponse, answer: http.client.HTTPResponse, status: int, content: bytes
-) -> Iterable[bytes]:
-    headers = [*_headers(answer, _OF_CONNECTION | {"content-length"}), ("Content-Length", str(len(content)))]
-    start_response(f"{status} {HTTPStatus(status).phrase}", headers)
-    return [content]
 
 
 def _refuse(start_response: StartResponse, code: str, message: str, status: int) -> Iterable[bytes]:
@@ -202,12 +199,12 @@ def _refusal(environ: Environ) -> tuple[str, str, int] | None:
         except (ET.ParseError, LookupError, ValueError) as error:
             return "MalformedXML", f"The body is not XML: {error}", 400
     source = unquote(environ.get("HTTP_X_AMZ_COPY_SOURCE", "").partition("?")[0]).lstrip("/").partition("/")[2]
-    if source and not _is_kept(source):
-        return "NoSuchKey", "The specified key does not exist.", 404
     what, changed = _loss(environ, keys[0], parameters), keys[0]
-    if unkept := next((key for key in keys if key and not _is_kept(key)), None):
-        if method in ("GET", "HEAD") and "prefix" not in parameters:
-            return "NoSuchKey", "The specified key does not exist.", 404
+    unkept = next((key for key in keys if key and not _is_kept(key)), None)
+    is_read = method in ("GET", "HEAD") and "prefix" not in parameters
+    if (source and not _is_kept(source)) or (unkept and is_read):
+        return "NoSuchKey", "The specified key does not exist.", 404
+    if unkept:
         what, changed = "key with an empty part or a part of dots, or with a backslash", unkept
     text = f"The S3 of this server keeps no {what}, such as {changed!r}; give another key"
     return ("InvalidArgument", text, 400) if what else None
@@ -263,7 +260,7 @@ def _encoding(headers: Mapping[str, str]) -> str:
     return ", ".join(name for name in names if name and name != "aws-chunked")
 
 
-def _body(connection: http.client.HTTPConnection, answer: http.client.HTTPResponse) -> Iterator[bytes]:
+def _body(connection: HTTPConnection, answer: HTTPResponse) -> Iterator[bytes]:
     try:
         while chunk := answer.read(_CHUNK):
             yield chunk
