@@ -118,6 +118,9 @@ def test_an_object_for_which_a_client_asks_encryption_is_stored_with_metadata_of
     s3 = served.client("s3")
     s3.create_bucket(Bucket="data")
     encryption = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": "alias/mine"}
+    rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+    with pytest.raises(s3.exceptions.ClientError, match="NotImplemented"):
+        s3.put_bucket_encryption(Bucket="data", ServerSideEncryptionConfiguration={"Rules": [rule]})
     metadata = {"who": "me", "scriptmode-content-length": "1"}
     s3.put_object(Bucket="data", Key="a", Body=b"hello", Metadata=metadata, **encryption)
     s3.upload_fileobj(io.BytesIO(os.urandom(9 * 1024 * 1024)), "data", "large", ExtraArgs=encryption)
@@ -179,6 +182,8 @@ def test_what_seaweedfs_answers_otherwise_is_as_in_s3(served):
         client = boto3.Session("a", "b", region_name=region).client("s3", endpoint_url=served.server.url)
         with nullcontext() if region == "us-east-1" else pytest.raises(client.exceptions.BucketAlreadyOwnedByYou):
             client.create_bucket(Bucket="answers")
+    with pytest.raises(s3.exceptions.ClientError, match="BucketAlreadyOwnedByYou"):
+        s3.put_bucket_website(Bucket="answers", WebsiteConfiguration={"IndexDocument": {"Suffix": "index.html"}})
     s3.put_bucket_versioning(Bucket="answers", VersioningConfiguration={"Status": "Enabled"})
     key = "k" * 1000
     stored = s3.put_object(Bucket="answers", Key=key, Body=b"1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import TYPE_CHECKING
@@ -67,9 +67,9 @@ class S3Proxy:
             raise invalid("--s3", f"is {url!r}", advice)
         self._is_tls = parts.scheme == "https"
         self._host = host
-        self._wait_until_ready = wait_until_ready
+        #: It waits once, and again after an error.
+        self._wait_until_ready = cache(wait_until_ready)
         self._key = key
-        self._is_ready = False
 
     def connection(self, seconds: float = _SECONDS) -> HTTPConnection:
         """Return a connection to the server, which is not open yet."""
@@ -80,9 +80,7 @@ class S3Proxy:
         """Pass one request on, and return the body of its answer."""
         if self._key is not None and (refusal := _refusal(environ)):
             return _refuse(start_response, *refusal)
-        if not self._is_ready:
-            self._wait_until_ready()
-            self._is_ready = True
+        self._wait_until_ready()
         connection = self.connection()
         try:
             if self._key is not None and self._is_object(connection, environ, self._key):
@@ -116,7 +114,7 @@ class S3Proxy:
         if answer.status == HTTPStatus.CONFLICT and client_region(environ) == "us-east-1":
             # A bucket can be created there again. (CreateBucket, "BucketAlreadyOwnedByYou")
             content = answer.read()
-            is_again = b"<Code>BucketAlreadyOwnedByYou</Code>" in content
+            is_again = b"<Code>BucketAlreadyOwnedByYou</Code>" in content and not environ["QUERY_STRING"]
             return ("200 OK", b"") if is_again else ("409 Conflict", content)
         return None
 
@@ -188,6 +186,8 @@ def _refusal(environ: Environ) -> tuple[str, str, int] | None:
     """
     method, (path, _, query) = environ["REQUEST_METHOD"], environ["REQUEST_URI"].partition("?")
     parameters = parse_qs(query, keep_blank_values=True)
+    if "encryption" in parameters and method == "PUT":
+        return "NotImplemented", "The S3 of this server does not encrypt: such a bucket could store nothing.", 501
     keys = [unquote(path[1:]).partition("/")[2]]
     # The last part of a prefix may be the beginning of another part.
     keys += [prefix.rpartition("/")[0] + "/" for prefix in parameters.get("prefix", ()) if "/" in prefix]
