@@ -201,8 +201,7 @@ def _refusal(environ: Environ) -> tuple[str, str, int] | None:
     source = unquote(environ.get("HTTP_X_AMZ_COPY_SOURCE", "").partition("?")[0]).lstrip("/").partition("/")[2]
     what, changed = _loss(environ, keys[0], parameters), keys[0]
     unkept = next((key for key in keys if key and not _is_kept(key)), None)
-    is_read = method in ("GET", "HEAD") and "prefix" not in parameters
-    if (source and not _is_kept(source)) or (unkept and is_read):
+    if (source and not _is_kept(source)) or (unkept and method in ("GET", "HEAD") and "prefix" not in parameters):
         return "NoSuchKey", "The specified key does not exist.", 404
     if unkept:
         what, changed = "key with an empty part or a part of dots, or with a backslash", unkept
