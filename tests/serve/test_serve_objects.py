@@ -152,8 +152,7 @@ def test_objects_of_names_that_directories_sort_otherwise_are_listed_as_s3_does(
 @pytest.mark.parametrize("key", ["folder/", "a.versions/b", "a.versions/", ".uploads/a", "a/.uploads/b"])
 def test_an_object_that_would_lose_its_content_or_be_in_no_list_is_refused(served, key):
     s3 = served.client("s3")
-    with suppress(s3.exceptions.BucketAlreadyOwnedByYou):
-        s3.create_bucket(Bucket="losses")
+    s3.create_bucket(Bucket="losses")
     s3.put_object(Bucket="losses", Key="one", Body=b"1")
     for store in (
         lambda: s3.put_object(Bucket="losses", Key=key, Body=b"1"),
@@ -185,20 +184,10 @@ def test_what_seaweedfs_answers_otherwise_is_as_in_s3(served):
     with pytest.raises(s3.exceptions.ClientError, match="BucketAlreadyOwnedByYou"):
         s3.put_bucket_website(Bucket="answers", WebsiteConfiguration={"IndexDocument": {"Suffix": "index.html"}})
     s3.put_bucket_versioning(Bucket="answers", VersioningConfiguration={"Status": "Enabled"})
-    key = "k" * 1000
-    stored = s3.put_object(Bucket="answers", Key=key, Body=b"1")
-    copied = s3.copy_object(Bucket="answers", Key="copy", CopySource=f"answers/{key}")
-    assert copied["CopyObjectResult"]["ETag"] == stored["ETag"] == s3.head_object(Bucket="answers", Key=key)["ETag"]
+    stored = s3.put_object(Bucket="answers", Key="k" * 1000, Body=b"1")
+    copied = s3.copy_object(Bucket="answers", Key="copy", CopySource=f"answers/{'k' * 1000}")
+    assert copied["CopyObjectResult"]["ETag"] == stored["ETag"]
     assert copied["VersionId"] == s3.head_object(Bucket="answers", Key="copy")["VersionId"]
-    upload = {
-        "Bucket": "answers",
-        "Key": "parts",
-        "UploadId": s3.create_multipart_upload(Bucket="answers", Key="parts")["UploadId"],
-    }
-    part = s3.upload_part_copy(**upload, PartNumber=1, CopySource="answers/copy")["CopyPartResult"]["ETag"]
-    assert part == stored["ETag"]
-    s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": part}]})
-    assert s3.get_object(Bucket="answers", Key="parts")["Body"].read() == b"1"
 
 
 @pytest.mark.parametrize("s3", ["disk", "memory"])
