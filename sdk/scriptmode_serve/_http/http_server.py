@@ -58,18 +58,11 @@ def create_http_server(application: Service, host: str, port: int, check: Callab
             ident=None,
         )
     except (OSError, ValueError) as error:
-        raise listening_error(error, host, port) from error
+        shown = f"[{host}]" if ":" in host else host
+        what = f"the server cannot listen at {shown}:{port}: {error}"
+        raise PlatformError(what, advice=f"choose another port, such as a free one: --listen {shown}:0") from error
     _configure(server, check)
     return server
-
-
-def listening_error(error: Exception, host: str, port: int) -> PlatformError:
-    """Return the error for an address at which the server cannot listen."""
-    shown = f"[{host}]" if ":" in host else host
-    return PlatformError(
-        f"the server cannot listen at {shown}:{port}: {error}",
-        advice=f"choose another port, such as a free one: --listen {shown}:0",
-    )
 
 
 def _configure(server: Any, check: Callable[[Environ], None]) -> None:

@@ -151,7 +151,9 @@ class S3Proxy:
                 if not size.isdecimal():
                     raise _BodyError("A body in chunks needs the header x-amz-decoded-content-length")
                 body = _without_chunks(environ, int(size))
-                headers |= {BODY_HASH: "UNSIGNED-PAYLOAD", "content-encoding": _encoding(headers)}
+                encodings = (name.strip() for name in headers.get("content-encoding", "").split(","))
+                of_content = ", ".join(name for name in encodings if name not in ("", "aws-chunked"))
+                headers |= {BODY_HASH: "UNSIGNED-PAYLOAD", "content-encoding": of_content}
             target, headers = self._signed(environ["REQUEST_METHOD"], target, headers, self._key)
         connection.putrequest(environ["REQUEST_METHOD"], target, skip_host=True, skip_accept_encoding=True)
         for name, value in headers.items():
@@ -251,12 +253,6 @@ def _chunk_size(line: bytes) -> int:
             f"A chunk begins with {line[:_SHOWN_BYTES]!r}, and its size in hexadecimal digits was expected"
         )
     return int(number, 16)
-
-
-def _encoding(headers: Mapping[str, str]) -> str:
-    """Return the encoding of the content itself."""
-    names = (name.strip() for name in headers.get("content-encoding", "").split(","))
-    return ", ".join(name for name in names if name and name != "aws-chunked")
 
 
 def _body(connection: HTTPConnection, answer: HTTPResponse) -> Iterator[bytes]:

@@ -93,16 +93,11 @@ class TagOperations:
 
 def _read(jobs: TaggedJobs, name: str) -> dict[str, str]:
     find_folder, first_tags = jobs
-    changed = _read_changed(find_folder(name))
-    return without_own_tags(first_tags(name)) if changed is None else changed
-
-
-def _read_changed(folder: Path) -> dict[str, str] | None:
-    file = folder / _FILE
+    file = find_folder(name) / _FILE
     try:
         content = regular_files.read_json(file)
     except FileNotFoundError:
-        return None
+        return without_own_tags(first_tags(name))
     except ValueError:
         content = None
     if not isinstance(content, dict):
