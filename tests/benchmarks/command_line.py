@@ -25,7 +25,7 @@ LIVES = ("Downloading", "Training", "Uploading", "Completed")
 
 def run(folder: str) -> list[Figure]:
     store = JobStore(Path(folder) / "listed")
-    make_jobs(store)
+    make_jobs(store, JOBS)
     listing = starting(SCRIPTMODE, "list", SCRIPTMODE_DATA_DIR=str(store.data_dir))
     first = listing()
     bare, program, many = in_turn(RUNS, starting(sys.executable, "-c", "pass"), starting(SCRIPTMODE, "--help"), listing)
@@ -49,10 +49,10 @@ def starting(*argv: str, **variables: str) -> Callable[[], float]:
     return measure
 
 
-def make_jobs(store: JobStore) -> None:
+def make_jobs(store: JobStore, jobs: int) -> None:
     """Write the records of jobs that completed, without waiting for the disk as the service does."""
     now = time.time()
-    for number in range(JOBS):
+    for number in range(jobs):
         name = f"training-{number:06d}"
         state = starting_state(name, f"arn:aws:sagemaker:us-east-1:000000000000:training-job/{name}", now - number)
         for second, secondary in enumerate(LIVES):

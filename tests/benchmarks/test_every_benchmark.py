@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 #: In a few seconds together, and with this environment alone.
 FAST = ("command_line", "entry_point")
 #: The others: they install what they compare with, start servers, train, or wait for a clock.
-LONG = ("client", "first_step", "footprint", "launcher", "peers", "reader", "streams", "wire")
+LONG = ("client", "first_step", "footprint", "launcher", "peers", "reader", "serve", "streams", "wire")
 
 
 def bench(*arguments):

@@ -14,7 +14,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.foreign_suites import clients_suite, horovod_suite, outcomes, tutorials_suite, v2_programs_suite
+from tests.foreign_suites import clients_suite, horovod_suite, outcomes, s3_suite, tutorials_suite, v2_programs_suite
 from tests.foreign_suites.sources import NotFetchedError, version
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SUITES: dict[str, ModuleType | clients_suite.Client] = {
     **clients_suite.CLIENTS,
+    "s3-tests": s3_suite,
     "horovod": horovod_suite,
     "tutorials": tutorials_suite,
     "v2-programs": v2_programs_suite,

@@ -96,11 +96,11 @@ class Client:
         except (subprocess.CalledProcessError, RuntimeError) as error:
             raise sources.NotFetchedError(str(error)[:300]) from error
         with server("--s3", "memory") as running, ThreadPoolExecutor(len(self.tests)) as pool:
-            account = _Account(running.environment)
+            account = Account(running.environment)
             failures = pool.map(lambda test: self._run(test, folder / test, start, account), self.tests)
             return dict(zip(self.tests, failures, strict=True))
 
-    def _run(self, test: str, folder: Path, start: Start, account: _Account) -> str | None:
+    def _run(self, test: str, folder: Path, start: Start, account: Account) -> str | None:
         folder.mkdir()
         request = folder / "request.json"
         request.write_text(json.dumps(_render(test)), encoding="utf-8")
@@ -126,7 +126,7 @@ class Client:
         return account.judge(test, (folder / "output").read_text(encoding="utf-8"))
 
 
-class _Account:
+class Account:
     """What jobs need in the S3 of a server, and what became of them."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -135,19 +135,19 @@ class _Account:
         self.environment = environment
         session = boto3.Session("test", "test", region_name=environment["AWS_DEFAULT_REGION"])
         url = environment["AWS_ENDPOINT_URL"]
-        self._sagemaker, self._s3 = (session.client(service, endpoint_url=url) for service in ("sagemaker", "s3"))
-        self._s3.create_bucket(Bucket="clients")
+        self.sagemaker, self.s3 = (session.client(service, endpoint_url=url) for service in ("sagemaker", "s3"))
+        self.s3.create_bucket(Bucket="clients")
         script = (PROGRAMS / "training.py").read_text(encoding="utf-8")
         points = "".join(f"{x / 10},{2 * x / 10 + 1}\n" for x in range(11))
         for key, content in (("source.tar.gz", packed({"training.py": script})), ("in/points.csv", points.encode())):
-            self._s3.put_object(Bucket="clients", Key=key, Body=content)
+            self.s3.put_object(Bucket="clients", Key=key, Body=content)
 
     def waited(self, name: str, key: str, value: str) -> bool:
         """Wait until a value of the description of a job is this one; return whether it was in time."""
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
-            listed = self._sagemaker.list_training_jobs(NameContains=name)["TrainingJobSummaries"]
-            if listed and self._sagemaker.describe_training_job(TrainingJobName=name)[key] == value:
+            listed = self.sagemaker.list_training_jobs(NameContains=name)["TrainingJobSummaries"]
+            if listed and self.sagemaker.describe_training_job(TrainingJobName=name)[key] == value:
                 return True
             time.sleep(0.2)
         return False
@@ -155,8 +155,8 @@ class _Account:
     def judge(self, test: str, output: str) -> str | None:
         """Return what is wrong about the end of a test with this output of its program, None if nothing is."""
         if test == "stop":
-            if self._sagemaker.describe_training_job(TrainingJobName=test)["TrainingJobStatus"] == "InProgress":
-                self._sagemaker.stop_training_job(TrainingJobName=test)
+            if self.sagemaker.describe_training_job(TrainingJobName=test)["TrainingJobStatus"] == "InProgress":
+                self.sagemaker.stop_training_job(TrainingJobName=test)
                 return f"the client did not stop the job; {output[-2000:]}"
             return None if self.waited(test, "TrainingJobStatus", "Stopped") else "the job has not stopped"
         lines = [line for line in output.splitlines() if line.startswith("OUTCOME ")]
@@ -164,7 +164,7 @@ class _Account:
             return f"no outcome; {output[-2000:]}"
         outcome = json.loads(lines[-1].partition(" ")[2])
         if test == "fail":
-            reason = self._sagemaker.describe_training_job(TrainingJobName=test)["FailureReason"]
+            reason = self.sagemaker.describe_training_job(TrainingJobName=test)["FailureReason"]
             held = "ValueError: the loss diverged" in reason and reason in (outcome.get("failure") or "")
         else:
             held = not outcome.get("failure") and self._is_fitted(outcome["artifacts"])
@@ -173,7 +173,7 @@ class _Account:
 
     def _is_fitted(self, uri: str) -> bool:
         """Return whether a model archive has the line of the points."""
-        content = self._s3.get_object(Bucket="clients", Key=uri.partition("s3://clients/")[2])["Body"]
+        content = self.s3.get_object(Bucket="clients", Key=uri.partition("s3://clients/")[2])["Body"]
         with tarfile.open(fileobj=content, mode="r|gz") as archive:
             found = {member.name: json.load(archive.extractfile(member)) for member in archive if member.isfile()}
         return all(abs(value - true) < 0.01 for value, true in zip(found["line.json"], (2, 1), strict=True))

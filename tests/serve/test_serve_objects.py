@@ -7,10 +7,12 @@ import re
 import signal
 import socket
 import urllib.request
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
+import boto3
 import pytest
+from boto3.exceptions import S3UploadFailedError
 from fakes.processes import processes_naming, until
 from serve.conftest import serving
 
@@ -131,6 +133,9 @@ def test_an_object_for_which_a_client_asks_encryption_is_stored_with_metadata_of
     s3 = served.client("s3")
     s3.create_bucket(Bucket="data")
     encryption = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": "alias/mine"}
+    rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+    with pytest.raises(s3.exceptions.ClientError, match="NotImplemented"):
+        s3.put_bucket_encryption(Bucket="data", ServerSideEncryptionConfiguration={"Rules": [rule]})
     metadata = {"who": "me", "scriptmode-content-length": "1"}
     s3.put_object(Bucket="data", Key="a", Body=b"hello", Metadata=metadata, **encryption)
     s3.upload_fileobj(io.BytesIO(os.urandom(9 * 1024 * 1024)), "data", "large", ExtraArgs=encryption)
@@ -157,6 +162,59 @@ def test_objects_of_names_that_directories_sort_otherwise_are_listed_as_s3_does(
         s3.delete_bucket(Bucket="names")
     with pytest.raises(s3.exceptions.NoSuchBucket):
         s3.put_object(Bucket="mistyped", Key="a", Body=b"1")
+
+
+@pytest.mark.parametrize("key", ["folder/", "a.versions/b", "a.versions/", ".uploads/a", "a/.uploads/b"])
+def test_an_object_that_would_lose_its_content_or_be_in_no_list_is_refused(served, key):
+    s3 = served.client("s3")
+    s3.create_bucket(Bucket="losses")
+    s3.put_object(Bucket="losses", Key="one", Body=b"1")
+    for store in (
+        lambda: s3.put_object(Bucket="losses", Key=key, Body=b"1"),
+        lambda: s3.upload_fileobj(io.BytesIO(bytes(9 * 1024 * 1024)), "losses", key),
+        lambda: s3.copy_object(Bucket="losses", Key=key, CopySource="losses/one"),
+    ):
+        with pytest.raises((s3.exceptions.ClientError, S3UploadFailedError), match="of this server keeps no"):
+            store()
+    s3.put_object(Bucket="losses", Key="marker/", Body=b"")
+    assert [item["Key"] for item in s3.list_objects_v2(Bucket="losses")["Contents"]] == ["marker/", "one"]
+
+
+def test_the_marker_of_a_directory_replaces_no_object(served):
+    s3 = served.client("s3")
+    s3.create_bucket(Bucket="markers")
+    for key, content in (("a b/c", b"1"), ("a b", b"2")):
+        s3.put_object(Bucket="markers", Key=key, Body=content)
+    with pytest.raises(s3.exceptions.ClientError, match="ExistingObjectIsFile"):
+        s3.put_object(Bucket="markers", Key="a b/", Body=b"")
+    assert [s3.get_object(Bucket="markers", Key=key)["Body"].read() for key in ("a b", "a b/c")] == [b"2", b"1"]
+
+
+def test_what_seaweedfs_answers_otherwise_is_as_in_s3(served):
+    s3 = served.client("s3")
+    for region in ("us-east-1", "us-east-1", "eu-west-1"):
+        client = boto3.Session("a", "b", region_name=region).client("s3", endpoint_url=served.server.url)
+        with nullcontext() if region == "us-east-1" else pytest.raises(client.exceptions.BucketAlreadyOwnedByYou):
+            client.create_bucket(Bucket="answers")
+    with pytest.raises(s3.exceptions.ClientError, match="BucketAlreadyOwnedByYou"):
+        s3.put_bucket_website(Bucket="answers", WebsiteConfiguration={"IndexDocument": {"Suffix": "index.html"}})
+    s3.put_bucket_versioning(Bucket="answers", VersioningConfiguration={"Status": "Enabled"})
+    stored = s3.put_object(Bucket="answers", Key="k" * 1000, Body=b"1")
+    copied = s3.copy_object(Bucket="answers", Key="copy", CopySource=f"answers/{'k' * 1000}")
+    assert copied["CopyObjectResult"]["ETag"] == stored["ETag"]
+    assert copied["VersionId"] == s3.head_object(Bucket="answers", Key="copy")["VersionId"]
+
+
+@pytest.mark.parametrize("s3", ["disk", "memory"])
+def test_an_object_is_put_with_the_type_of_a_form_which_curl_and_urllib_send_by_default(tmp_path, s3):
+    with serving(tmp_path, "--s3", s3) as api:
+        client = api.client("s3")
+        client.create_bucket(Bucket="forms")
+        signed = client.generate_presigned_url("put_object", Params={"Bucket": "forms", "Key": "form"})
+        for body in (b"Action=CreateUser&Version=2010-05-08&UserName=mallory", bytes(range(256))):
+            urllib.request.urlopen(urllib.request.Request(signed, body, method="PUT"), timeout=600).close()
+            assert client.get_object(Bucket="forms", Key="form")["Body"].read() == body
+        assert not api.client("iam").list_users()["Users"]
 
 
 def test_only_sockets_that_no_server_uses_are_removed():

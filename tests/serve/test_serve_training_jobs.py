@@ -44,7 +44,7 @@ def test_a_job_runs_and_is_described_as_it_was_asked_for(api):
     assert found["TrainingJobArn"] == arn
     assert found["ResourceConfig"] == request["ResourceConfig"]
     assert found["AlgorithmSpecification"]["TrainingImage"] == TENSORFLOW
-    assert found["OutputDataConfig"]["KmsKeyId"] == ""
+    assert (found["OutputDataConfig"]["KmsKeyId"], found["OutputDataConfig"]["CompressionType"]) == ("", "GZIP")
     assert (api.folder / "out" / request["TrainingJobName"] / "output" / "model.tar.gz").exists()
 
 

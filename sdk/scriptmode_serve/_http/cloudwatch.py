@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, parse_qsl
 from xml.etree import ElementTree as ET
 
 from scriptmode_serve._http.error_answers import encode, render_error
-from scriptmode_serve._http.s3_requests import FORM
+from scriptmode_serve._http.s3_requests import is_query_call
 from scriptmode_serve._http.wsgi import CBOR_TYPE, LARGEST_BODY, read_body, respond
 from scriptmode_serve._operations import aws_json
 from scriptmode_serve._operations.aws_json import ApiError, NotServedError
@@ -76,7 +76,7 @@ def _operation(environ: Environ) -> tuple[str | None, str]:
     service, _, operation = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")
     if service == _TARGET:
         return operation, _JSON
-    if environ.get("CONTENT_TYPE", "").startswith(FORM):
+    if is_query_call(environ):
         fields = parse_qs(read_body(environ).decode("utf-8", "replace"))
         if fields.get("Version") == [_VERSION]:
             return fields.get("Action", [""])[0], _XML

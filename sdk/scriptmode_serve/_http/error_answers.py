@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from scriptmode_serve._http.s3_requests import FORM, is_for_s3
+from scriptmode_serve._http.s3_requests import is_for_s3, is_query_call
 from scriptmode_serve._http.wsgi import CBOR_TYPE
 from scriptmode_serve._operations import aws_json
 
@@ -35,7 +35,7 @@ def render_error(environ: Environ, error: ApiError) -> tuple[bytes, str]:
         import cbor2
 
         return cbor2.dumps({"__type": error.code, "message": error.message}), CBOR_TYPE
-    if environ.get("CONTENT_TYPE", "").startswith(FORM):
+    if is_query_call(environ):
         root, blamed = ET.Element("ErrorResponse"), "Sender" if error.status < _SERVER_ERROR else "Receiver"
         add_texts(ET.SubElement(root, "Error"), Type=blamed, Code=in_query, Message=error.message)
         return encode(root), "text/xml"

@@ -59,10 +59,8 @@ def create_http_server(application: Service, host: str, port: int, check: Callab
         )
     except (OSError, ValueError) as error:
         shown = f"[{host}]" if ":" in host else host
-        raise PlatformError(
-            f"the server cannot listen at {shown}:{port}: {error}",
-            advice=f"choose another port, such as a free one: --listen {shown}:0",
-        ) from error
+        what = f"the server cannot listen at {shown}:{port}: {error}"
+        raise PlatformError(what, advice=f"choose another port, such as a free one: --listen {shown}:0") from error
     _configure(server, check)
     return server
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 #: The prefix of X-Amz-Target in calls of the operations below.
 TARGET = "Scriptmode"
-_FILE = "page.html"
 #: The most points of a curve; it is not drawn wider.
 _MOST_POINTS = 600
 #: The most pages of a log that are read for the page's first lines: progress bars are long in the log, and short here.
@@ -118,7 +117,7 @@ def respond_with_page(start_response: StartResponse) -> list[bytes]:
 @functools.lru_cache(maxsize=1)
 def _page() -> tuple[bytes, str]:
     """Return the page, and its policy: its own script and style alone, no other site, and no frames."""
-    content = Path(__file__).with_name(_FILE).read_bytes()
+    content = Path(__file__).with_name("page.html").read_bytes()
     script, style = (_hash(content, tag) for tag in (b"script", b"style"))
     policy = (
         f"default-src 'none'; script-src {script}; style-src {style}; img-src data:; connect-src 'self'; "

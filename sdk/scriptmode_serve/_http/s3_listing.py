@@ -103,7 +103,7 @@ def _list_objects(listing: Listing, fetch: Fetch) -> bytes:
     prefix, delimiter = parameters.get("prefix", ""), parameters.get("delimiter", "")
     items = list(islice(_items(fetch, prefix, delimiter, listing.after), most + 1)) if most else []
     page, is_truncated = items[:most], len(items) > most
-    spell = quote_plus if parameters.get("encoding-type") == "url" else str
+    spell = quote if parameters.get("encoding-type") == "url" else str
     root = ET.Element("ListBucketResult", xmlns=_NAMESPACE)
     add_texts(root, Name=listing.bucket, MaxKeys=str(most), IsTruncated=str(is_truncated).lower())
     for name, element in _REPEATED.items():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import http.client
 import re
-from functools import partial
+from contextlib import suppress
+from functools import cache, partial
 from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.etree import ElementTree as ET
@@ -14,7 +15,7 @@ from scriptmode.errors import invalid
 from scriptmode_serve._http.error_answers import render_s3_error
 from scriptmode_serve._http.s3_listing import ordered, parse_listing
 from scriptmode_serve._http.s3_requests import SIGNED_URL
-from scriptmode_serve._http.signatures import BODY_HASH, sign_for_s3
+from scriptmode_serve._http.signatures import BODY_HASH, client_region, sign_for_s3
 from scriptmode_serve._http.wsgi import read_body, request_headers, respond
 
 if TYPE_CHECKING:
@@ -29,7 +30,12 @@ _CHUNK = 1024 * 1024
 _OF_CONNECTION = frozenset({"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "expect"})
 #: Headers of a signature, and of a page in a browser.
 _SIGNATURE = frozenset({"authorization", "date", "x-amz-date", "x-amz-security-token", "origin", "referer"})
+#: Headers that ask for encryption by keys of AWS KMS, which SeaweedFS does not have: with them it stores nothing.
+_ENCRYPTION = frozenset(
+    f"x-amz-server-side-encryption{part}" for part in ("", "-aws-kms-key-id", "-context", "-bucket-key-enabled")
+)
 _LONGEST_LINE, _SHOWN_BYTES = 1024, 40
+_BARE_ETAG = re.compile(rb"<ETag>([^<&\"]+)</ETag>")
 _HEXADECIMAL = re.compile(rb"[0-9a-fA-F]{1,16}")
 
 
@@ -43,17 +49,11 @@ class S3Proxy:
     Args:
         url: The URL of the server.
         wait_until_ready: Called before the first request; raises an error of scriptmode.
-        dropped: Headers that the server does not know: they are not sent.
         key: The server's key, with which requests are signed in place of the client's; its caller has checked those.
     """
 
     def __init__(
-        self,
-        url: str,
-        wait_until_ready: Callable[[], None] = lambda: None,
-        *,
-        dropped: frozenset[str] = frozenset(),
-        key: AccessKey | None = None,
+        self, url: str, wait_until_ready: Callable[[], None] = lambda: None, *, key: AccessKey | None = None
     ) -> None:
         parts = urlsplit(url)
         advice = "give the URL of an S3 server, such as http://127.0.0.1:9000, or 'disk' or 'memory'"
@@ -67,60 +67,78 @@ class S3Proxy:
             raise invalid("--s3", f"is {url!r}", advice)
         self._is_tls = parts.scheme == "https"
         self._host = host
-        self._wait_until_ready = wait_until_ready
-        self._dropped = dropped
+        #: It waits once, and again after an error.
+        self._wait_until_ready = cache(wait_until_ready)
         self._key = key
-        self._is_ready = False
 
-    def connection(self, seconds: float = _SECONDS) -> http.client.HTTPConnection:
+    def connection(self, seconds: float = _SECONDS) -> HTTPConnection:
         """Return a connection to the server, which is not open yet."""
-        kind = http.client.HTTPSConnection if self._is_tls else http.client.HTTPConnection
+        kind = HTTPSConnection if self._is_tls else HTTPConnection
         return kind(self._host, self._port, timeout=seconds)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Pass one request on, and return the body of its answer."""
         if self._key is not None and (refusal := _refusal(environ)):
             return _refuse(start_response, *refusal)
-        if not self._is_ready:
-            self._wait_until_ready()
-            self._is_ready = True
+        self._wait_until_ready()
         connection = self.connection()
         try:
+            if self._key is not None and self._is_object(connection, environ, self._key):
+                connection.close()
+                return _refuse(start_response, "ExistingObjectIsFile", "Existing Object is a file.", 409)
             self._send(connection, environ)
             answer = connection.getresponse()
-            if self._key is not None and answer.status == HTTPStatus.OK and (listing := parse_listing(environ)):
-                content = ordered(listing, answer.read(), partial(self._fetch, connection, self._key))
-                connection.close()
-                return respond(start_response, content, content_type="application/xml")
-        except (OSError, UnicodeError, http.client.HTTPException, ET.ParseError) as error:
+            corrected = self._correct(connection, answer, environ, self._key) if self._key is not None else None
+        except (OSError, UnicodeError, HTTPException, ET.ParseError) as error:
             connection.close()
             return _refuse(start_response, "ServiceUnavailable", type(error).__name__, 503)
         except _BodyError as error:
             connection.close()
             return _refuse(start_response, "IncompleteBody", str(error), 400)
-        start_response(f"{answer.status} {answer.reason or 'OK'}", self._answer_headers(answer))
-        return _body(connection, answer)
+        status, content = corrected or (f"{answer.status} {answer.reason or 'OK'}", None)
+        dropped = _OF_CONNECTION if content is None else _OF_CONNECTION | {"content-length"}
+        start_response(status, [(name, value) for name, value in answer.getheaders() if name.lower() not in dropped])
+        if content is None:
+            return _body(connection, answer)
+        connection.close()
+        return [content]
 
-    def _fetch(self, connection: http.client.HTTPConnection, key: AccessKey, target: str) -> bytes:
-        """Return the answer to a GET of the server's own; raise ``HTTPException`` for an error, which is no list."""
-        target, headers = self._signed("GET", target, {}, key)
-        connection.request("GET", target, headers=headers)
+    def _correct(
+        self, connection: HTTPConnection, answer: HTTPResponse, environ: Environ, key: AccessKey
+    ) -> tuple[str, bytes] | None:
+        """Return status and body where S3's are others than SeaweedFS's."""
+        if answer.status == HTTPStatus.OK and (listing := parse_listing(environ)):
+            return "200 OK", ordered(listing, answer.read(), partial(self._fetch, connection, key))
+        if answer.status == HTTPStatus.OK and "HTTP_X_AMZ_COPY_SOURCE" in environ:
+            return "200 OK", _BARE_ETAG.sub(rb'<ETag>"\1"</ETag>', answer.read())
+        if answer.status == HTTPStatus.CONFLICT and client_region(environ) == "us-east-1":
+            # A bucket can be created there again. (CreateBucket, "BucketAlreadyOwnedByYou")
+            content = answer.read()
+            is_again = b"<Code>BucketAlreadyOwnedByYou</Code>" in content and not environ["QUERY_STRING"]
+            return ("200 OK", b"") if is_again else ("409 Conflict", content)
+        return None
+
+    def _is_object(self, connection: HTTPConnection, environ: Environ, key: AccessKey) -> bool:
+        """Return whether the marker of a directory would replace an object in SeaweedFS."""
+        bucket, _, name = environ["REQUEST_URI"].partition("?")[0].lstrip("/").partition("/")
+        with suppress(HTTPException):
+            if environ["REQUEST_METHOD"] == "PUT" and name.endswith("/"):
+                self._fetch(connection, key, f"/{bucket}/{name[:-1]}", "HEAD")
+                return True
+        return False
+
+    def _fetch(self, connection: HTTPConnection, key: AccessKey, target: str, method: str = "GET") -> bytes:
+        """Return the answer to a request of the server's own; raise ``HTTPException`` for an error."""
+        target, headers = self._signed(method, target, {}, key)
+        connection.request(method, target, headers=headers)
         answer = connection.getresponse()
         content = answer.read()
         if answer.status != HTTPStatus.OK:
-            raise http.client.HTTPException(answer.status)
+            raise HTTPException(answer.status)
         return content
 
-    @staticmethod
-    def _answer_headers(answer: http.client.HTTPResponse) -> list[tuple[str, str]]:
-        return [(name, value) for name, value in answer.getheaders() if name.lower() not in _OF_CONNECTION]
-
-    def _send(self, connection: http.client.HTTPConnection, environ: Environ) -> None:
-        headers = {
-            name: value
-            for name, value in request_headers(environ).items()
-            if name not in _OF_CONNECTION | self._dropped
-        }
+    def _send(self, connection: HTTPConnection, environ: Environ) -> None:
+        headers = {name: value for name, value in request_headers(environ).items() if name not in _OF_CONNECTION}
         if environ.get("CONTENT_TYPE"):
             headers["content-type"] = environ["CONTENT_TYPE"]
         size, body = environ.get("CONTENT_LENGTH"), iter(partial(environ["wsgi.input"].read, _CHUNK), b"")
@@ -133,7 +151,9 @@ class S3Proxy:
                 if not size.isdecimal():
                     raise _BodyError("A body in chunks needs the header x-amz-decoded-content-length")
                 body = _without_chunks(environ, int(size))
-                headers |= {BODY_HASH: "UNSIGNED-PAYLOAD", "content-encoding": _encoding(headers)}
+                encodings = (name.strip() for name in headers.get("content-encoding", "").split(","))
+                of_content = ", ".join(name for name in encodings if name not in ("", "aws-chunked"))
+                headers |= {BODY_HASH: "UNSIGNED-PAYLOAD", "content-encoding": of_content}
             target, headers = self._signed(environ["REQUEST_METHOD"], target, headers, self._key)
         connection.putrequest(environ["REQUEST_METHOD"], target, skip_host=True, skip_accept_encoding=True)
         for name, value in headers.items():
@@ -152,7 +172,7 @@ class S3Proxy:
         kept = "&".join(part for part in query.split("&") if part.partition("=")[0].lower() not in SIGNED_URL)
         # The server signs the path in this spelling.
         target = quote(unquote(path), safe="/-_.~") + (f"?{kept}" if kept else "")
-        sent = {name: value for name, value in headers.items() if name not in _SIGNATURE and value}
+        sent = {name: value for name, value in headers.items() if name not in _SIGNATURE | _ENCRYPTION and value}
         sent["host"] = f"{self._host}:{self._port}"
         return target, sign_for_s3(method, f"http://{sent['host']}{target}", sent, key)
 
@@ -168,6 +188,8 @@ def _refusal(environ: Environ) -> tuple[str, str, int] | None:
     """
     method, (path, _, query) = environ["REQUEST_METHOD"], environ["REQUEST_URI"].partition("?")
     parameters = parse_qs(query, keep_blank_values=True)
+    if "encryption" in parameters and method == "PUT":
+        return "NotImplemented", "The S3 of this server does not encrypt: such a bucket could store nothing.", 501
     keys = [unquote(path[1:]).partition("/")[2]]
     # The last part of a prefix may be the beginning of another part.
     keys += [prefix.rpartition("/")[0] + "/" for prefix in parameters.get("prefix", ()) if "/" in prefix]
@@ -179,20 +201,31 @@ def _refusal(environ: Environ) -> tuple[str, str, int] | None:
         except (ET.ParseError, LookupError, ValueError) as error:
             return "MalformedXML", f"The body is not XML: {error}", 400
     source = unquote(environ.get("HTTP_X_AMZ_COPY_SOURCE", "").partition("?")[0]).lstrip("/").partition("/")[2]
-    if source and not _is_kept(source):
+    what, changed = _loss(environ, keys[0], parameters), keys[0]
+    unkept = next((key for key in keys if key and not _is_kept(key)), None)
+    if (source and not _is_kept(source)) or (unkept and method in ("GET", "HEAD") and "prefix" not in parameters):
         return "NoSuchKey", "The specified key does not exist.", 404
-    changed = next((key for key in keys if key and not _is_kept(key)), None)
-    if changed is None:
-        return None
-    if method in ("GET", "HEAD") and "prefix" not in parameters:
-        return "NoSuchKey", "The specified key does not exist.", 404
-    text = f"The S3 of this server keeps no key with an empty part or a part of dots, such as {changed!r}"
-    return "InvalidArgument", f"{text}; give another key", 400
+    if unkept:
+        what, changed = "key with an empty part or a part of dots, or with a backslash", unkept
+    text = f"The S3 of this server keeps no {what}, such as {changed!r}; give another key"
+    return ("InvalidArgument", text, 400) if what else None
+
+
+def _loss(environ: Environ, key: str, parameters: Mapping[str, list[str]]) -> str:
+    """Return of which objects SeaweedFS would keep no content, or none in its lists; "" where it loses nothing."""
+    is_upload, is_copy = "uploads" in parameters, "HTTP_X_AMZ_COPY_SOURCE" in environ
+    if not is_upload and (environ["REQUEST_METHOD"] != "PUT" or not {"acl", "tagging"}.isdisjoint(parameters)):
+        return ""
+    size = environ.get("HTTP_X_AMZ_DECODED_CONTENT_LENGTH") or environ.get("CONTENT_LENGTH") or "0"
+    if key.endswith("/") and (is_upload or is_copy or size != "0"):
+        return "content of a key that ends with a slash"
+    is_unlisted = any(part == ".uploads" or part.endswith(".versions") for part in key.split("/")[:-1])
+    return "key in a directory whose name is .uploads or ends with .versions" if is_unlisted else ""
 
 
 def _is_kept(key: str) -> bool:
     # One slash at the end is that of a directory.
-    return not any(part in ("", ".", "..") for part in key.removesuffix("/").split("/"))
+    return "\\" not in key and not any(part in ("", ".", "..") for part in key.removesuffix("/").split("/"))
 
 
 def _without_chunks(environ: Environ, size: int) -> Iterator[bytes]:
@@ -222,13 +255,7 @@ def _chunk_size(line: bytes) -> int:
     return int(number, 16)
 
 
-def _encoding(headers: Mapping[str, str]) -> str:
-    """Return the encoding of the content itself."""
-    names = (name.strip() for name in headers.get("content-encoding", "").split(","))
-    return ", ".join(name for name in names if name and name != "aws-chunked")
-
-
-def _body(connection: http.client.HTTPConnection, answer: http.client.HTTPResponse) -> Iterator[bytes]:
+def _body(connection: HTTPConnection, answer: HTTPResponse) -> Iterator[bytes]:
     try:
         while chunk := answer.read(_CHUNK):
             yield chunk

@@ -22,14 +22,18 @@ FORM = "application/x-www-form-urlencoded"
 _RPC_PATH = re.compile("/service/[^/]+/operation/[^/]+")
 
 
+def is_query_call(environ: Environ) -> bool:
+    """Return whether a request is in AWS's query protocol; curl and urllib PUT an object with the same type."""
+    return environ.get("REQUEST_METHOD") != "PUT" and environ.get("CONTENT_TYPE", "").startswith(FORM)
+
+
 def is_for_s3(environ: Environ) -> bool:
     """Return whether a request is for S3.
 
     It is in none of the protocols that name an operation, and its signature, if it has one, is for S3. What a signature
     says of itself is not enough: anybody can write it.
     """
-    path = environ.get("PATH_INFO", "")
-    is_call = "HTTP_X_AMZ_TARGET" in environ or environ.get("CONTENT_TYPE", "").startswith(FORM)
+    path, is_call = environ.get("PATH_INFO", ""), is_query_call(environ) or "HTTP_X_AMZ_TARGET" in environ
     if is_call or path.startswith("/moto-api") or _RPC_PATH.fullmatch(path):
         return False
     scope = environ.get("HTTP_AUTHORIZATION", "")

@@ -40,10 +40,6 @@ _HOST = "127.0.0.1"
 _LOCAL_SOCKETS = ("filer.sock", "s3.sock")
 #: Each has a port for HTTP and then one for gRPC.
 _SERVICES = ("master", "volume", "filer", "s3")
-#: Headers that ask for encryption by keys of AWS KMS, which SeaweedFS does not have: with them it stores nothing.
-ENCRYPTION_HEADERS = frozenset(
-    f"x-amz-server-side-encryption{part}" for part in ("", "-aws-kms-key-id", "-context", "-bucket-key-enabled")
-)
 _READY_SECONDS, _POLL_SECONDS, _CONNECT_SECONDS = 60.0, 0.1, 1.0
 #: Seconds between two looks at the program, doubled up to the second number while it ends each time.
 _WATCH_SECONDS, _LONGEST_PAUSE = 0.5, 30.0

@@ -323,5 +323,4 @@ def _create_s3(s3: str, data_dir: Path, report: Callable[[str], None]) -> tuple[
         )
     store = ObjectStore(data_dir, program)
     store.start()
-    proxy = S3Proxy(store.url, store.wait_until_ready, dropped=seaweedfs.ENCRYPTION_HEADERS, key=store.access.key)
-    return store, OtherServices(proxy)
+    return store, OtherServices(S3Proxy(store.url, store.wait_until_ready, key=store.access.key))

@@ -43,6 +43,7 @@ class StoreAccess:
         settings = {"grpc.ca": certificate, "https.client.enabled": "true", "cors.allowed_origins.values": "none"}
         for section in (*(f"grpc.{part}" for part in _GRPC), *(f"https.{part}" for part in _HTTPS)):
             settings |= {f"{section}.cert": certificate, f"{section}.key": key}
+        settings["filer.options.max_file_name_length"] = "1024"  # A part of a key may be all of it.
         settings |= {f"https.{part}.ca": certificate for part in _HTTPS}
         variables = {f"WEED_{name.upper().replace('.', '_')}": value for name, value in settings.items()}
         return {"PATH": "/usr/bin:/bin", "HOME": str(self.configuration.parent), **variables}

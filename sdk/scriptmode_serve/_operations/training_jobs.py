@@ -105,8 +105,8 @@ class TrainingJobs:
                 *others, last = answer["SecondaryStatusTransitions"]
                 waits = {**last, "StatusMessage": f"{last['StatusMessage']} (position {position})"}
                 answer["SecondaryStatusTransitions"] = [*others, waits]
-        # The service describes a key that the request left out; the SageMaker SDK reads it.
-        answer["OutputDataConfig"] = {"KmsKeyId": "", **answer.get("OutputDataConfig", {})}
+        # The service describes what the request left out; the SageMaker SDK reads the key.
+        answer["OutputDataConfig"] = {"KmsKeyId": "", "CompressionType": "GZIP", **answer.get("OutputDataConfig", {})}
         is_measured = "MetricDefinitions" in answer["AlgorithmSpecification"]
         if answer["TrainingJobStatus"] in ENDED and is_measured and (metrics := self._final_metrics(answer[_NAME])):
             answer["FinalMetricDataList"] = metrics
