@@ -59,6 +59,8 @@ _LOG_LINES = 20
 #: Characters of a reason in the comment of a job.
 _COMMENT_CHARACTERS = 500
 _EARLY_SECONDS = 60.0
+#: The grace time of a preempted job for whose end its nodes wait, and the interval in which slurmctld notices the end.
+_LONGEST_GRACE_SECONDS, _CHECK_SECONDS = 30.0, 35.0
 #: A later expected start is that of a cluster whose running jobs have no time limit: Slurm takes it for a year.
 _FORESEEABLE_SECONDS = 30 * 86400.0
 #: An earlier one is shown without its date.
@@ -101,8 +103,10 @@ class SlurmAgent:
         """Tell Slurm, which has the batch script and all steps; return whether there is a job."""
         if what is AgentSignal.REQUEUE:
             _requeue(folder)
-        elif what is AgentSignal.FAILED:
-            _show_failure(folder)
+        elif what in (AgentSignal.FAILED, AgentSignal.STOPPED):
+            # slurmctld may be away, and the job has ended.
+            with suppress(ScriptmodeError, OSError):
+                _let_slurm_tell(folder, is_stopped=what is AgentSignal.STOPPED)
         else:
             is_killed = what is AgentSignal.KILL
             number = find_own_job(folder) if is_killed else find_own_number(folder)
@@ -132,12 +136,26 @@ def _requeue(folder: JobFolder) -> None:
             raise
 
 
-def _show_failure(folder: JobFolder) -> None:
-    """Write the first line of the reason to the job's comment, which squeue shows, unless the user gave one."""
-    with suppress(ScriptmodeError, OSError):
-        number, given = find_number(folder), settings_from_json(folder.read_job().engine).all_options()
-        if number is not None and "comment" not in given:
-            commands.set_comment(number, folder.read_state().reason.partition("\n")[0][:_COMMENT_CHARACTERS])
+def _let_slurm_tell(folder: JobFolder, *, is_stopped: bool) -> None:
+    """End the batch job as its state says, so that Slurm's accounting has it CANCELLED or PREEMPTED, not FAILED.
+
+    The first line of a failure is the job's comment, which squeue shows, unless the user gave one.
+    """
+    number, given = find_number(folder), settings_from_json(folder.read_job().engine).all_options()
+    if number is None:
+        return
+    if not is_stopped and "comment" not in given:
+        commands.set_comment(number, folder.read_state().reason.partition("\n")[0][:_COMMENT_CHARACTERS])
+    status = commands.find_details(number, wait=0)
+    if status is None or status.state != commands.RUNNING:
+        return
+    left = status.end - time.time() if status.preempted and status.end else _LONGEST_GRACE_SECONDS
+    if is_stopped or left < _LONGEST_GRACE_SECONDS:
+        # It is PREEMPTED only if it runs until its grace time is over.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if is_stopped:
+            commands.cancel(number, wait=0)
+        time.sleep(max(0.0, left) + _CHECK_SECONDS)
 
 
 def locate_job(folder: JobFolder) -> AgentLocation:

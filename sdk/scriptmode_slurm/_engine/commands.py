@@ -153,9 +153,9 @@ def set_comment(job_id: int, text: str) -> None:
         _run(command, wait=0, seconds=_COMMENT_SECONDS)
 
 
-def cancel(job_id: int, *options: str) -> None:
+def cancel(job_id: int, *options: str, wait: float = RETRY_SECONDS) -> None:
     """Cancel a job, with the options `ONLY_PENDING` or `KILL`; leave one that has ended. Raises `PlatformError`."""
-    _run(("scancel", "--quiet", *options, str(job_id)))
+    _run(("scancel", "--quiet", *options, str(job_id)), wait=wait)
 
 
 def find_status(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None:
