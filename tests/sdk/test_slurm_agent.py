@@ -171,7 +171,7 @@ def test_slurm_knows_how_the_agent_ended(jobs, fake, end, secondary, message, is
 def test_a_job_whose_agent_has_not_begun_is_shown_as_starting_and_not_as_silent(jobs, monkeypatch, state, message):
     name = jobs.begin({"state": "RUNNING"})
     status = commands.JobStatus(1, state, nodes="n[1-2]")
-    monkeypatch.setattr(commands.STATES, "status", lambda _: status)
+    monkeypatch.setattr(commands.STATES, "status", lambda _, **_how: status)
     if state != "COMPLETING":
         os.utime(jobs.job_folder(name).lock_file, (0, 0))  # its nodes boot for minutes
     assert jobs.last(name) == ("Pending", message)

@@ -157,6 +157,27 @@ def test_one_process_lists_the_queue_every_three_seconds_however_many_jobs_it_as
     assert asked() == 4
 
 
+def test_a_pending_job_is_asked_for_once_a_minute_while_nothing_changes(asked, programs):
+    clock = FakeClock()
+    states = commands.StatusCache(clock)
+
+    def follow(seconds, **how):
+        before = asked()
+        for _ in range(2 * seconds):
+            states.status(7, **how)
+            clock.sleep(0.5)
+        return asked() - before
+
+    assert states.status(7).reason == "BadConstraints"
+    assert follow(120) <= 8
+    assert follow(600) <= 20, "the queue, and the order of the partition"
+    assert follow(30, is_urgent=True) >= 9, "of a job that is to stop"
+    programs.add("squeue", """echo x >>"$0.calls"; echo '7|PENDING|N/A|b||Priority|n'; echo '6|PENDING|N/A|b||x|n'""")
+    assert states.status(6).job_id == 6, "a new job is found at once"
+    assert states.status(7).reason == "Priority"
+    assert follow(30) >= 3, "after a change it is asked for soon again"
+
+
 def test_an_error_counts_for_all_jobs_for_three_seconds(programs, tmp_path):
     clock = FakeClock()
     states = commands.StatusCache(clock)

@@ -1,7 +1,10 @@
 """Jobs of two hosts, each on a node: what a script finds there, and how a job ends for Slurm."""
 
 import json
+import os
+import shutil
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -115,6 +118,34 @@ def test_mpirun_starts_ranks_on_both_nodes_without_ssh_and_without_slurm(jobs):
     lines = jobs.completed_lines(jobs.start(RANKS, hyperparameters=distribution))
     found = sorted(line.partition("rank ")[2] for line in lines if " of 4 on " in line)
     assert found == ["0 of 4 on node1", "1 of 4 on node1", "2 of 4 on node2", "3 of 4 on node2"]
+
+
+def test_submitting_jobs_and_following_one_that_waits_take_few_calls(jobs, monkeypatch, tmp_path):
+    for command in ("sbatch", "scontrol", "sinfo", "squeue", "sacct", "scancel"):
+        program = tmp_path / command
+        program.write_text(f'#!/bin/sh\necho {command} >>{tmp_path}/calls\nexec {shutil.which(command)} "$@"\n')
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    jobs.platform = Slurm(data_dir=jobs.data_dir, hold=True)
+
+    def count(what):
+        before = len((tmp_path / "calls").read_text().split()) if (tmp_path / "calls").exists() else 0
+        return what(), len((tmp_path / "calls").read_text().split()) - before
+
+    name, calls = count(lambda: jobs.start(SHOWS_ITS_PLACE))
+    assert calls <= 5
+    _, calls = count(lambda: [jobs.start(SHOWS_ITS_PLACE) for _ in range(10)])
+    assert calls <= 40
+
+    def follow():
+        for _ in range(50):
+            assert (
+                "JobHeldUser"
+                in jobs.platform.describe(name).response["SecondaryStatusTransitions"][-1]["StatusMessage"]
+            )
+            time.sleep(0.5)
+
+    assert count(follow)[1] <= 6
 
 
 #: Headers of batch scripts, with the number of their nodes.

@@ -168,7 +168,7 @@ def locate_job(folder: JobFolder) -> AgentLocation:
         # The client that submits the job holds the lock until the number is recorded.
         return AgentLocation(Presence.ALIVE if folder.has_agent() else Presence.GONE)
     try:
-        status = commands.STATES.status(number)
+        status = commands.STATES.status(number, is_urgent=folder.stop_requested() is not None)
         if status is not None and status.state == "CANCELLED":
             # Only the accounting knows by whom; in the first second it calls a job that never ran "allocation".
             record = commands.find_record(number, wait=0)

@@ -37,8 +37,8 @@ _COMMENT_SECONDS = 5.0
 _ENDED_WITH_THE_JOB = (-signal.SIGTERM, -signal.SIGKILL)
 #: Seconds in which slurmctld may restart, and between two attempts.
 RETRY_SECONDS, _RETRY_INTERVAL = 60.0, 2.0
-#: Seconds between two requests for the state of a job by one process, and for its position in the queue.
-STATUS_SECONDS, _POSITION_SECONDS = 3.0, 30.0
+#: Seconds between two requests for the state of a job by one process, at least, and where the queue stays as it is.
+STATUS_SECONDS, _LONGEST_SECONDS = 3.0, 60.0
 #: Variables that change what these commands print or select.
 _FOREIGN = ("SQUEUE_", "SACCT_", "SCONTROL_", "SINFO_", "SLURM_CLUSTERS")
 _ENVIRONMENT = {"TZ": "UTC0", "SLURM_TIME_FORMAT": "standard", "LC_ALL": "C"}
@@ -302,21 +302,30 @@ def _job_number(text: str) -> int:
 class StatusCache:
     """What one process asks of Slurm about its user's jobs; for use by several threads.
 
-    However many jobs are asked for, their queue is listed at most every `STATUS_SECONDS`, and that of a partition, for
-    the positions, every `_POSITION_SECONDS`. An answer may be an error, which counts for as long.
+    However many jobs are asked for, their queue is listed at most every `STATUS_SECONDS`, and half as often each time
+    that it has not changed; and that of a partition, for the positions, every `_LONGEST_SECONDS`. An answer may be an
+    error, which counts for `STATUS_SECONDS`: slurmctld may be back.
     """
 
     def __init__(self, clock: Clock = SYSTEM) -> None:
         self._clock = clock
         self._lock = threading.Lock()
+        #: When each question was asked, and the answer.
         self._answers: dict[object, tuple[float, object]] = {}
+        self._pause = STATUS_SECONDS
+        self._states: dict[int, tuple[str, str]] = {}
         #: The reason of each pending job, and since when it has it.
         self._reasons: dict[int, tuple[str, float]] = {}
 
-    def status(self, job_id: int) -> JobStatus | None:
-        """Return a job's state, a pending job's with its position; raise `PlatformError` without any retry."""
+    def status(self, job_id: int, *, is_urgent: bool = False) -> JobStatus | None:
+        """Return a job's state, a pending job's with its position; raise `PlatformError` without any retry.
+
+        With ``is_urgent`` it is not older than `STATUS_SECONDS`.
+        """
         with self._lock:
-            status = self._ask("queue", STATUS_SECONDS, find_queue).get(job_id)
+            known = self._ask("queue", STATUS_SECONDS if is_urgent else self._pause, self._find_queue)
+            # A job that is not there may be new.
+            status = known.get(job_id) or self._ask("queue", STATUS_SECONDS, self._find_queue).get(job_id)
             if status is None:
                 return self._ask(job_id, STATUS_SECONDS, lambda: find_status(job_id, wait=0))
             if status.state != PENDING:
@@ -325,7 +334,7 @@ class StatusCache:
             if reason != status.reason:
                 since = self._clock.now()
                 self._reasons[job_id] = status.reason, since
-            order = self._ask(("order", status.partition), _POSITION_SECONDS, lambda: find_order(status.partition))
+            order = self._ask(("order", status.partition), _LONGEST_SECONDS, lambda: find_order(status.partition))
             position = order.index(job_id) + 1 if job_id in order else 0
             return replace(status, position=position, reason_seconds=self._clock.now() - since)
 
@@ -336,15 +345,21 @@ class StatusCache:
             self._answers.pop(job_id, None)
             self._reasons.pop(job_id, None)
 
+    def _find_queue(self) -> dict[int, JobStatus]:
+        queue = find_queue()
+        states = {number: (status.state, status.reason) for number, status in queue.items()}
+        self._pause = min(2 * self._pause, _LONGEST_SECONDS) if states == self._states else STATUS_SECONDS
+        self._states = states
+        return queue
+
     def _ask(self, key: object, seconds: float, call: Callable[[], _Answer]) -> _Answer:
-        expiry, answer = self._answers.get(key, (float("-inf"), None))
-        if self._clock.now() >= expiry:
+        asked, answer = self._answers.get(key, (float("-inf"), None))
+        if self._clock.now() >= asked + (STATUS_SECONDS if isinstance(answer, PlatformError) else seconds):
             try:
                 answer = call()
             except PlatformError as error:
-                # No error stays for longer than a state: slurmctld may be back.
-                answer, seconds = error, STATUS_SECONDS
-            self._answers[key] = self._clock.now() + seconds, answer
+                answer = error
+            self._answers[key] = self._clock.now(), answer
         if isinstance(answer, PlatformError):
             raise answer
         return answer  # type: ignore[return-value]
