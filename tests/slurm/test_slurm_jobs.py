@@ -71,6 +71,12 @@ def test_instance_groups_are_nodes_of_partitions_and_gpus_are_those_of_each(jobs
     assert sorted(places[0]["names"]) == [f"{network}.1", f"{network}.2"]
     assert [place["gpus"] for place in places] == [None, "0,1"]
     assert {place["node"] for place in places} == {"node1", "node2"}
+    first, name = int(jobs.number(request["TrainingJobName"])), request["TrainingJobName"]
+    found = [activity.place for activity in jobs.platform.activity(name).values()]
+    assert found == [
+        f"Slurm job {number}, partition {partition}, {place['node']}"
+        for number, partition, place in zip((first, first + 1), ("batch", "short"), places)
+    ]
 
 
 def test_a_channel_that_only_the_login_node_has_is_told_with_the_node(jobs):

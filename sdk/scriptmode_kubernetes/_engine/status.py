@@ -50,6 +50,13 @@ _REASONS = {
 _OWN_FAULT = ("exceeds the limit", "exceeds the total limit", "exceeded its local ephemeral storage limit")
 
 
+def describe_place(found: Pod) -> str:
+    """Return the names of a pod, of its namespace and of its node, which it may not have yet."""
+    node = found["spec"].get("nodeName")
+    place = f"pod {found['metadata']['name']}, namespace {found['metadata']['namespace']}"
+    return f"{place}, node {node}" if node else place
+
+
 def describe_wait(host: str, found: Pod) -> str:
     """Return what a host waits for whose agent has not said hello; raise `PlatformError` for one that never will."""
     status = found.get("status", {})

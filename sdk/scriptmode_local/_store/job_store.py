@@ -8,6 +8,7 @@
   ``guard.lock``      held by the process that removes the containers of a killed agent; see `_hosts.job_containers`
   ``processes.json``  the agent and the hosts' launchers
   ``engine.json``     what a scheduler knows the job by; see `engine_record`
+  ``places.json``     where an engine runs each host, for people
   ``progress.json``   the progress of the channels' data
   ``usage/``          the resources that the hosts use and have used, two files for each of their agents
   ``reserve``         space for the final state, should the disk be full by then; removed when the job ended
@@ -245,6 +246,19 @@ class JobFolder:
             return rows if all(_is_count(count) for row in rows for count in (row.total, row.epoch)) else ()
         except (OSError, ValueError, TypeError):
             return ()
+
+    def write_places(self, places: Mapping[str, str]) -> None:
+        """Record where an engine runs each host, for people; raise ``OSError``."""
+        replace_file(self.path / "places.json", regular_files.render_json(dict(places)), durable=False)
+
+    def read_places(self) -> dict[str, str]:
+        """Return what `write_places` recorded; nothing for a file that cannot be read, as it is only displayed."""
+        try:
+            content = regular_files.read_json(self.path / "places.json")
+            shapes.validate_shape(content, {"*": str}, "")
+        except (OSError, ValueError, TypeError):
+            return {}
+        return dict(content)
 
     def last_heartbeat(self, state: JobState) -> float:
         """Return when an agent that is gone lived for certain, in seconds since the epoch; raise ``OSError``.

@@ -97,6 +97,7 @@ class SlurmEngine(SlurmAgent, ProcessEngine):
         number = commands.submit(path, environ=environ)
         try:
             write_engine_record(folder, {NUMBER: str(number), CLUSTER: cluster})
+            folder.write_places(dict.fromkeys(job.request.resources.hosts, f"Slurm job {number}"))
         except OSError as error:
             commands.cancel(number)
             what = f"the number of Slurm job {number} cannot be recorded: {error}"

@@ -58,18 +58,20 @@ class SlurmFleet(Fleet):
 
     def prepare(self) -> None:
         """Assign a node to each host, and write the hosts' configuration files."""
-        ports = {}
-        places = (
+        ports, places = {}, {}
+        allocated = (
             (steps.Node(name, allocation.component), allocation)
             for allocation in steps.parse_allocations(self._inherited)
             for name in commands.expand_nodes(allocation.nodes)
         )
-        for host, (node, allocation) in zip(self.sandboxes, places):
+        for host, (node, allocation) in zip(self.sandboxes, allocated):
             self._nodes[host] = node
             ports[host] = addresses.port_block(allocation.job)
+            places[host] = f"Slurm job {allocation.job}, partition {allocation.partition}, {node.name}"
         if missing := self.sandboxes.keys() - self._nodes.keys():
             what = f"Slurm gave the job {len(self._nodes)} nodes, so there is none for {min(missing)}"
             raise DataError(what, advice="leave options out that change the number of nodes")
+        self._folder.write_places(places)
         resolved = self._find_addresses()
         write_hosts_file(self._folder.channels / "hosts", resolved)
         content = cluster_of_machines(self.sandboxes, resolved, ports, secrets.token_hex(32))
