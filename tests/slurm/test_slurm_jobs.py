@@ -126,6 +126,29 @@ def test_mpirun_starts_ranks_on_both_nodes_without_ssh_and_without_slurm(jobs):
     assert found == ["0 of 4 on node1", "1 of 4 on node1", "2 of 4 on node2", "3 of 4 on node2"]
 
 
+@pytest.mark.parametrize("line", ["no_such_module load cuda", "echo loaded >&2"])
+def test_a_line_of_the_setup_that_fails_is_a_warning_of_the_job_which_goes_on(jobs, line):
+    script = "import os, sys; print('has', os.environ['LOADED'], file=sys.stderr)"
+    jobs.platform = Slurm(data_dir=jobs.data_dir, setup=(line, "export LOADED=rest"))
+    lines = jobs.completed_lines(name := jobs.start(script))
+    assert sum("has rest" in line for line in lines) == 2
+    warned = [event.message for event in jobs.platform.events(name) if event.reason == "SetupFailed"]
+    assert [text for text in lines if "setup" in text] == [f"algo-1: scriptmode: {text}" for text in warned]
+    if line.startswith("no"):
+        (text,) = warned
+        assert "a line of Slurm(setup=...) failed: " in text
+        assert "no_such_module: command not found: setup: exit code 127 in line " in text
+    else:
+        assert not warned
+
+
+def test_a_setup_that_exits_is_told_in_the_agent_s_log(jobs):
+    jobs.platform = Slurm(data_dir=jobs.data_dir, setup="echo no license >&2\nexit 3")
+    name = jobs.start(SHOWS_ITS_PLACE)
+    assert "ended with exit code 3 before the job's agent began" in jobs.wait(name)["FailureReason"]
+    assert "no license" in jobs.job_folder(name).agent_log.read_text()
+
+
 def test_submitting_jobs_and_following_one_that_waits_take_few_calls(jobs, monkeypatch, tmp_path):
     for command in ("sbatch", "scontrol", "sinfo", "squeue", "sacct", "scancel"):
         program = tmp_path / command

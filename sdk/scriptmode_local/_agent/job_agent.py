@@ -224,6 +224,9 @@ class Agent:
                 if (count := len(self._sandboxes)) < (most := self._asked.request.resources.count):
                     self._log.tell_user(f"this run has {count} of the {most} hosts that the job asked for")
                 self._links.connect(started)
+                for warning in filter(None, (agent.warning for agent in started)):
+                    self._log.tell_user(warning)
+                    self._add_event("SetupFailed", warning)
         except (ContainerError, DataError, OSError) as error:
             return _client_error(f"the hosts cannot be prepared: {error}")
         return None

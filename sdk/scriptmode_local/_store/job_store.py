@@ -14,6 +14,7 @@
   ``reserve``         space for the final state, should the disk be full by then; removed when the job ended
   ``stop``            exists once a stop was requested; its modification time is that of the request
   ``agent.log``       warnings and errors of the agent
+  ``setup.log``       those of the lines that Slurm runs before the agent
   ``logs/``           one file for each host
   ``channels/``       staged inputs, shared by the hosts, and the record of copied checkpoints; removed at the end
   ``hosts/<host>/``   the host's /opt/ml; kept only after a failure

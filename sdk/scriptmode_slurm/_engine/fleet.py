@@ -22,11 +22,12 @@ from scriptmode_local._hosts.fleet import Fleet, StartedAgent
 from scriptmode_local._hosts.host_identity import write_hosts_file
 from scriptmode_local._hosts.process_fleet import ProcessFleet
 from scriptmode_local._opt_ml.opt_ml import Sandbox, checkpoints_path, cluster_of_machines
+from scriptmode_local._store.host_logs import last_lines
 from scriptmode_local._store.job_store import JobStore
 from scriptmode_runtime import contract
 from scriptmode_runtime._files import scratch
 from scriptmode_runtime._values.errors import ClusterError
-from scriptmode_slurm._engine import addresses, commands, steps
+from scriptmode_slurm._engine import addresses, batch_script, commands, steps
 from scriptmode_slurm._engine.settings import settings_from_json
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ _HOST_AGENT = "scriptmode_local._agent.host_agent"
 _ADDRESS_SECONDS = 60.0
 #: Seconds in which Slurm has to say whether a node is lost.
 _ANSWER_SECONDS = 2.0
+_SETUP_LINES = 6
 
 
 class SlurmFleet(Fleet):
@@ -110,7 +112,14 @@ class SlurmFleet(Fleet):
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
         """Start a step on each node, which runs the agent of the host there."""
         self.prepare()
-        return [self._start_agent(host, node) for host, node in self._nodes.items()]
+        first, *others = [self._start_agent(host, node) for host, node in self._nodes.items()]
+        return [replace(first, warning=self._describe_setup()), *others]
+
+    def _describe_setup(self) -> str:
+        """Return what the lines of the setup wrote if one of them failed; "" if none did."""
+        told = last_lines(self._folder.path / batch_script.SETUP_LOG, _SETUP_LINES, 1000)
+        is_failed = batch_script.SETUP_FAILED in told
+        return f"a line of Slurm(setup=...) failed: {': '.join(told.splitlines())}" if is_failed else ""
 
     def _start_agent(self, host: str, node: steps.Node) -> StartedAgent:
         their_commands, command_pipe = os.pipe()
