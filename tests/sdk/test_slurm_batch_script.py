@@ -205,7 +205,7 @@ def test_variables_of_sbatch_do_not_override_the_script():
     script = "#SBATCH --partition=gpu\n#SBATCH --mem=8G\n#SBATCH --time=5\n"
     environ = {
         "SBATCH_PARTITION": "x", "SBATCH_MEM_PER_NODE": "x", "SBATCH_TIMELIMIT": "x", "SBATCH_ARRAY_INX": "1-9",
-        "SBATCH_WAIT": "1", "SBATCH_ACCOUNT": "kept", "PATH": "kept",
+        "SBATCH_WAIT": "1", "SBATCH_ACCOUNT": "kept", "PATH": "kept", "OMP_NUM_THREADS": "1",
     }  # fmt: skip
     assert submission_environment(script, environ) == {"SBATCH_ACCOUNT": "kept", "PATH": "kept"}
 

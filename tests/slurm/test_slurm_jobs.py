@@ -94,7 +94,8 @@ print("rank", rank, "of", size, "on", socket.gethostname(), flush=True)
 """
 
 
-def test_a_host_has_the_cpus_of_its_allocation_and_its_step_ends_with_its_code(jobs, tmp_path):
+def test_a_host_has_the_cpus_of_its_allocation_and_its_step_ends_with_its_code(jobs, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # of the login node
     script = """
         import os, sys
         print("cpus", *map(os.environ.get, ("SM_NUM_CPUS", "OMP_NUM_THREADS", "TF_NUM_INTEROP_THREADS")), flush=True)

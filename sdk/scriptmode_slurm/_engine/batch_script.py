@@ -175,13 +175,16 @@ def _component_options(
 
 
 def submission_environment(script: str, environ: Mapping[str, str], header: Iterable[str] = ()) -> dict[str, str]:
-    """Return the variables for sbatch without those that override the script or ``header``, or that no job has."""
+    """Return the variables for sbatch without those that override the script or ``header``, or that no job has.
+
+    Sites set the number of threads of their login nodes to 1; hosts have one that follows from their CPUs.
+    """
     lines = (line.partition("--")[2] for line in script.splitlines() if line.startswith("#SBATCH --"))
     set_here = {option.partition("=")[0].replace("-", "_") for option in lines}
     others = {
         other for name in {*set_here, *header, *REFUSED} for other in _VARIABLES.get(name, (f"SBATCH_{name.upper()}",))
     }
-    return {name: value for name, value in environ.items() if name not in others}
+    return {name: value for name, value in environ.items() if name not in {*others, "OMP_NUM_THREADS"}}
 
 
 def _option(name: str, value: object) -> str:
