@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.errors import PlatformError, ScriptmodeError
 from scriptmode_local._hosts.agent_control import AgentLocation, AgentSignal, Presence, StopReason, Termination
-from scriptmode_local._store.engine_record import read_engine_record
+from scriptmode_local._store.job_store import ENGINE_RECORD
 from scriptmode_local._system.file_owner import user_name
 from scriptmode_slurm._engine import batch_script, commands, problems
 from scriptmode_slurm._engine.commands import JobStatus
@@ -187,7 +187,7 @@ def _is_queued_again(status: JobStatus) -> bool:
 
 def find_number(folder: JobFolder) -> int | None:
     """Return the recorded number of the job, which is this machine's cluster's for a process of the job."""
-    number = read_engine_record(folder).get(NUMBER, "")
+    number = folder.read_record(ENGINE_RECORD).get(NUMBER, "")
     return int(number) if number.isdigit() else None
 
 
@@ -196,7 +196,7 @@ def find_own_number(folder: JobFolder) -> int | None:
 
     Clusters that share home directories have jobs of the same numbers.
     """
-    own, here = read_engine_record(folder).get(CLUSTER, ""), ""
+    own, here = folder.read_record(ENGINE_RECORD).get(CLUSTER, ""), ""
     if own and (here := cluster_name()) != own:
         what = f"training job {folder.name} is on the Slurm cluster {own!r}, and this machine belongs to {here!r}"
         raise PlatformError(what, advice=f"use a machine of {own!r}, or set SLURM_CONF to its configuration")

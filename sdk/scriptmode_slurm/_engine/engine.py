@@ -13,7 +13,7 @@ from scriptmode_local._data.durable import replace_file
 from scriptmode_local._hosts.local_agent import AGENT_MODULE
 from scriptmode_local._hosts.planned_processes import plan_processes
 from scriptmode_local._hosts.process_engine import ProcessEngine
-from scriptmode_local._store.engine_record import write_engine_record
+from scriptmode_local._store.job_store import ENGINE_RECORD
 from scriptmode_slurm._engine import batch_script, commands, fleet
 from scriptmode_slurm._engine.agent import CLUSTER, NUMBER, SlurmAgent, cluster_name, find_own_job
 from scriptmode_slurm._engine.settings import parse_settings, settings_from_json
@@ -96,7 +96,7 @@ class SlurmEngine(SlurmAgent, ProcessEngine):
         cluster = cluster_name()
         number = commands.submit(path, environ=environ)
         try:
-            write_engine_record(folder, {NUMBER: str(number), CLUSTER: cluster})
+            folder.write_record(ENGINE_RECORD, {NUMBER: str(number), CLUSTER: cluster})
             folder.write_places(dict.fromkeys(job.request.resources.hosts, f"Slurm job {number}"))
         except OSError as error:
             commands.cancel(number)
