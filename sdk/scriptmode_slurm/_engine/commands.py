@@ -302,9 +302,9 @@ def _job_number(text: str) -> int:
 class StatusCache:
     """What one process asks of Slurm about its user's jobs; for use by several threads.
 
-    However many jobs are asked for, their queue is listed at most every `STATUS_SECONDS`, and half as often each time
-    that it has not changed; and that of a partition, for the positions, every `_LONGEST_SECONDS`. An answer may be an
-    error, which counts for `STATUS_SECONDS`: slurmctld may be back.
+    However many jobs are asked for, their queue is listed at most every `STATUS_SECONDS`, and less and less often for a
+    job that is pending for the same reason; and that of a partition, for the positions, every `_LONGEST_SECONDS`. An
+    answer may be an error, which counts for `STATUS_SECONDS`: slurmctld may be back.
     """
 
     def __init__(self, clock: Clock = SYSTEM) -> None:
@@ -312,8 +312,6 @@ class StatusCache:
         self._lock = threading.Lock()
         #: When each question was asked, and the answer.
         self._answers: dict[object, tuple[float, object]] = {}
-        self._pause = STATUS_SECONDS
-        self._states: dict[int, tuple[str, str]] = {}
         #: The reason of each pending job, and since when it has it.
         self._reasons: dict[int, tuple[str, float]] = {}
 
@@ -323,20 +321,18 @@ class StatusCache:
         With ``is_urgent`` it is not older than `STATUS_SECONDS`.
         """
         with self._lock:
-            known = self._ask("queue", STATUS_SECONDS if is_urgent else self._pause, self._find_queue)
-            # A job that is not there may be new.
-            status = known.get(job_id) or self._ask("queue", STATUS_SECONDS, self._find_queue).get(job_id)
-            if status is None:
-                return self._ask(job_id, STATUS_SECONDS, lambda: find_status(job_id, wait=0))
-            if status.state != PENDING:
-                return self._ask(job_id, STATUS_SECONDS, lambda: find_details(job_id, wait=0)) or status
-            reason, since = self._reasons.get(job_id, ("", 0.0))
-            if reason != status.reason:
-                since = self._clock.now()
-                self._reasons[job_id] = status.reason, since
+            now = self._clock.now()
+            reason, since = self._reasons.get(job_id, ("", now))
+            pause = STATUS_SECONDS if is_urgent else max(STATUS_SECONDS, min((now - since) / 2, _LONGEST_SECONDS))
+            status = self._ask("queue", pause, find_queue).get(job_id)
+            if status is None or status.state != PENDING:
+                self._reasons.pop(job_id, None)
+                find = find_details if status else find_status
+                return self._ask(job_id, STATUS_SECONDS, lambda: find(job_id, wait=0)) or status
+            self._reasons[job_id] = status.reason, since if reason == status.reason else now
             order = self._ask(("order", status.partition), _LONGEST_SECONDS, lambda: find_order(status.partition))
             position = order.index(job_id) + 1 if job_id in order else 0
-            return replace(status, position=position, reason_seconds=self._clock.now() - since)
+            return replace(status, position=position, reason_seconds=now - self._reasons[job_id][1])
 
     def forget(self, job_id: int) -> None:
         """Remove what is known of a job, which was submitted, requeued or cancelled."""
@@ -344,13 +340,6 @@ class StatusCache:
             self._answers.pop("queue", None)
             self._answers.pop(job_id, None)
             self._reasons.pop(job_id, None)
-
-    def _find_queue(self) -> dict[int, JobStatus]:
-        queue = find_queue()
-        states = {number: (status.state, status.reason) for number, status in queue.items()}
-        self._pause = min(2 * self._pause, _LONGEST_SECONDS) if states == self._states else STATUS_SECONDS
-        self._states = states
-        return queue
 
     def _ask(self, key: object, seconds: float, call: Callable[[], _Answer]) -> _Answer:
         asked, answer = self._answers.get(key, (float("-inf"), None))
