@@ -66,7 +66,6 @@ class KubernetesFleet(Fleet):
         #: The file of the pods' statuses, its version that was read last, and the content of that.
         self._pods_file = folder.channels / "pods.json"
         self._pods: tuple[tuple[int, int], dict[str, Any]] = (0, 0), {}
-        self._places: dict[str, str] = {}
         self.sandboxes = {
             name: Sandbox(name, folder.host(name), contract.DEFAULT_BASE_DIR, _INTERFACE)
             for name in job.request.resources.hosts
@@ -147,10 +146,9 @@ class KubernetesFleet(Fleet):
         with suppress(OSError):
             names = json.dumps({host: found.get(host) for host in self.sandboxes})
             replace_file(self._pods_file, names.encode(), durable=False)
-            places = {**self._places, **{host: status.describe_place(pod) for host, pod in found.items() if pod}}
-            if places != self._places:
+            places = {host: status.describe_place(pod) for host, pod in found.items() if pod}
+            if (known := self._folder.read_places()) != (places := {**known, **places}):
                 self._folder.write_places(places)
-                self._places = places
 
     def read_pods(self) -> dict[str, Any]:
         """Return the last status of each pod by its host, None for a deleted one; nothing before they were listed."""

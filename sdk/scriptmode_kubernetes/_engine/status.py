@@ -52,9 +52,8 @@ _OWN_FAULT = ("exceeds the limit", "exceeds the total limit", "exceeded its loca
 
 def describe_place(found: Pod) -> str:
     """Return the names of a pod, of its namespace and of its node, which it may not have yet."""
-    node = found["spec"].get("nodeName")
-    place = f"pod {found['metadata']['name']}, namespace {found['metadata']['namespace']}"
-    return f"{place}, node {node}" if node else place
+    names, node = found["metadata"], found["spec"].get("nodeName")
+    return f"pod {names['name']}, namespace {names['namespace']}" + (f", node {node}" if node else "")
 
 
 def describe_wait(host: str, found: Pod) -> str:

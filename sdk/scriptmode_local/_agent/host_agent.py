@@ -50,9 +50,6 @@ if TYPE_CHECKING:
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._system.forked_tasks import ForkedTask
 
-#: What ends a host, most of all.
-_SIGNALS = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGINT, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM)
-
 
 class HostAgent:
     """Agent of the hosts of one machine; ``commands`` and ``events`` are descriptors of pipes."""
@@ -310,7 +307,7 @@ def main(arguments: list[str]) -> int:
 if __name__ == "__main__":
     forks.restart_without_threads("scriptmode_local._agent.host_agent")
     code = main(sys.argv[1:])
-    if code - 128 in _SIGNALS:
+    if code - 128 in (signal.SIGABRT, signal.SIGBUS, signal.SIGINT, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM):
         # A scheduler shows the signal.
         system.end_by_signal(code - 128)
     sys.exit(code)
