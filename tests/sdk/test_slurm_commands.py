@@ -23,13 +23,13 @@ START = 1795399776.0
 
 def test_a_pending_job_has_its_reason_and_expected_start():
     line = "25+0|PENDING|2026-11-23T02:09:36|batch,urgent||(ReqNodeNotAvail, UnavailableNodes:node1)|a|b\n25+1|PENDING|N/A|u||x|n"
-    first, _ = commands.parse_squeue(line)
+    first, _ = commands.parse_lines(line, commands._SQUEUE)
     assert first == JobStatus(
         25, "PENDING", "ReqNodeNotAvail, UnavailableNodes:node1", START, "batch,urgent", name="a|b"
     )
-    assert list(commands.parse_squeue("")) == []
+    assert list(commands.parse_lines("", commands._SQUEUE)) == []
     named = "7|PENDING|N/A|b||x|a\nb\nc|d|e|f|g|h|i\n8|PENDING|N/A|b||x|n"
-    assert [(each.job_id, each.name) for each in commands.parse_squeue(named)] == [(7, "a"), (8, "n")]
+    assert [(each.job_id, each.name) for each in commands.parse_lines(named, commands._SQUEUE)] == [(7, "a"), (8, "n")]
 
 
 def test_a_job_of_scontrol_has_its_restarts_its_preemption_and_its_exit_code():
@@ -48,7 +48,7 @@ def test_a_job_of_scontrol_has_its_restarts_its_preemption_and_its_exit_code():
     ],
 )
 def test_the_accounting_tells_how_a_job_ended_and_who_cancelled_it(record, expected):
-    found = commands.parse_sacct(record)
+    found, *_ = commands.parse_lines(record, commands._SACCT.values())
     assert (found.job_id, found.state, found.exit_code, found.signal, found.cancelled_by) == (7, *expected)
     assert found.name == "job"
 

@@ -298,13 +298,8 @@ def _describe_termination(status: JobStatus) -> Termination:
         ended = f"the batch script of Slurm job {number} ended with exit code {status.exit_code} before the job's agent"
         return Termination(reason, f"{ended} began; see the lines of Slurm(setup=...), and agent.log")
     if reason is StopReason.UNKNOWN:
-        return _describe_crash(status)
+        how = f"signal {status.signal}" if status.signal else f"exit code {status.exit_code}"
+        text = f"the job's agent was killed or crashed: Slurm job {number} is {status.state}, {how}"
+        return Termination(StopReason.KILLED if status.signal == signal.SIGKILL else reason, text)
     limit = "deadline" if status.state == "DEADLINE" else "time limit"
     return Termination(reason, _TEXTS[reason].format(number=number, limit=limit))
-
-
-def _describe_crash(status: JobStatus) -> Termination:
-    how = f"signal {status.signal}" if status.signal else f"exit code {status.exit_code}"
-    reason = StopReason.KILLED if status.signal == signal.SIGKILL else StopReason.UNKNOWN
-    text = f"the job's agent was killed or crashed: Slurm job {status.job_id} is {status.state}, {how}"
-    return Termination(reason, text)

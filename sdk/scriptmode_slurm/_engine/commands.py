@@ -23,7 +23,7 @@ from scriptmode_slurm._engine import problems
 from scriptmode_slurm._engine.partitions import FORMAT, Partition, parse_partitions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from scriptmode._core.machine.clock import Clock
@@ -174,7 +174,7 @@ def find_details(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | Non
 def find_record(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None:
     """Return a job by sacct; ``None`` where the accounting does not know the job, or there is none."""
     argv = ("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job_id}", f"--format={','.join(_SACCT)}")
-    return parse_sacct(_ask(argv, problems.NO_ACCOUNTING, wait))
+    return next(parse_lines(_ask(argv, problems.NO_ACCOUNTING, wait), _SACCT.values()), None)
 
 
 def _ask(argv: Sequence[str], unknown: Sequence[str], wait: float) -> str:
@@ -196,7 +196,7 @@ def find_queue() -> dict[int, JobStatus]:
         f"--user={os.getuid()}",
         f"--format={_SEPARATOR.join(_SQUEUE.values())}",
     )
-    return {status.job_id: status for status in reversed(list(parse_squeue(_run(argv, wait=0))))}
+    return {status.job_id: status for status in reversed(list(parse_lines(_run(argv, wait=0), _SQUEUE)))}
 
 
 def find_order(partition: str) -> list[int]:
@@ -211,10 +211,12 @@ def expand_nodes(nodes: str) -> tuple[str, ...]:
     return tuple(_run(("scontrol", "show", "hostnames", nodes)).split()) if nodes else ()
 
 
-def find_nodes(nodes: Iterable[str]) -> dict[str, Mapping[str, str]]:
-    """Return the records of nodes by their names."""
-    records = parse_records(_run(("scontrol", "--oneliner", "show", "node", ",".join(nodes))))
-    return {record["NodeName"]: record for record in records}
+def find_nodes(
+    nodes: Iterable[str], *, wait: float = RETRY_SECONDS, seconds: float = _COMMAND_SECONDS
+) -> dict[str, Mapping[str, str]]:
+    """Return the records of nodes by their names; raise `PlatformError` where Slurm does not answer."""
+    command = ("scontrol", "--oneliner", "show", "node", ",".join(nodes))
+    return {record["NodeName"]: record for record in parse_records(_run(command, wait=wait, seconds=seconds))}
 
 
 def list_partitions() -> list[Partition]:
@@ -228,21 +230,15 @@ def find_config(*, wait: float = RETRY_SECONDS) -> dict[str, str]:
     return {name.strip(): value.strip() for name, separator, value in lines if separator}
 
 
-def parse_squeue(output: str) -> Iterator[JobStatus]:
-    """Parse the line of each job; a heterogeneous one has several, the first component's first.
+def parse_lines(output: str, names: Collection[str]) -> Iterator[JobStatus]:
+    """Parse the line of each job, with these fields; a heterogeneous one has several, the first component's first.
 
     The name of another job may have line ends: what is not the beginning of a job's line is skipped.
     """
     for line in output.splitlines():
-        fields = line.strip().split(_SEPARATOR, len(_SQUEUE) - 1)
-        if len(fields) == len(_SQUEUE) and fields[0][:1].isdigit():
-            yield _parse_status(dict(zip(_SQUEUE, fields)))
-
-
-def parse_sacct(output: str) -> JobStatus | None:
-    """Parse the first record of a job: of a heterogeneous one that of its first component."""
-    lines = (line.split(_SEPARATOR, len(_SACCT) - 1) for line in output.splitlines() if _SEPARATOR in line)
-    return next((_parse_status(dict(zip(_SACCT.values(), fields))) for fields in lines), None)
+        fields = line.strip().split(_SEPARATOR, len(names) - 1)
+        if len(fields) == len(names) and fields[0][:1].isdigit():
+            yield _parse_status(dict(zip(names, fields)))
 
 
 def parse_job(output: str) -> JobStatus | None:
@@ -327,8 +323,7 @@ class StatusCache:
             status = self._ask("queue", pause, find_queue).get(job_id)
             if status is None or status.state != PENDING:
                 self._reasons.pop(job_id, None)
-                find = find_details if status else find_status
-                return self._ask(job_id, STATUS_SECONDS, lambda: find(job_id, wait=0)) or status
+                return self._ask(job_id, STATUS_SECONDS, lambda: find_status(job_id, wait=0)) or status
             self._reasons[job_id] = status.reason, since if reason == status.reason else now
             order = self._ask(("order", status.partition), _LONGEST_SECONDS, lambda: find_order(status.partition))
             position = order.index(job_id) + 1 if job_id in order else 0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode._core.machine.programs import run_program
 from scriptmode._core.text.messages import Problem
-from scriptmode.errors import DataError
+from scriptmode.errors import DataError, PlatformError
 from scriptmode_local._data import file_uris, mounts
 from scriptmode_local._data.staging import StagingArea
 from scriptmode_local._hosts.fleet import Fleet, StartedAgent
@@ -23,7 +23,6 @@ from scriptmode_local._hosts.host_identity import write_hosts_file
 from scriptmode_local._hosts.process_fleet import ProcessFleet
 from scriptmode_local._opt_ml.opt_ml import Sandbox, checkpoints_path, cluster_of_machines
 from scriptmode_local._store.host_logs import last_lines
-from scriptmode_local._store.job_store import JobStore
 from scriptmode_runtime import contract
 from scriptmode_runtime._files import scratch
 from scriptmode_runtime._values.errors import ClusterError
@@ -43,7 +42,6 @@ _HOST_AGENT = "scriptmode_local._agent.host_agent"
 _ADDRESS_SECONDS = 60.0
 #: Seconds in which Slurm has to say whether a node is lost.
 _ANSWER_SECONDS = 2.0
-_SETUP_LINES = 6
 
 
 class SlurmFleet(Fleet):
@@ -54,7 +52,6 @@ class SlurmFleet(Fleet):
         self._job = job
         self._tasks = tasks
         self._inherited = inherited
-        self._store = JobStore(folder.path.parent.parent)
         self._nodes: dict[str, steps.Node] = {}
         self.sandboxes = {name: Sandbox(name, folder.host(name)) for name in job.request.resources.hosts}
 
@@ -117,7 +114,7 @@ class SlurmFleet(Fleet):
 
     def _describe_setup(self) -> str:
         """Return what the lines of the setup wrote if one of them failed; "" if none did."""
-        told = last_lines(self._folder.path / batch_script.SETUP_LOG, _SETUP_LINES, 1000)
+        told = last_lines(self._folder.path / batch_script.SETUP_LOG, lines=6, limit=1000)
         is_failed = batch_script.SETUP_FAILED in told
         return f"a line of Slurm(setup=...) failed: {': '.join(told.splitlines())}" if is_failed else ""
 
@@ -144,11 +141,9 @@ class SlurmFleet(Fleet):
         """Return which host's node does not answer Slurm any more; the other hosts fail before Slurm ends the job."""
         hosts = {node.name: host for host, node in self._nodes.items()}
         # The hosts that are left run until the answer.
-        with suppress(OSError):
-            command = ("scontrol", "--oneliner", "show", "node", ",".join(hosts))
-            shown = run_program(command, _ANSWER_SECONDS, env=steps.step_environment(self._inherited))
-            for node in commands.parse_records(shown.output):
-                name, state = node["NodeName"], node["State"]
+        with suppress(PlatformError):
+            for name, node in commands.find_nodes(hosts, wait=0, seconds=_ANSWER_SECONDS).items():
+                state = node["State"]
                 if state.startswith("DOWN") or "*" in state or "NOT_RESPONDING" in state:
                     return Problem(f"{hosts[name]} was lost with its node {name}, which is {state} for Slurm")
         return None
