@@ -66,7 +66,6 @@ _FORESEEABLE_SECONDS = 30 * 86400.0
 #: An earlier one is shown without its date.
 _SAME_DAY_SECONDS = 43200.0
 _QUEUED = frozenset({commands.PENDING, "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
-_CLUSTERS: dict[tuple[str, str], str] = {}
 _STARTING = frozenset({commands.RUNNING, "CONFIGURING"})
 _HALTED = frozenset({"STOPPED", "SUSPENDED"})
 
@@ -197,7 +196,7 @@ def find_own_number(folder: JobFolder) -> int | None:
     Clusters that share home directories have jobs of the same numbers.
     """
     own, here = folder.read_record(ENGINE_RECORD).get(CLUSTER, ""), ""
-    if own and (here := cluster_name()) != own:
+    if own and (here := commands.STATES.cluster()) != own:
         what = f"training job {folder.name} is on the Slurm cluster {own!r}, and this machine belongs to {here!r}"
         raise PlatformError(what, advice=f"use a machine of {own!r}, or set SLURM_CONF to its configuration")
     return find_number(folder)
@@ -213,15 +212,6 @@ def find_own_job(folder: JobFolder) -> int | None:
 def _is_own(folder: JobFolder, status: JobStatus) -> bool:
     """Return whether a job has the name of the training job: a cluster that lost its state counts from 1 again."""
     return status.name in ("", folder.name)
-
-
-def cluster_name() -> str:
-    """Return the name of this machine's cluster; raise `PlatformError` where Slurm does not answer."""
-    # Of each configuration that this process used.
-    key = os.environ.get("SLURM_CONF", ""), os.environ.get("PATH", "")
-    if key not in _CLUSTERS:
-        _CLUSTERS[key] = commands.find_config(wait=0).get("ClusterName", "")
-    return _CLUSTERS[key]
 
 
 def _has_heartbeat(folder: JobFolder) -> bool:

@@ -145,11 +145,10 @@ def _setup_lines(setup: Sequence[str], log: str) -> Sequence[str]:
     if not setup:
         return ()
     file = shlex.quote(str(PurePath(log).with_name(SETUP_LOG)))
-    failed = f"echo {SETUP_FAILED} $? in line $LINENO of the batch script >&2"
     return (
         f"exec 9>&2 2>{file}",
         f"trap {shlex.quote(f'cat {file} >&9')} EXIT",
-        f"trap {shlex.quote(failed)} ERR",
+        f"trap 'echo {SETUP_FAILED} $? in line $LINENO of the batch script >&2' ERR",
         *setup,
         "trap - ERR EXIT",
         "exec 2>&9 9>&-",
@@ -175,15 +174,13 @@ def _component_options(
 
 
 def submission_environment(script: str, environ: Mapping[str, str], header: Iterable[str] = ()) -> dict[str, str]:
-    """Return the variables for sbatch without those that override the script or ``header``, or that no job has.
-
-    Sites set the number of threads of their login nodes to 1; hosts have one that follows from their CPUs.
-    """
+    """Return the variables for sbatch without those that override the script or ``header``, or that no job has."""
     lines = (line.partition("--")[2] for line in script.splitlines() if line.startswith("#SBATCH --"))
     set_here = {option.partition("=")[0].replace("-", "_") for option in lines}
     others = {
         other for name in {*set_here, *header, *REFUSED} for other in _VARIABLES.get(name, (f"SBATCH_{name.upper()}",))
     }
+    # Sites set the threads of their login nodes to 1; those of hosts follow from their CPUs.
     return {name: value for name, value in environ.items() if name not in {*others, "OMP_NUM_THREADS"}}
 
 

@@ -189,13 +189,8 @@ def _ask(argv: Sequence[str], unknown: Sequence[str], wait: float) -> str:
 
 def find_queue() -> dict[int, JobStatus]:
     """Return this user's jobs that slurmctld knows, by their numbers; raise `PlatformError` without any retry."""
-    argv = (
-        "squeue",
-        "--noheader",
-        "--states=all",
-        f"--user={os.getuid()}",
-        f"--format={_SEPARATOR.join(_SQUEUE.values())}",
-    )
+    form = _SEPARATOR.join(_SQUEUE.values())
+    argv = ("squeue", "--noheader", "--states=all", f"--user={os.getuid()}", f"--format={form}")
     return {status.job_id: status for status in reversed(list(parse_lines(_run(argv, wait=0), _SQUEUE)))}
 
 
@@ -328,6 +323,13 @@ class StatusCache:
             order = self._ask(("order", status.partition), _LONGEST_SECONDS, lambda: find_order(status.partition))
             position = order.index(job_id) + 1 if job_id in order else 0
             return replace(status, position=position, reason_seconds=now - self._reasons[job_id][1])
+
+    def cluster(self) -> str:
+        """Return the name of this machine's cluster; raise `PlatformError` without any retry."""
+        # Of each configuration that this process used; asked for once a day.
+        key = os.environ.get("SLURM_CONF", ""), os.environ.get("PATH", "")
+        with self._lock:
+            return self._ask(key, 86400.0, lambda: find_config(wait=0).get("ClusterName", ""))
 
     def forget(self, job_id: int) -> None:
         """Remove what is known of a job, which was submitted, requeued or cancelled."""
