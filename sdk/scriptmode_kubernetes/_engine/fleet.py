@@ -146,8 +146,9 @@ class KubernetesFleet(Fleet):
         with suppress(OSError):
             names = json.dumps({host: found.get(host) for host in self.sandboxes})
             replace_file(self._pods_file, names.encode(), durable=False)
-            places = {host: status.describe_place(pod) for host, pod in found.items() if pod}
-            if (known := self._folder.read_places()) != (places := {**known, **places}):
+            known = self._folder.read_places()
+            places = {**known, **{host: status.describe_place(pod) for host, pod in found.items() if pod}}
+            if places != known:
                 self._folder.write_places(places)
 
     def read_pods(self) -> dict[str, Any]:

@@ -72,10 +72,8 @@ class Allocation(NamedTuple):
 
 def parse_allocations(variables: Mapping[str, str]) -> list[Allocation]:
     """Return the allocations of a batch step's job from its variables; none for a process outside of jobs."""
-    components = range(int(variables.get("SLURM_HET_SIZE", 0)))
-    if not components and "SLURM_JOB_ID" in variables:
-        return [_allocation(variables, None)]
-    return [_allocation(variables, number) for number in components]
+    components: Sequence[int | None] = range(int(variables.get("SLURM_HET_SIZE", 0))) or [None]
+    return [_allocation(variables, number) for number in components if "SLURM_JOB_ID" in variables]
 
 
 def _allocation(variables: Mapping[str, str], component: int | None) -> Allocation:
