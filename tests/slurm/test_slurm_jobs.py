@@ -164,6 +164,7 @@ def test_submitting_jobs_and_following_one_that_waits_take_few_calls(jobs, monke
 
     name, calls = count(lambda: jobs.start(SHOWS_ITS_PLACE))
     assert calls <= 5
+    assert jobs.platform.activity(name)["algo-2"].place == f"Slurm job {jobs.number(name)}"
     _, calls = count(lambda: [jobs.start(SHOWS_ITS_PLACE) for _ in range(10)])
     assert calls <= 40
 
