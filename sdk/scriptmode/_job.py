@@ -142,11 +142,11 @@ class TrainingJob:
         return self._description().spot_savings
 
     def activity(self) -> dict[str, HostActivity]:
-        """Return what each host of the running job does now.
+        """Return what each host of the running job does now, and where a cluster runs it.
 
         By host: ``cpu_percent``, ``memory_bytes``, ``gpu_percent``, ``gpu_memory_bytes``, ``silent_seconds`` (since its
-        last output) and ``line``, which it has begun and not ended. Unknown hosts, such as those of Amazon SageMaker or
-        of a job that has ended, are left out.
+        last output), ``line``, which it has begun and not ended, and ``place``, which stays known. Unknown hosts, such
+        as those of Amazon SageMaker or of a job of this machine that has ended, are left out.
         """
         return self.platform.activity(self.name)
 

@@ -1,6 +1,7 @@
 """What hosts do: their CPU, memory and GPUs, sampled, recorded, and read from the record."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -14,6 +15,8 @@ from fakes.nvml import Gpu, Nvml
 from scriptmode._core.request.parse import parse_request
 from scriptmode._core.spec.host_values import HostActivity
 from scriptmode._display import formatting
+from scriptmode_cli._program.description_text import render_description
+from scriptmode_local import LocalPlatform
 from scriptmode_local._agent.cleanup import remove_unneeded_files
 from scriptmode_local._agent.usage import UsageSampler
 from scriptmode_local._store.host_activity import read_activity, write_usage
@@ -147,6 +150,19 @@ def test_an_old_record_and_that_of_an_ended_job_tell_nothing(folder):
     os.utime(folder.usage_file("algo-1"))
     folder.write_state(folder.read_state().with_status("Completed", time.time()))
     folder.log("algo-1").write_text("without an end")
+    assert read_activity(folder) == {}
+
+
+def test_the_place_of_a_host_stays_known_and_a_record_that_cannot_be_read_is_none(folder, tmp_path):
+    folder.write_places({"algo-2": "Slurm job 7, partition gpu, node2"})
+    write_usage(folder.usage_file("algo-2"), {"algo-2": HostActivity(cpu_percent=1.0)})
+    found = read_activity(folder)["algo-2"]
+    assert (found.place, found.cpu_percent) == ("Slurm job 7, partition gpu, node2", 1.0)
+    folder.write_state(folder.read_state().with_status("Failed", time.time()))
+    assert read_activity(folder) == {"algo-2": HostActivity(place="Slurm job 7, partition gpu, node2")}
+    shown = render_description(LocalPlatform(data_dir=tmp_path).describe("job-1"), read_activity(folder))
+    assert re.search("^ +algo-2: Slurm job 7, partition gpu, node2$", shown, re.MULTILINE)
+    (folder.path / "places.json").write_text('{"algo-1": 7}')
     assert read_activity(folder) == {}
 
 

@@ -10,12 +10,17 @@ from pathlib import Path
 import pytest
 import yaml
 from fakes.answering_server import answering
+from fakes.local_jobs import request_for
 
 from scriptmode import Estimator, InstanceGroup, RequestError, SpecError
+from scriptmode._core.request.parse import parse_request
 from scriptmode.errors import ConfigError, PlatformError
 from scriptmode_kubernetes import Kubernetes
 from scriptmode_kubernetes._engine import api, engine, fleet, manifests, pods
 from scriptmode_kubernetes._engine.settings import KubernetesSettings, parse_settings
+from scriptmode_local._store.job_record import Job
+from scriptmode_local._store.job_store import JobFolder
+from scriptmode_local._system.forked_tasks import Tasks
 from scriptmode_local._tuning import tuning_agent
 from scriptmode_runtime import contract
 from scriptmode_serve._http.page import is_for_page
@@ -389,3 +394,17 @@ def test_the_guide_has_all_rights_and_all_settings():
     assert rights == manifests.RIGHTS
     named = {name for first, _ in rows for name in re.findall(r"`(\w+)`", first)}
     assert named == {each.name for each in dataclasses.fields(KubernetesSettings)}
+
+
+def test_the_places_of_pods_are_recorded_with_their_nodes_and_stay_when_they_are_deleted(tmp_path):
+    job = Job(parse_request(request_for("job-1", hosts=2)), "arn", "us-east-1", "python", 1.0)
+    job = dataclasses.replace(job, engine=parse_settings({}, {}).to_json())
+    folder = JobFolder(tmp_path / "data" / "jobs" / "job-1")
+    folder.channels.mkdir(parents=True)
+    hosts = fleet.KubernetesFleet(folder, job, Tasks(), {})
+    pod = {"metadata": {"name": "job-1-algo-1", "namespace": "ml"}, "spec": {}}
+    hosts._write_pods({"algo-1": pod})
+    assert folder.read_places() == {"algo-1": "pod job-1-algo-1, namespace ml"}
+    hosts._write_pods({"algo-1": {**pod, "spec": {"nodeName": "n1"}}})
+    hosts._write_pods({"algo-1": None})
+    assert folder.read_places() == {"algo-1": "pod job-1-algo-1, namespace ml, node n1"}

@@ -15,7 +15,7 @@ from scriptmode import PlatformError
 from scriptmode._core.spec.hosts import HostKind
 from scriptmode_local._hosts.agent_control import AgentSignal, StopReason
 from scriptmode_local._hosts.local_agent import LocalAgent
-from scriptmode_local._store.engine_record import write_engine_record
+from scriptmode_local._store.job_store import ENGINE_RECORD
 from scriptmode_slurm import SLURM
 from scriptmode_slurm._engine import agent, commands
 from scriptmode_slurm._engine.agent import SlurmAgent
@@ -61,7 +61,7 @@ class SlurmJobs(LocalJobs):
         )  # fmt: skip
         command = shlex.join(self.agent_argv).replace("FOLDER", f"'{folder.path}'")
         script.write_text("\n".join(("#!/bin/sh", *(f'#SBATCH "{each}"' for each in options), f"exec {command}\n")))
-        write_engine_record(folder, {"job": str(commands.submit(script))})
+        folder.write_record(ENGINE_RECORD, {"job": str(commands.submit(script))})
 
     def begin(self, *history, script="pass", **fields):
         """Start a job with a history; return its name."""
@@ -171,7 +171,7 @@ def test_slurm_knows_how_the_agent_ended(jobs, fake, end, secondary, message, is
 def test_a_job_whose_agent_has_not_begun_is_shown_as_starting_and_not_as_silent(jobs, monkeypatch, state, message):
     name = jobs.begin({"state": "RUNNING"})
     status = commands.JobStatus(1, state, nodes="n[1-2]")
-    monkeypatch.setattr(commands.STATES, "status", lambda _: status)
+    monkeypatch.setattr(commands.STATES, "status", lambda _, **_how: status)
     if state != "COMPLETING":
         os.utime(jobs.job_folder(name).lock_file, (0, 0))  # its nodes boot for minutes
     assert jobs.last(name) == ("Pending", message)
@@ -260,7 +260,7 @@ def test_the_end_of_a_failed_host_is_not_taken_for_the_time_limit(jobs, monkeypa
 def test_a_job_of_another_cluster_is_left_alone(jobs, fake):
     name = jobs.begin({"state": "PENDING", "reason": "Resources"})
     folder = jobs.job_folder(name)
-    write_engine_record(folder, {"job": "1", "cluster": "elsewhere", "nodes": "node1"})
+    folder.write_record(ENGINE_RECORD, {"job": "1", "cluster": "elsewhere", "nodes": "node1"})
     assert "is on the Slurm cluster 'elsewhere', and this machine belongs to " in jobs.last(name)[1]
     with pytest.raises(PlatformError, match="is on the Slurm cluster 'elsewhere'"):
         SlurmAgent().signal(folder, AgentSignal.WITHDRAW)
@@ -272,7 +272,7 @@ def test_a_job_that_got_the_number_later_is_left_alone(jobs, fake):
     name = jobs.begin({"state": "RUNNING"})
     folder = jobs.job_folder(name)
     (folder.path / "other.sh").write_text("#!/bin/sh\n#SBATCH --job-name=other\nsleep 600\n")
-    write_engine_record(folder, {"job": str(commands.submit(folder.path / "other.sh"))})
+    folder.write_record(ENGINE_RECORD, {"job": str(commands.submit(folder.path / "other.sh"))})
     assert "Slurm does not know job 2 any more" in jobs.platform.describe(name).response["FailureReason"]
     jobs.platform.delete(name)
     assert fake.job(2)["state"] == "RUNNING"

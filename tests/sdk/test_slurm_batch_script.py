@@ -49,7 +49,12 @@ def test_a_script_has_the_jobs_options_the_setup_and_the_agent():
         "#SBATCH --gres=gpu:4\n"
         "#SBATCH --exclusive\n"
         "\n"
+        "exec 9>&2 2>'/shared/jobs/mnist 1%j/setup.log'\n"
+        """trap 'cat '"'"'/shared/jobs/mnist 1%j/setup.log'"'"' >&9' EXIT\n"""
+        "trap 'echo setup: exit code $? in line $LINENO of the batch script >&2' ERR\n"
         "module load cuda\n"
+        "trap - ERR EXIT\n"
+        "exec 2>&9 9>&-\n"
         "exec /env/bin/python -m agent '/shared/jobs/mnist 1%j'\n"
     )
 
@@ -200,7 +205,7 @@ def test_variables_of_sbatch_do_not_override_the_script():
     script = "#SBATCH --partition=gpu\n#SBATCH --mem=8G\n#SBATCH --time=5\n"
     environ = {
         "SBATCH_PARTITION": "x", "SBATCH_MEM_PER_NODE": "x", "SBATCH_TIMELIMIT": "x", "SBATCH_ARRAY_INX": "1-9",
-        "SBATCH_WAIT": "1", "SBATCH_ACCOUNT": "kept", "PATH": "kept",
+        "SBATCH_WAIT": "1", "SBATCH_ACCOUNT": "kept", "PATH": "kept", "OMP_NUM_THREADS": "1",
     }  # fmt: skip
     assert submission_environment(script, environ) == {"SBATCH_ACCOUNT": "kept", "PATH": "kept"}
 

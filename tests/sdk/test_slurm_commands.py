@@ -23,13 +23,13 @@ START = 1795399776.0
 
 def test_a_pending_job_has_its_reason_and_expected_start():
     line = "25+0|PENDING|2026-11-23T02:09:36|batch,urgent||(ReqNodeNotAvail, UnavailableNodes:node1)|a|b\n25+1|PENDING|N/A|u||x|n"
-    first, _ = commands.parse_squeue(line)
+    first, _ = commands.parse_lines(line, commands._SQUEUE)
     assert first == JobStatus(
         25, "PENDING", "ReqNodeNotAvail, UnavailableNodes:node1", START, "batch,urgent", name="a|b"
     )
-    assert list(commands.parse_squeue("")) == []
+    assert list(commands.parse_lines("", commands._SQUEUE)) == []
     named = "7|PENDING|N/A|b||x|a\nb\nc|d|e|f|g|h|i\n8|PENDING|N/A|b||x|n"
-    assert [(each.job_id, each.name) for each in commands.parse_squeue(named)] == [(7, "a"), (8, "n")]
+    assert [(each.job_id, each.name) for each in commands.parse_lines(named, commands._SQUEUE)] == [(7, "a"), (8, "n")]
 
 
 def test_a_job_of_scontrol_has_its_restarts_its_preemption_and_its_exit_code():
@@ -48,7 +48,7 @@ def test_a_job_of_scontrol_has_its_restarts_its_preemption_and_its_exit_code():
     ],
 )
 def test_the_accounting_tells_how_a_job_ended_and_who_cancelled_it(record, expected):
-    found = commands.parse_sacct(record)
+    found, *_ = commands.parse_lines(record, commands._SACCT.values())
     assert (found.job_id, found.state, found.exit_code, found.signal, found.cancelled_by) == (7, *expected)
     assert found.name == "job"
 
@@ -155,6 +155,27 @@ def test_one_process_lists_the_queue_every_three_seconds_however_many_jobs_it_as
     states.forget(7)
     assert states.status(7).position == 2
     assert asked() == 4
+
+
+def test_a_pending_job_is_asked_for_once_a_minute_while_nothing_changes(asked, programs):
+    clock = FakeClock()
+    states = commands.StatusCache(clock)
+
+    def follow(seconds, **how):
+        before = asked()
+        for _ in range(2 * seconds):
+            states.status(7, **how)
+            clock.sleep(0.5)
+        return asked() - before
+
+    assert states.status(7).reason == "BadConstraints"
+    assert follow(120) <= 8
+    assert follow(600) <= 20, "the queue, and the order of the partition"
+    assert follow(30, is_urgent=True) >= 9, "of a job that is to stop"
+    programs.add("squeue", """echo x >>"$0.calls"; echo '7|PENDING|N/A|b||Priority|n'; echo '6|PENDING|N/A|b||x|n'""")
+    assert states.status(6).job_id == 6, "a new job is found at once"
+    assert states.status(7).reason == "Priority"
+    assert follow(30) >= 3, "after a change it is asked for soon again"
 
 
 def test_an_error_counts_for_all_jobs_for_three_seconds(programs, tmp_path):

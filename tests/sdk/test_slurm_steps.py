@@ -88,8 +88,10 @@ def test_a_node_that_knows_itself_by_a_loopback_address_has_another_one_for_the_
         parse_request(request_for("job", hosts=2)), "arn", "us-east-1", "python", 1.0, engine=SlurmSettings().to_json()
     )
     inherited = {"SLURM_JOB_ID": "17", "SLURM_JOB_NODELIST": "node[1-2]", "SLURMD_NODENAME": "node1"}
+    inherited["SLURM_JOB_PARTITION"] = "gpu"
     fleet = SlurmFleet(folder, job, Tasks(), inherited)
     fleet.prepare()
+    assert folder.read_places()["algo-2"] == "Slurm job 17, partition gpu, node2"
     for sandbox in fleet.sandboxes.values():
         assert not addresses.is_loopback(sandbox.read_addresses()[sandbox.host])
     assert addresses.find_interface(fleet.sandboxes["algo-1"].read_addresses()["algo-1"], known)

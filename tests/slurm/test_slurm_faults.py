@@ -88,6 +88,31 @@ def test_a_fault_ends_a_job_on_both_nodes(jobs, fault):
     until(lambda: jobs.cluster.account(jobs.number(name), "State")[0].split()[0] == state)
 
 
+#: By what ends a job: its partition, Slurm's state of it, and the exit codes of its steps, which a signal ended.
+ENDS = {
+    "a stop": (lambda jobs, name: jobs.platform.stop(name), "batch", "CANCELLED", {"0:15"}),
+    "a preemption": (lambda jobs, _: jobs.cluster.preempt(), "scavenge", "PREEMPTED", {"0:15"}),
+    "SIGKILL": (kill_script, "batch", "FAILED", {"0:9", "0:15"}),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_slurm_records_how_a_job_and_its_steps_ended(jobs, end):
+    cause, partition, state, codes = ENDS[end]
+    request = jobs.request(SLEEPS)
+    request["ResourceConfig"]["InstanceType"] = f"slurm:{partition}"
+    jobs.platform.create(request)
+    name = request["TrainingJobName"]
+    jobs.until_up(name, "up on")
+    cause(jobs, name)
+    jobs.wait(name)
+    number = jobs.number(name)
+    until(lambda: jobs.cluster.account(number, "State")[0].split()[0] == state)
+    batch = "1:0" if state == "FAILED" else "0:15"
+    until(lambda: jobs.cluster.step_codes(number).get("batch") == [batch])
+    assert {code for host in ("algo-1", "algo-2") for code in jobs.cluster.step_codes(number)[host]} == codes
+
+
 #: Continues from its checkpoint; the first run, which finds none, does not end by itself.
 COUNTS = """
 import json, os, time

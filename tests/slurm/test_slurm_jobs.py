@@ -1,7 +1,10 @@
 """Jobs of two hosts, each on a node: what a script finds there, and how a job ends for Slurm."""
 
 import json
+import os
+import shutil
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -68,6 +71,12 @@ def test_instance_groups_are_nodes_of_partitions_and_gpus_are_those_of_each(jobs
     assert sorted(places[0]["names"]) == [f"{network}.1", f"{network}.2"]
     assert [place["gpus"] for place in places] == [None, "0,1"]
     assert {place["node"] for place in places} == {"node1", "node2"}
+    first, name = int(jobs.number(request["TrainingJobName"])), request["TrainingJobName"]
+    found = [activity.place for activity in jobs.platform.activity(name).values()]
+    assert found == [
+        f"Slurm job {number}, partition {partition}, {place['node']}"
+        for number, partition, place in zip((first, first + 1), ("batch", "short"), places)
+    ]
 
 
 def test_a_channel_that_only_the_login_node_has_is_told_with_the_node(jobs):
@@ -85,7 +94,8 @@ print("rank", rank, "of", size, "on", socket.gethostname(), flush=True)
 """
 
 
-def test_a_host_has_the_cpus_of_its_allocation_and_its_step_ends_with_its_code(jobs, tmp_path):
+def test_a_host_has_the_cpus_of_its_allocation_and_its_step_ends_with_its_code(jobs, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # of the login node
     script = """
         import os, sys
         print("cpus", *map(os.environ.get, ("SM_NUM_CPUS", "OMP_NUM_THREADS", "TF_NUM_INTEROP_THREADS")), flush=True)
@@ -115,6 +125,58 @@ def test_mpirun_starts_ranks_on_both_nodes_without_ssh_and_without_slurm(jobs):
     lines = jobs.completed_lines(jobs.start(RANKS, hyperparameters=distribution))
     found = sorted(line.partition("rank ")[2] for line in lines if " of 4 on " in line)
     assert found == ["0 of 4 on node1", "1 of 4 on node1", "2 of 4 on node2", "3 of 4 on node2"]
+
+
+@pytest.mark.parametrize("line", ["no_such_module load cuda", "echo loaded >&2"])
+def test_a_line_of_the_setup_that_fails_is_a_warning_of_the_job_which_goes_on(jobs, line):
+    script = "import os, sys; print('has', os.environ['LOADED'], file=sys.stderr)"
+    jobs.platform = Slurm(data_dir=jobs.data_dir, setup=(line, "export LOADED=rest"))
+    lines = jobs.completed_lines(name := jobs.start(script))
+    assert sum("has rest" in line for line in lines) == 2
+    warned = [event.message for event in jobs.platform.events(name) if event.reason == "SetupFailed"]
+    assert [text for text in lines if "setup" in text] == [f"algo-1: scriptmode: {text}" for text in warned]
+    if line.startswith("no"):
+        (text,) = warned
+        assert "a line of Slurm(setup=...) failed: " in text
+        assert "no_such_module: command not found: setup: exit code 127 in line " in text
+    else:
+        assert not warned
+
+
+def test_a_setup_that_exits_is_told_in_the_agent_s_log(jobs):
+    jobs.platform = Slurm(data_dir=jobs.data_dir, setup="echo no license >&2\nexit 3")
+    name = jobs.start(SHOWS_ITS_PLACE)
+    assert "ended with exit code 3 before the job's agent began" in jobs.wait(name)["FailureReason"]
+    assert "no license" in jobs.job_folder(name).agent_log.read_text()
+
+
+def test_submitting_jobs_and_following_one_that_waits_take_few_calls(jobs, monkeypatch, tmp_path):
+    for command in ("sbatch", "scontrol", "sinfo", "squeue", "sacct", "scancel"):
+        program = tmp_path / command
+        program.write_text(f'#!/bin/sh\necho {command} >>{tmp_path}/calls\nexec {shutil.which(command)} "$@"\n')
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    jobs.platform = Slurm(data_dir=jobs.data_dir, hold=True)
+
+    def count(what):
+        before = len((tmp_path / "calls").read_text().split()) if (tmp_path / "calls").exists() else 0
+        return what(), len((tmp_path / "calls").read_text().split()) - before
+
+    name, calls = count(lambda: jobs.start(SHOWS_ITS_PLACE))
+    assert calls <= 5
+    assert jobs.platform.activity(name)["algo-2"].place == f"Slurm job {jobs.number(name)}"
+    _, calls = count(lambda: [jobs.start(SHOWS_ITS_PLACE) for _ in range(10)])
+    assert calls <= 40
+
+    def follow():
+        for _ in range(50):
+            assert (
+                "JobHeldUser"
+                in jobs.platform.describe(name).response["SecondaryStatusTransitions"][-1]["StatusMessage"]
+            )
+            time.sleep(0.5)
+
+    assert count(follow)[1] <= 6
 
 
 #: Headers of batch scripts, with the number of their nodes.

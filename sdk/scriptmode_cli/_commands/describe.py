@@ -19,13 +19,14 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
     """Print a summary of JOB.
 
     It has the status, hosts, script, inputs, hyperparameters and output locations. Of a job that runs on this machine
-    it also has each host's CPU usage (100% is one core), memory and GPUs, and the time since its last output.
+    it also has each host's CPU usage (100% is one core), memory and GPUs, and the time since its last output. Of a job
+    on a cluster it has the place of each host: Slurm's job number, partition and node, or pod, namespace and node.
 
     With --json the output is the response of Amazon SageMaker's DescribeTrainingJob, for local jobs too. A failed job
     has one more field: Failure, with host, process, exit_code, signal, exception, cause, hint and traceback. A running
     job of this machine has Activity: of each host cpu_percent, memory_bytes, gpu_percent, gpu_memory_bytes,
-    silent_seconds since its last output, and line, which it has not ended. A job of this machine with channels has
-    Channels: of each channel, mode, done and total bytes, and epoch. One that lost something or started again has
+    silent_seconds since its last output, line, which it has not ended, and place. A job of this machine with channels
+    has Channels: of each channel, mode, done and total bytes, and epoch. One that lost something or started again has
     Events: reason, message, host, count, time and is_loss.
 
     \b

@@ -142,8 +142,8 @@ def _hosts(job: JobRequest) -> str:
 
 
 def _doing(host: str, activity: HostActivity) -> str:
-    """Return the resources of a host, and for how long it has been silent; "" while nothing is known."""
-    facts = ", ".join(filter(None, (format_usage(activity), activity.silence)))
+    """Return where a host is, its resources, and for how long it has been silent; "" while nothing is known."""
+    facts = ", ".join(filter(None, (activity.place, format_usage(activity), activity.silence)))
     return f"{host}: {facts}" if facts else ""
 
 

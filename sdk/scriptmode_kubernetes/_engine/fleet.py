@@ -146,6 +146,10 @@ class KubernetesFleet(Fleet):
         with suppress(OSError):
             names = json.dumps({host: found.get(host) for host in self.sandboxes})
             replace_file(self._pods_file, names.encode(), durable=False)
+            known = self._folder.read_places()
+            places = {**known, **{host: status.describe_place(pod) for host, pod in found.items() if pod}}
+            if places != known:
+                self._folder.write_places(places)
 
     def read_pods(self) -> dict[str, Any]:
         """Return the last status of each pod by its host, None for a deleted one; nothing before they were listed."""

@@ -50,6 +50,12 @@ _REASONS = {
 _OWN_FAULT = ("exceeds the limit", "exceeds the total limit", "exceeded its local ephemeral storage limit")
 
 
+def describe_place(found: Pod) -> str:
+    """Return the names of a pod, of its namespace and of its node, which it may not have yet."""
+    names, node = found["metadata"], found["spec"].get("nodeName")
+    return f"pod {names['name']}, namespace {names['namespace']}" + (f", node {node}" if node else "")
+
+
 def describe_wait(host: str, found: Pod) -> str:
     """Return what a host waits for whose agent has not said hello; raise `PlatformError` for one that never will."""
     status = found.get("status", {})

@@ -39,7 +39,7 @@ from scriptmode_local._system import full_disk
 from scriptmode_local._system.directory_lock import above_streams
 from scriptmode_local._system.forked_tasks import Children, Tasks
 from scriptmode_runtime import contract
-from scriptmode_runtime._processes import forks, proc
+from scriptmode_runtime._processes import forks, proc, system
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -306,4 +306,8 @@ def main(arguments: list[str]) -> int:
 
 if __name__ == "__main__":
     forks.restart_without_threads("scriptmode_local._agent.host_agent")
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:])
+    if code - 128 in (signal.SIGABRT, signal.SIGBUS, signal.SIGINT, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM):
+        # A scheduler shows the signal.
+        system.end_by_signal(code - 128)
+    sys.exit(code)

@@ -34,7 +34,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.spec.job_failure import Failure
-from scriptmode._core.spec.service_values import JobEvent
+from scriptmode._core.spec.service_values import COMPLETED, JobEvent
 from scriptmode.errors import ContainerError, DataError
 from scriptmode_local._agent import cleanup, host_agent, interruption, progress, supervision
 from scriptmode_local._agent.artifact_delivery import Delivery
@@ -224,6 +224,9 @@ class Agent:
                 if (count := len(self._sandboxes)) < (most := self._asked.request.resources.count):
                     self._log.tell_user(f"this run has {count} of the {most} hosts that the job asked for")
                 self._links.connect(started)
+                for warning in filter(None, (agent.warning for agent in started)):
+                    self._log.tell_user(warning)
+                    self._add_event("SetupFailed", warning)
         except (ContainerError, DataError, OSError) as error:
             return _client_error(f"the hosts cannot be prepared: {error}")
         return None
@@ -429,10 +432,12 @@ class Agent:
         with self._heartbeat.beating():
             self._state = agent_log.with_losses(self._state, {name: self._folder.log(name) for name in self._sandboxes})
         self._enter(outcome.secondary, outcome.message, outcome.reason, outcome.failure)
-        if outcome.reason:
-            find_control(self._folder).signal(self._folder, AgentSignal.FAILED)
         for warning in cleanup.remove_unneeded_files(self._folder, failed=outcome.secondary == "Failed"):
             self._log.write(warning)
+        # Last: it may end this process.
+        if outcome.secondary != COMPLETED:
+            what = AgentSignal.FAILED if outcome.reason else AgentSignal.STOPPED
+            find_control(self._folder).signal(self._folder, what)
 
     def _sync_logs(self) -> None:
         """Flush the hosts' logs to the disk, so that they are durable before the final state is."""

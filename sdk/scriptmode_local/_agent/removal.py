@@ -14,8 +14,7 @@ from scriptmode_local._agent import lost_agent
 from scriptmode_local._data import mounts
 from scriptmode_local._hosts.agent_control import AgentSignal
 from scriptmode_local._hosts.engine import absent_engine, find_control
-from scriptmode_local._store.engine_record import has_engine_record
-from scriptmode_local._store.job_store import JobFolder
+from scriptmode_local._store.job_store import ENGINE_RECORD, JobFolder
 from scriptmode_local._system.directory_lock import locked_directory
 from scriptmode_runtime._files import directory_tree
 from scriptmode_runtime._processes import proc, process_tree
@@ -72,7 +71,7 @@ def delete_job(folder: JobFolder) -> None:
 
 def is_lost(folder: JobFolder) -> bool:
     """Return whether a job's files are damaged, not only out of reach, and nothing runs it."""
-    if has_engine_record(folder) or folder.has_agent():
+    if (folder.path / ENGINE_RECORD).exists() or folder.has_agent():
         return False
     try:
         folder.read_facts()

@@ -78,6 +78,8 @@ class AgentSignal(Enum):
     REQUEUE = "requeue"
     #: The job has failed, as its state says, for the place where the engine shows its jobs; never raises an error.
     FAILED = "failed"
+    #: The same of a job that was stopped.
+    STOPPED = "stopped"
 
 
 class AgentControl(Protocol):

@@ -27,7 +27,7 @@ class StartedAgent:
     """A host's agent that was started: the names of its hosts, and the job's agent's ends of the two pipes.
 
     With ``waits`` its machine may not be there yet: the job is Starting until the event ``waiting`` has no message.
-    What its hosts wrote is complete only after the event ``finished``.
+    What its hosts wrote is complete only after the event ``finished``. ``warning`` is what failed before it.
     """
 
     hosts: tuple[str, ...]
@@ -35,6 +35,7 @@ class StartedAgent:
     commands: int
     events: int
     waits: bool = False
+    warning: str = ""
 
 
 class Fleet:

@@ -94,7 +94,7 @@ class RemoteHost:
             code = self._agent.wait()
         if not self._is_finished:
             self.fail(f"the agent of {self._host} on its machine ended with {describe_exit_code(code)}")
-        return code
+        return code if code >= 0 else 128 - code
 
     def _raise_error(self) -> None:
         if self._error:

@@ -36,20 +36,20 @@ def write_usage(path: Path, usage: Mapping[str, HostActivity]) -> None:
 
 
 def read_activity(folder: JobFolder) -> dict[str, HostActivity]:
-    """Return what each host with a log does; nothing for a job that has ended or is interrupted.
+    """Return what each host with a log does; only its place for a job that has ended or is interrupted.
 
     Only a host of which the record has resources is silent: another one does not run yet, or has ended. A record that
     cannot be read is ignored, as it is only displayed.
     """
     state = folder.read_state()
     if state.ended or state.secondary == "Interrupted":
-        return {}
-    hosts = folder.read_facts().host_names
+        return {host: HostActivity(place=place) for host, place in folder.read_places().items()}
+    hosts, places = folder.read_facts().host_names, folder.read_places()
     usage = {name: recorded for host in hosts for name, recorded in _read_usage(folder.usage_file(host)).items()}
     activities = {}
     for host in hosts:
         log = folder.log(host)
-        activity = replace(usage.get(host, HostActivity()), line=unfinished_line(log))
+        activity = replace(usage.get(host, HostActivity()), line=unfinished_line(log), place=places.get(host, ""))
         if host in usage:
             activity = replace(activity, silent_seconds=_seconds_since_change(log))
         if activity != HostActivity():

@@ -7,12 +7,14 @@
   ``agent.lock``      held (flock) by the job's agent while it lives; contains the agent's heartbeat
   ``guard.lock``      held by the process that removes the containers of a killed agent; see `_hosts.job_containers`
   ``processes.json``  the agent and the hosts' launchers
-  ``engine.json``     what a scheduler knows the job by; see `engine_record`
+  ``engine.json``     what a scheduler knows the job by, such as its number
+  ``places.json``     where an engine runs each host, for people
   ``progress.json``   the progress of the channels' data
   ``usage/``          the resources that the hosts use and have used, two files for each of their agents
   ``reserve``         space for the final state, should the disk be full by then; removed when the job ended
   ``stop``            exists once a stop was requested; its modification time is that of the request
   ``agent.log``       warnings and errors of the agent
+  ``setup.log``       those of the lines that Slurm runs before the agent
   ``logs/``           one file for each host
   ``channels/``       staged inputs, shared by the hosts, and the record of copied checkpoints; removed at the end
   ``hosts/<host>/``   the host's /opt/ml; kept only after a failure
@@ -63,6 +65,8 @@ _Read = TypeVar("_Read")
 _READ_ONLY = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 #: The service's pattern for names of training jobs. (CreateTrainingJob, TrainingJobName)
 _JOB_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
+#: Records of an engine about one job: what a scheduler knows the job by, and where the hosts are.
+ENGINE_RECORD, _PLACES = "engine.json", "places.json"
 _PROCESSES = {"*": {"pid!": int, "started!": int, "boot!": str}}
 _PROGRESS = [{"channel!": str, "mode!": str, "done!": int}]
 
@@ -245,6 +249,24 @@ class JobFolder:
             return rows if all(_is_count(count) for row in rows for count in (row.total, row.epoch)) else ()
         except (OSError, ValueError, TypeError):
             return ()
+
+    def write_record(self, file: str, record: Mapping[str, str]) -> None:
+        """Record texts by their names in a file, such as `ENGINE_RECORD`; raise ``OSError``."""
+        replace_file(self.path / file, regular_files.render_json(dict(record)))
+
+    def read_record(self, file: str) -> dict[str, str]:
+        """Return what `write_record` recorded; an empty dict without it. Raises `UnreadableJobError`."""
+        return self._read(file, _parse_record) if (self.path / file).exists() else {}
+
+    def write_places(self, places: Mapping[str, str]) -> None:
+        """Record where an engine runs each host, for people; raise ``OSError``."""
+        self.write_record(_PLACES, places)
+
+    def read_places(self) -> dict[str, str]:
+        """Return what `write_places` recorded; nothing for a file that cannot be read, as it is only displayed."""
+        with suppress(UnreadableJobError, JobNotFoundError):
+            return self.read_record(_PLACES)
+        return {}
 
     def last_heartbeat(self, state: JobState) -> float:
         """Return when an agent that is gone lived for certain, in seconds since the epoch; raise ``OSError``.
@@ -504,6 +526,11 @@ def _parse_state(content: Any, name: str) -> JobState:
     if state.name != name:
         raise ValueError(f"it is of the job {state.name!r}")
     return state
+
+
+def _parse_record(content: Any, _: str) -> dict[str, str]:
+    shapes.validate_shape(content, {"*": str}, "")
+    return dict(content)
 
 
 def _parse_processes(content: Any) -> dict[str, ProcessIdentity]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.errors import PlatformError, ScriptmodeError
 from scriptmode_local._hosts.agent_control import AgentLocation, AgentSignal, Presence, StopReason, Termination
-from scriptmode_local._store.engine_record import read_engine_record
+from scriptmode_local._store.job_store import ENGINE_RECORD
 from scriptmode_local._system.file_owner import user_name
 from scriptmode_slurm._engine import batch_script, commands, problems
 from scriptmode_slurm._engine.commands import JobStatus
@@ -59,12 +59,13 @@ _LOG_LINES = 20
 #: Characters of a reason in the comment of a job.
 _COMMENT_CHARACTERS = 500
 _EARLY_SECONDS = 60.0
+#: The grace time of a preempted job for whose end its nodes wait, and the interval in which slurmctld notices the end.
+_LONGEST_GRACE_SECONDS, _CHECK_SECONDS = 30.0, 35.0
 #: A later expected start is that of a cluster whose running jobs have no time limit: Slurm takes it for a year.
 _FORESEEABLE_SECONDS = 30 * 86400.0
 #: An earlier one is shown without its date.
 _SAME_DAY_SECONDS = 43200.0
 _QUEUED = frozenset({commands.PENDING, "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
-_CLUSTERS: dict[tuple[str, str], str] = {}
 _STARTING = frozenset({commands.RUNNING, "CONFIGURING"})
 _HALTED = frozenset({"STOPPED", "SUSPENDED"})
 
@@ -101,8 +102,10 @@ class SlurmAgent:
         """Tell Slurm, which has the batch script and all steps; return whether there is a job."""
         if what is AgentSignal.REQUEUE:
             _requeue(folder)
-        elif what is AgentSignal.FAILED:
-            _show_failure(folder)
+        elif what in (AgentSignal.FAILED, AgentSignal.STOPPED):
+            # slurmctld may be away, and the job has ended.
+            with suppress(ScriptmodeError, OSError):
+                _let_slurm_tell(folder, is_stopped=what is AgentSignal.STOPPED)
         else:
             is_killed = what is AgentSignal.KILL
             number = find_own_job(folder) if is_killed else find_own_number(folder)
@@ -132,12 +135,26 @@ def _requeue(folder: JobFolder) -> None:
             raise
 
 
-def _show_failure(folder: JobFolder) -> None:
-    """Write the first line of the reason to the job's comment, which squeue shows, unless the user gave one."""
-    with suppress(ScriptmodeError, OSError):
-        number, given = find_number(folder), settings_from_json(folder.read_job().engine).all_options()
-        if number is not None and "comment" not in given:
-            commands.set_comment(number, folder.read_state().reason.partition("\n")[0][:_COMMENT_CHARACTERS])
+def _let_slurm_tell(folder: JobFolder, *, is_stopped: bool) -> None:
+    """End the batch job as its state says, so that Slurm's accounting has it CANCELLED or PREEMPTED, not FAILED.
+
+    The first line of a failure is the job's comment, which squeue shows, unless the user gave one.
+    """
+    number, given = find_number(folder), settings_from_json(folder.read_job().engine).all_options()
+    if number is None:
+        return
+    if not is_stopped and "comment" not in given:
+        commands.set_comment(number, folder.read_state().reason.partition("\n")[0][:_COMMENT_CHARACTERS])
+    status = commands.find_details(number, wait=0)
+    if status is None or status.state != commands.RUNNING:
+        return
+    left = status.end - time.time() if status.preempted and status.end else _LONGEST_GRACE_SECONDS
+    if is_stopped or left < _LONGEST_GRACE_SECONDS:
+        # It is PREEMPTED only if it runs until its grace time is over.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if is_stopped:
+            commands.cancel(number, wait=0)
+        time.sleep(max(0.0, left) + _CHECK_SECONDS)
 
 
 def locate_job(folder: JobFolder) -> AgentLocation:
@@ -150,7 +167,7 @@ def locate_job(folder: JobFolder) -> AgentLocation:
         # The client that submits the job holds the lock until the number is recorded.
         return AgentLocation(Presence.ALIVE if folder.has_agent() else Presence.GONE)
     try:
-        status = commands.STATES.status(number)
+        status = commands.STATES.status(number, is_urgent=folder.stop_requested() is not None)
         if status is not None and status.state == "CANCELLED":
             # Only the accounting knows by whom; in the first second it calls a job that never ran "allocation".
             record = commands.find_record(number, wait=0)
@@ -169,7 +186,7 @@ def _is_queued_again(status: JobStatus) -> bool:
 
 def find_number(folder: JobFolder) -> int | None:
     """Return the recorded number of the job, which is this machine's cluster's for a process of the job."""
-    number = read_engine_record(folder).get(NUMBER, "")
+    number = folder.read_record(ENGINE_RECORD).get(NUMBER, "")
     return int(number) if number.isdigit() else None
 
 
@@ -178,8 +195,8 @@ def find_own_number(folder: JobFolder) -> int | None:
 
     Clusters that share home directories have jobs of the same numbers.
     """
-    own, here = read_engine_record(folder).get(CLUSTER, ""), ""
-    if own and (here := cluster_name()) != own:
+    own, here = folder.read_record(ENGINE_RECORD).get(CLUSTER, ""), ""
+    if own and (here := commands.STATES.cluster()) != own:
         what = f"training job {folder.name} is on the Slurm cluster {own!r}, and this machine belongs to {here!r}"
         raise PlatformError(what, advice=f"use a machine of {own!r}, or set SLURM_CONF to its configuration")
     return find_number(folder)
@@ -195,15 +212,6 @@ def find_own_job(folder: JobFolder) -> int | None:
 def _is_own(folder: JobFolder, status: JobStatus) -> bool:
     """Return whether a job has the name of the training job: a cluster that lost its state counts from 1 again."""
     return status.name in ("", folder.name)
-
-
-def cluster_name() -> str:
-    """Return the name of this machine's cluster; raise `PlatformError` where Slurm does not answer."""
-    # Of each configuration that this process used.
-    key = os.environ.get("SLURM_CONF", ""), os.environ.get("PATH", "")
-    if key not in _CLUSTERS:
-        _CLUSTERS[key] = commands.find_config(wait=0).get("ClusterName", "")
-    return _CLUSTERS[key]
 
 
 def _has_heartbeat(folder: JobFolder) -> bool:
@@ -280,13 +288,8 @@ def _describe_termination(status: JobStatus) -> Termination:
         ended = f"the batch script of Slurm job {number} ended with exit code {status.exit_code} before the job's agent"
         return Termination(reason, f"{ended} began; see the lines of Slurm(setup=...), and agent.log")
     if reason is StopReason.UNKNOWN:
-        return _describe_crash(status)
+        how = f"signal {status.signal}" if status.signal else f"exit code {status.exit_code}"
+        text = f"the job's agent was killed or crashed: Slurm job {number} is {status.state}, {how}"
+        return Termination(StopReason.KILLED if status.signal == signal.SIGKILL else reason, text)
     limit = "deadline" if status.state == "DEADLINE" else "time limit"
     return Termination(reason, _TEXTS[reason].format(number=number, limit=limit))
-
-
-def _describe_crash(status: JobStatus) -> Termination:
-    how = f"signal {status.signal}" if status.signal else f"exit code {status.exit_code}"
-    reason = StopReason.KILLED if status.signal == signal.SIGKILL else StopReason.UNKNOWN
-    text = f"the job's agent was killed or crashed: Slurm job {status.job_id} is {status.state}, {how}"
-    return Termination(reason, text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from itertools import groupby
+from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode._core.spec.training_job import Limits
@@ -39,6 +40,8 @@ _VARIABLES = {
     "time": ("SBATCH_TIMELIMIT",),
     "verbose": ("SBATCH_DEBUG",),
 }
+#: What the lines of ``setup`` write to their standard error, beside the agent's log, and the mark of one that fails.
+SETUP_LOG, SETUP_FAILED = "setup.log", "setup: exit code"
 _COUNT = re.compile(r"(?:[A-Za-z][\w.-]*:)?(\d+)")
 
 
@@ -133,8 +136,23 @@ def render_batch_script(
         lines.append(_NEXT_COMPONENT)
         # The name and the log are those of the whole job.
         options = {}
-    lines[-1:] = ["", *settings.setup, f"exec {shlex.join(command)}"]
+    lines[-1:] = ["", *_setup_lines(settings.setup, log), f"exec {shlex.join(command)}"]
     return "\n".join(lines) + "\n"
+
+
+def _setup_lines(setup: Sequence[str], log: str) -> Sequence[str]:
+    """Return the lines of a setup, whose standard error goes to a file; to the agent's log, too, if they exit."""
+    if not setup:
+        return ()
+    file = shlex.quote(str(PurePath(log).with_name(SETUP_LOG)))
+    return (
+        f"exec 9>&2 2>{file}",
+        f"trap {shlex.quote(f'cat {file} >&9')} EXIT",
+        f"trap 'echo {SETUP_FAILED} $? in line $LINENO of the batch script >&2' ERR",
+        *setup,
+        "trap - ERR EXIT",
+        "exec 2>&9 9>&-",
+    )
 
 
 def _component_options(
@@ -162,7 +180,8 @@ def submission_environment(script: str, environ: Mapping[str, str], header: Iter
     others = {
         other for name in {*set_here, *header, *REFUSED} for other in _VARIABLES.get(name, (f"SBATCH_{name.upper()}",))
     }
-    return {name: value for name, value in environ.items() if name not in others}
+    # Sites set the threads of their login nodes to 1; those of hosts follow from their CPUs.
+    return {name: value for name, value in environ.items() if name not in {*others, "OMP_NUM_THREADS"}}
 
 
 def _option(name: str, value: object) -> str:

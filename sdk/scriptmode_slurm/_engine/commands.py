@@ -23,7 +23,7 @@ from scriptmode_slurm._engine import problems
 from scriptmode_slurm._engine.partitions import FORMAT, Partition, parse_partitions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from scriptmode._core.machine.clock import Clock
@@ -37,8 +37,8 @@ _COMMENT_SECONDS = 5.0
 _ENDED_WITH_THE_JOB = (-signal.SIGTERM, -signal.SIGKILL)
 #: Seconds in which slurmctld may restart, and between two attempts.
 RETRY_SECONDS, _RETRY_INTERVAL = 60.0, 2.0
-#: Seconds between two requests for the state of a job by one process, and for its position in the queue.
-STATUS_SECONDS, _POSITION_SECONDS = 3.0, 30.0
+#: Seconds between two requests for the state of a job by one process, at least, and where the queue stays as it is.
+STATUS_SECONDS, _LONGEST_SECONDS = 3.0, 60.0
 #: Variables that change what these commands print or select.
 _FOREIGN = ("SQUEUE_", "SACCT_", "SCONTROL_", "SINFO_", "SLURM_CLUSTERS")
 _ENVIRONMENT = {"TZ": "UTC0", "SLURM_TIME_FORMAT": "standard", "LC_ALL": "C"}
@@ -153,9 +153,9 @@ def set_comment(job_id: int, text: str) -> None:
         _run(command, wait=0, seconds=_COMMENT_SECONDS)
 
 
-def cancel(job_id: int, *options: str) -> None:
+def cancel(job_id: int, *options: str, wait: float = RETRY_SECONDS) -> None:
     """Cancel a job, with the options `ONLY_PENDING` or `KILL`; leave one that has ended. Raises `PlatformError`."""
-    _run(("scancel", "--quiet", *options, str(job_id)))
+    _run(("scancel", "--quiet", *options, str(job_id)), wait=wait)
 
 
 def find_status(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None:
@@ -174,7 +174,7 @@ def find_details(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | Non
 def find_record(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None:
     """Return a job by sacct; ``None`` where the accounting does not know the job, or there is none."""
     argv = ("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job_id}", f"--format={','.join(_SACCT)}")
-    return parse_sacct(_ask(argv, problems.NO_ACCOUNTING, wait))
+    return next(parse_lines(_ask(argv, problems.NO_ACCOUNTING, wait), _SACCT.values()), None)
 
 
 def _ask(argv: Sequence[str], unknown: Sequence[str], wait: float) -> str:
@@ -189,14 +189,9 @@ def _ask(argv: Sequence[str], unknown: Sequence[str], wait: float) -> str:
 
 def find_queue() -> dict[int, JobStatus]:
     """Return this user's jobs that slurmctld knows, by their numbers; raise `PlatformError` without any retry."""
-    argv = (
-        "squeue",
-        "--noheader",
-        "--states=all",
-        f"--user={os.getuid()}",
-        f"--format={_SEPARATOR.join(_SQUEUE.values())}",
-    )
-    return {status.job_id: status for status in reversed(list(parse_squeue(_run(argv, wait=0))))}
+    form = _SEPARATOR.join(_SQUEUE.values())
+    argv = ("squeue", "--noheader", "--states=all", f"--user={os.getuid()}", f"--format={form}")
+    return {status.job_id: status for status in reversed(list(parse_lines(_run(argv, wait=0), _SQUEUE)))}
 
 
 def find_order(partition: str) -> list[int]:
@@ -211,10 +206,12 @@ def expand_nodes(nodes: str) -> tuple[str, ...]:
     return tuple(_run(("scontrol", "show", "hostnames", nodes)).split()) if nodes else ()
 
 
-def find_nodes(nodes: Iterable[str]) -> dict[str, Mapping[str, str]]:
-    """Return the records of nodes by their names."""
-    records = parse_records(_run(("scontrol", "--oneliner", "show", "node", ",".join(nodes))))
-    return {record["NodeName"]: record for record in records}
+def find_nodes(
+    nodes: Iterable[str], *, wait: float = RETRY_SECONDS, seconds: float = _COMMAND_SECONDS
+) -> dict[str, Mapping[str, str]]:
+    """Return the records of nodes by their names; raise `PlatformError` where Slurm does not answer."""
+    command = ("scontrol", "--oneliner", "show", "node", ",".join(nodes))
+    return {record["NodeName"]: record for record in parse_records(_run(command, wait=wait, seconds=seconds))}
 
 
 def list_partitions() -> list[Partition]:
@@ -228,21 +225,15 @@ def find_config(*, wait: float = RETRY_SECONDS) -> dict[str, str]:
     return {name.strip(): value.strip() for name, separator, value in lines if separator}
 
 
-def parse_squeue(output: str) -> Iterator[JobStatus]:
-    """Parse the line of each job; a heterogeneous one has several, the first component's first.
+def parse_lines(output: str, names: Collection[str]) -> Iterator[JobStatus]:
+    """Parse the line of each job, with these fields; a heterogeneous one has several, the first component's first.
 
     The name of another job may have line ends: what is not the beginning of a job's line is skipped.
     """
     for line in output.splitlines():
-        fields = line.strip().split(_SEPARATOR, len(_SQUEUE) - 1)
-        if len(fields) == len(_SQUEUE) and fields[0][:1].isdigit():
-            yield _parse_status(dict(zip(_SQUEUE, fields)))
-
-
-def parse_sacct(output: str) -> JobStatus | None:
-    """Parse the first record of a job: of a heterogeneous one that of its first component."""
-    lines = (line.split(_SEPARATOR, len(_SACCT) - 1) for line in output.splitlines() if _SEPARATOR in line)
-    return next((_parse_status(dict(zip(_SACCT.values(), fields))) for fields in lines), None)
+        fields = line.strip().split(_SEPARATOR, len(names) - 1)
+        if len(fields) == len(names) and fields[0][:1].isdigit():
+            yield _parse_status(dict(zip(names, fields)))
 
 
 def parse_job(output: str) -> JobStatus | None:
@@ -302,32 +293,43 @@ def _job_number(text: str) -> int:
 class StatusCache:
     """What one process asks of Slurm about its user's jobs; for use by several threads.
 
-    However many jobs are asked for, their queue is listed at most every `STATUS_SECONDS`, and that of a partition, for
-    the positions, every `_POSITION_SECONDS`. An answer may be an error, which counts for as long.
+    However many jobs are asked for, their queue is listed at most every `STATUS_SECONDS`, and less and less often for a
+    job that is pending for the same reason; and that of a partition, for the positions, every `_LONGEST_SECONDS`. An
+    answer may be an error, which counts for `STATUS_SECONDS`: slurmctld may be back.
     """
 
     def __init__(self, clock: Clock = SYSTEM) -> None:
         self._clock = clock
         self._lock = threading.Lock()
+        #: When each question was asked, and the answer.
         self._answers: dict[object, tuple[float, object]] = {}
         #: The reason of each pending job, and since when it has it.
         self._reasons: dict[int, tuple[str, float]] = {}
 
-    def status(self, job_id: int) -> JobStatus | None:
-        """Return a job's state, a pending job's with its position; raise `PlatformError` without any retry."""
+    def status(self, job_id: int, *, is_urgent: bool = False) -> JobStatus | None:
+        """Return a job's state, a pending job's with its position; raise `PlatformError` without any retry.
+
+        With ``is_urgent`` it is not older than `STATUS_SECONDS`.
+        """
         with self._lock:
-            status = self._ask("queue", STATUS_SECONDS, find_queue).get(job_id)
-            if status is None:
-                return self._ask(job_id, STATUS_SECONDS, lambda: find_status(job_id, wait=0))
-            if status.state != PENDING:
-                return self._ask(job_id, STATUS_SECONDS, lambda: find_details(job_id, wait=0)) or status
-            reason, since = self._reasons.get(job_id, ("", 0.0))
-            if reason != status.reason:
-                since = self._clock.now()
-                self._reasons[job_id] = status.reason, since
-            order = self._ask(("order", status.partition), _POSITION_SECONDS, lambda: find_order(status.partition))
+            now = self._clock.now()
+            reason, since = self._reasons.get(job_id, ("", now))
+            pause = STATUS_SECONDS if is_urgent else max(STATUS_SECONDS, min((now - since) / 2, _LONGEST_SECONDS))
+            status = self._ask("queue", pause, find_queue).get(job_id)
+            if status is None or status.state != PENDING:
+                self._reasons.pop(job_id, None)
+                return self._ask(job_id, STATUS_SECONDS, lambda: find_status(job_id, wait=0)) or status
+            self._reasons[job_id] = status.reason, since if reason == status.reason else now
+            order = self._ask(("order", status.partition), _LONGEST_SECONDS, lambda: find_order(status.partition))
             position = order.index(job_id) + 1 if job_id in order else 0
-            return replace(status, position=position, reason_seconds=self._clock.now() - since)
+            return replace(status, position=position, reason_seconds=now - self._reasons[job_id][1])
+
+    def cluster(self) -> str:
+        """Return the name of this machine's cluster; raise `PlatformError` without any retry."""
+        # Of each configuration that this process used; asked for once a day.
+        key = os.environ.get("SLURM_CONF", ""), os.environ.get("PATH", "")
+        with self._lock:
+            return self._ask(key, 86400.0, lambda: find_config(wait=0).get("ClusterName", ""))
 
     def forget(self, job_id: int) -> None:
         """Remove what is known of a job, which was submitted, requeued or cancelled."""
@@ -337,14 +339,13 @@ class StatusCache:
             self._reasons.pop(job_id, None)
 
     def _ask(self, key: object, seconds: float, call: Callable[[], _Answer]) -> _Answer:
-        expiry, answer = self._answers.get(key, (float("-inf"), None))
-        if self._clock.now() >= expiry:
+        asked, answer = self._answers.get(key, (float("-inf"), None))
+        if self._clock.now() >= asked + (STATUS_SECONDS if isinstance(answer, PlatformError) else seconds):
             try:
                 answer = call()
             except PlatformError as error:
-                # No error stays for longer than a state: slurmctld may be back.
-                answer, seconds = error, STATUS_SECONDS
-            self._answers[key] = self._clock.now() + seconds, answer
+                answer = error
+            self._answers[key] = self._clock.now(), answer
         if isinstance(answer, PlatformError):
             raise answer
         return answer  # type: ignore[return-value]

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING
 
 from scriptmode._core.machine.programs import run_program
 from scriptmode._core.text.messages import Problem
-from scriptmode.errors import DataError
+from scriptmode.errors import DataError, PlatformError
 from scriptmode_local._data import file_uris, mounts
 from scriptmode_local._data.staging import StagingArea
 from scriptmode_local._hosts.fleet import Fleet, StartedAgent
 from scriptmode_local._hosts.host_identity import write_hosts_file
 from scriptmode_local._hosts.process_fleet import ProcessFleet
 from scriptmode_local._opt_ml.opt_ml import Sandbox, checkpoints_path, cluster_of_machines
-from scriptmode_local._store.job_store import JobStore
+from scriptmode_local._store.host_logs import last_lines
 from scriptmode_runtime import contract
 from scriptmode_runtime._files import scratch
 from scriptmode_runtime._values.errors import ClusterError
-from scriptmode_slurm._engine import addresses, commands, steps
+from scriptmode_slurm._engine import addresses, batch_script, commands, steps
 from scriptmode_slurm._engine.settings import settings_from_json
 
 if TYPE_CHECKING:
@@ -52,24 +52,25 @@ class SlurmFleet(Fleet):
         self._job = job
         self._tasks = tasks
         self._inherited = inherited
-        self._store = JobStore(folder.path.parent.parent)
         self._nodes: dict[str, steps.Node] = {}
         self.sandboxes = {name: Sandbox(name, folder.host(name)) for name in job.request.resources.hosts}
 
     def prepare(self) -> None:
         """Assign a node to each host, and write the hosts' configuration files."""
-        ports = {}
-        places = (
+        ports, places = {}, {}
+        allocated = (
             (steps.Node(name, allocation.component), allocation)
             for allocation in steps.parse_allocations(self._inherited)
             for name in commands.expand_nodes(allocation.nodes)
         )
-        for host, (node, allocation) in zip(self.sandboxes, places):
+        for host, (node, allocation) in zip(self.sandboxes, allocated):
             self._nodes[host] = node
             ports[host] = addresses.port_block(allocation.job)
+            places[host] = f"Slurm job {allocation.job}, partition {allocation.partition}, {node.name}"
         if missing := self.sandboxes.keys() - self._nodes.keys():
             what = f"Slurm gave the job {len(self._nodes)} nodes, so there is none for {min(missing)}"
             raise DataError(what, advice="leave options out that change the number of nodes")
+        self._folder.write_places(places)
         resolved = self._find_addresses()
         write_hosts_file(self._folder.channels / "hosts", resolved)
         content = cluster_of_machines(self.sandboxes, resolved, ports, secrets.token_hex(32))
@@ -108,7 +109,14 @@ class SlurmFleet(Fleet):
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
         """Start a step on each node, which runs the agent of the host there."""
         self.prepare()
-        return [self._start_agent(host, node) for host, node in self._nodes.items()]
+        first, *others = [self._start_agent(host, node) for host, node in self._nodes.items()]
+        return [replace(first, warning=self._describe_setup()), *others]
+
+    def _describe_setup(self) -> str:
+        """Return what the lines of the setup wrote if one of them failed; "" if none did."""
+        told = last_lines(self._folder.path / batch_script.SETUP_LOG, lines=6, limit=1000)
+        is_failed = batch_script.SETUP_FAILED in told
+        return f"a line of Slurm(setup=...) failed: {': '.join(told.splitlines())}" if is_failed else ""
 
     def _start_agent(self, host: str, node: steps.Node) -> StartedAgent:
         their_commands, command_pipe = os.pipe()
@@ -133,11 +141,9 @@ class SlurmFleet(Fleet):
         """Return which host's node does not answer Slurm any more; the other hosts fail before Slurm ends the job."""
         hosts = {node.name: host for host, node in self._nodes.items()}
         # The hosts that are left run until the answer.
-        with suppress(OSError):
-            command = ("scontrol", "--oneliner", "show", "node", ",".join(hosts))
-            shown = run_program(command, _ANSWER_SECONDS, env=steps.step_environment(self._inherited))
-            for node in commands.parse_records(shown.output):
-                name, state = node["NodeName"], node["State"]
+        with suppress(PlatformError):
+            for name, node in commands.find_nodes(hosts, wait=0, seconds=_ANSWER_SECONDS).items():
+                state = node["State"]
                 if state.startswith("DOWN") or "*" in state or "NOT_RESPONDING" in state:
                     return Problem(f"{hosts[name]} was lost with its node {name}, which is {state} for Slurm")
         return None

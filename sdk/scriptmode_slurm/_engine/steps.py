@@ -67,18 +67,18 @@ class Allocation(NamedTuple):
     job: int
     #: As Slurm lists them: ``n[1-2]``.
     nodes: str
+    partition: str
 
 
 def parse_allocations(variables: Mapping[str, str]) -> list[Allocation]:
     """Return the allocations of a batch step's job from its variables; none for a process outside of jobs."""
-    components = range(int(variables.get("SLURM_HET_SIZE", 0)))
-    if not components and "SLURM_JOB_ID" in variables:
-        return [Allocation(None, int(variables["SLURM_JOB_ID"]), variables.get("SLURM_JOB_NODELIST", ""))]
-    return [
-        Allocation(
-            number,
-            int(variables[f"SLURM_JOB_ID_HET_GROUP_{number}"]),
-            variables[f"SLURM_JOB_NODELIST_HET_GROUP_{number}"],
-        )
-        for number in components
-    ]
+    components: Sequence[int | None] = range(int(variables.get("SLURM_HET_SIZE", 0))) or [None]
+    return [_allocation(variables, number) for number in components if "SLURM_JOB_ID" in variables]
+
+
+def _allocation(variables: Mapping[str, str], component: int | None) -> Allocation:
+    job, nodes, partition = (
+        variables.get(name if component is None else f"{name}_HET_GROUP_{component}", "")
+        for name in ("SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_JOB_PARTITION")
+    )
+    return Allocation(component, int(job), nodes, partition)

@@ -93,7 +93,7 @@ class JobEvent:
     """Something that a job lost or did again, in the terms of events of Kubernetes.
 
     Attributes:
-        reason: Its kind: ``LogLost``, ``OutputLeftOut``, ``CheckpointsNotCopied`` or ``Interrupted``.
+        reason: Its kind: ``LogLost``, ``OutputLeftOut``, ``CheckpointsNotCopied``, ``SetupFailed`` or ``Interrupted``.
         message: What happened, in one sentence.
         host: The host that it is about; "" where it is about the job.
         count: How often it happened.
