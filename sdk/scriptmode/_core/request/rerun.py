@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from scriptmode._core.spec.distribution import Distribution
     from scriptmode._core.spec.inputs import Input
+    from scriptmode._core.spec.job_description import JobDescription
     from scriptmode._core.spec.training_job import Limits, Resources
 
 
@@ -56,6 +57,15 @@ class RerunChanges:
     #: Seconds.
     max_run: int | None = None
     max_wait: int | None = None
+
+
+def check_checkpoints(description: JobDescription) -> None:
+    """Raise `SpecError` for a job that may still write checkpoints: its copy would write the same ones."""
+    name, uri = description.name, description.job.output.checkpoint_uri
+    if uri and not description.has_ended:
+        what = f"training job {name} is {description.status} ({description.secondary}) and writes checkpoints to {uri}"
+        other = f"set another checkpoint_s3_uri, or None, in Estimator.attach({name!r}) and fit it"
+        raise SpecError(what, f"stop it first: scriptmode stop {name} --wait, or {other}")
 
 
 def rerun_request(description: Mapping[str, Any], tags: Mapping[str, str], changes: RerunChanges) -> dict[str, Any]:
