@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect
+from dataclasses import replace
 from datetime import datetime, timezone
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode_local._store.job_store import JobFolder
+    from scriptmode_local._store.state import JobState
 
     #: A host, and what reads its log and the times of its lines.
     _Reader = tuple[str, LogReader, LogTimes]
@@ -40,18 +43,17 @@ def read_log_events(
             # Before the logs are read, so that all lines written before the end are read in the same turn.
             state = watched.reconcile()
             ended, is_lost = state.ended, state.is_unrecorded
-            # The hosts have ended: their last lines come before.
-            is_after = ended or state.secondary == "Uploading"
-            if on_description is not None and state != shown and not is_after:
-                on_description(describe(request, state))
+            is_idle, lines = True, _new_lines(folder, readers, final=ended or is_lost)
+            if on_description is not None and state != shown:
+                # The hosts may have written lines before a status that is new.
+                if shown is None or ended or state.secondary == "Uploading":
+                    lines = _with_statuses(lines, state, lambda state: on_description(describe(request, state)))
+                else:
+                    on_description(describe(request, state))
                 shown = state
-            is_idle = True
-            for event in _new_lines(folder, readers, final=ended or is_lost):
+            for event in lines:
                 is_idle = False
                 yield event
-            if on_description is not None and is_after and (ended or state != shown):
-                on_description(describe(request, state))
-                shown = state
             if ended or not follow:
                 return
             if is_lost:
@@ -62,6 +64,21 @@ def read_log_events(
     finally:
         for _, reader, _ in readers:
             reader.close()
+
+
+def _with_statuses(
+    lines: Iterable[LogEvent], state: JobState, on_state: Callable[[JobState], None]
+) -> Iterator[LogEvent]:
+    """Yield lines; call ``on_state`` with the job's earlier states before the lines that follow them, then with it."""
+    told, starts = 0, [transition.started for transition in state.transitions]
+    for line in lines:
+        # The time of a line is a whole millisecond.
+        passed = bisect(starts, line.time.timestamp() + 0.001) if line.time else 0
+        if passed > told:
+            told = passed
+            on_state(replace(state, transitions=state.transitions[:told]))
+        yield line
+    on_state(state)
 
 
 def _new_lines(folder: JobFolder, readers: Iterable[_Reader], *, final: bool) -> Iterator[LogEvent]:
