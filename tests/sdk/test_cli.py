@@ -367,3 +367,14 @@ def test_horovod_is_installed_from_the_wheel_of_this_tensorflow_and_open_mpi(tmp
     monkeypatch.setenv("PIP_TARGET", str(tmp_path))
     subprocess.run((sys.executable, "-m", "scriptmode", "horovod", "install"), check=True, timeout=600)
     assert [*(tmp_path / "horovod" / "tensorflow").glob("mpi_lib*.so")]
+
+
+@pytest.mark.tf
+@pytest.mark.mpi
+def test_the_reason_why_horovod_cannot_be_built_is_in_the_json():
+    command = (sys.executable, "-m", "scriptmode", "horovod", "install", "--json")
+    environment = {**os.environ, "XDG_CACHE_HOME": os.devnull}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, timeout=600)
+    message = json.loads(done.stderr)["message"]
+    assert (done.returncode, message.partition(": ")[0]) == (1, "Horovod cannot be built")
+    assert "Not a directory" in message

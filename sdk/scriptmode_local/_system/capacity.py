@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Processes that may run at once on the smallest machine: they also wait for one another and for their data.
 _FEWEST = 4
 #: In Python, for each command that starts jobs, and for a server's clients.
-_HOW_TO_FORCE = "LocalPlatform(force=True) or --force (of scriptmode serve for its clients)"
+_HOW_TO_FORCE = "LocalPlatform(force=True) or --force (of run, plan, and serve for its clients)"
 
 
 class _Level(NamedTuple):
