@@ -113,6 +113,19 @@ def test_a_taken_port_is_refused_at_the_start(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("address", "text"),
+    [
+        ("no_such_name", "--listen is 'no_such_name', which is not an address; write one of this machine, such as 127"),
+        ("192.0.2.1:80", "address; choose an address of this machine, such as 127.0.0.1"),
+    ],
+)
+def test_an_address_that_is_not_one_of_this_machine_is_refused_as_such(tmp_path, address, text):
+    AccessKeys(tmp_path).create()
+    assert text in refusal(tmp_path, "--listen", address)
+
+
+@pytest.mark.slow
 def test_a_data_directory_has_one_server(tmp_path):
     with serving(tmp_path, "--s3", "memory") as api:
         found = refusal(tmp_path / "data", "--listen", "127.0.0.1:0", "--s3", "memory")

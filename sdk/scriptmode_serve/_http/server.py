@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import socket
 import threading
 import time
 from contextlib import closing, suppress
@@ -234,6 +235,11 @@ class Server:
 
 def _check(settings: Settings, keys: AccessKeys, data_dir: Path) -> None:
     """Raise `SpecError` for settings with which no server may start."""
+    try:
+        socket.getaddrinfo(settings.host, None)
+    except OSError as error:
+        step = f"write one of this machine, such as {DEFAULT_HOST}:{DEFAULT_PORT}"
+        raise invalid("--listen", f"is {settings.host!r}, which is not an address", step) from error
     if not is_loopback(settings.host) and not keys.read():
         what = f"is {settings.host!r}, which other machines reach, but the server has no access key"
         raise invalid("--listen", what, "create one: scriptmode serve key")
