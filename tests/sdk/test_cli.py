@@ -378,3 +378,10 @@ def test_the_reason_why_horovod_cannot_be_built_is_in_the_json():
     message = json.loads(done.stderr)["message"]
     assert (done.returncode, message.partition(": ")[0]) == (1, "Horovod cannot be built")
     assert "Not a directory" in message
+
+
+def test_a_name_that_this_machine_lacks_is_not_asked_of_aws_without_credentials(monkeypatch):
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    stderr = invoke("logs", "nowhere").stderr
+    assert "(Amazon SageMaker was not asked, because no AWS credentials are set); the data directory" in stderr
