@@ -134,7 +134,7 @@ def _limits(job: JobRequest, changes: RerunChanges) -> Limits:
             raise invalid(
                 "max_wait",
                 f"is {changes.max_wait!r}, but training job {job.name} has neither spot instances nor a retry strategy",
-                f"leave it out, or set max_wait and one of use_spot_instances and max_retry_attempts of "
+                f"leave it out, or set it with use_spot_instances or max_retry_attempts of "
                 f"Estimator.attach({job.name!r}) and fit it",
             )
         wait = changes.max_wait
