@@ -45,8 +45,21 @@ def ended(description: JobDescription, stream: TextIO | None = None) -> None:
         how += f", {billable:,} s billable: spot instances saved {saved:.0%}"
     elif is_billed and billable not in (None, seconds):
         how += f", {billable:,} s billable on all hosts"
-    model = f"; model: {description.artifact_uri}" if description.artifact_uri else ""
+    uri = model_uri(description)
+    model = f"; model: {uri}" if uri else "; its model is empty" if description.artifact_uri else ""
     write_line(f"training job {description.name}: {how}{model}", stream)
+
+
+def model_uri(description: JobDescription) -> str:
+    """Return the URI of a job's model; "" without one, and for an archive on this machine that has no files."""
+    uri = description.artifact_uri
+    if uri.startswith("file://"):
+        import tarfile
+
+        # A model in another form, and an archive that cannot be read, are not known to be empty.
+        with suppress(OSError, EOFError, tarfile.TarError), tarfile.open(uri[len("file://") :]) as archive:
+            return uri if archive.next() else ""
+    return uri
 
 
 def left_running(name: str, queue_position: int = 0, stream: TextIO | None = None) -> None:

@@ -65,7 +65,8 @@ def check_checkpoints(description: JobDescription) -> None:
     if uri and not description.has_ended:
         what = f"training job {name} is {description.status} ({description.secondary}) and writes checkpoints to {uri}"
         other = f"set another checkpoint_s3_uri, or None, in Estimator.attach({name!r}) and fit it"
-        raise SpecError(what, f"stop it first: scriptmode stop {name} --wait, or {other}")
+        step = f"stop it first: scriptmode stop {name} --wait, or {other}"
+        raise SpecError(what, step, argument="checkpoint_s3_uri")
 
 
 def rerun_request(description: Mapping[str, Any], tags: Mapping[str, str], changes: RerunChanges) -> dict[str, Any]:
