@@ -5,12 +5,9 @@ from __future__ import annotations
 import runpy
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from scriptmode.v2 import _alias as alias
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _USAGE = """\
 Usage: python -m scriptmode.v2 PROGRAM [ARGUMENT...]
@@ -21,7 +18,7 @@ Run a program of the SageMaker SDK v2 unchanged: its imports of sagemaker give s
 _WRONG_USAGE = 2
 
 
-def _print_exception(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _print_exception(kind: type[BaseException], error: BaseException, trace: Any) -> None:
     """Print an exception as ``python PROGRAM`` does: without the frames that ran the program."""
     while trace and trace.tb_frame.f_code.co_filename in (__file__, runpy.__file__, "<frozen runpy>"):
         trace = trace.tb_next

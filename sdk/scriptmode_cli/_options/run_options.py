@@ -96,15 +96,11 @@ def _parse_options(given: Mapping[str, Any]) -> dict[str, Any]:
             raise SpecError(f"--set {name} is given twice", advice="remove one of them")
         others[name] = value
     arguments.update(others)
-    if isinstance(arguments.get("distribution"), str):
-        arguments["distribution"] = _parse_distribution(arguments["distribution"])
+    if isinstance(chosen := arguments.get("distribution"), str):
+        if (kind := NAMES.get(chosen.replace("_", "-"))) is None:
+            raise SpecError(f"--distribution is {chosen!r}", advice=did_you_mean(chosen, list(NAMES)[:3]))
+        arguments["distribution"] = {kind: {"enabled": True}}
     return arguments
-
-
-def _parse_distribution(name: str) -> dict[str, object]:
-    if (kind := NAMES.get(name.replace("_", "-"))) is None:
-        raise SpecError(f"--distribution is {name!r}", advice=did_you_mean(name, list(NAMES)[:3]))
-    return {kind: {"enabled": True}}
 
 
 def _distribution_update(distributions: Any, given: Mapping[str, Any]) -> dict[str, object]:

@@ -44,8 +44,7 @@ def translate_errors_to_options(options: Mapping[str, str]) -> Iterator[None]:
             raise
         names = "|".join(name for name, other in options.items() if "_" in name and not other.startswith("--set "))
         advice = re.sub(rf"\b({names})\b=?(\.\.\.)?", lambda word: options[word[1]], error.advice or "")
-        named = type(error)(error.message, argument=error.argument, advice=advice)
-        raise errors.with_suffix(named, f"({option})") from error
+        raise errors.with_suffix(type(error)(error.message, advice, argument=error.argument), f"({option})") from error
 
 
 def exit_code(error: BaseException) -> int:

@@ -150,11 +150,7 @@ def requeue(folder: JobFolder, reason: str) -> Outcome | None:
 
 
 def describe_lost_time(folder: JobFolder, state: JobState, output: Output) -> str:
-    """Return how old the newest checkpoint was when the hosts ended, for the log.
-
-    Their last line and the last sample of their usage tell when: the status may be older, or as new as the last copy of
-    the checkpoints.
-    """
+    """Return how old the newest checkpoint was at the hosts' last line, or last sample of their usage, for the log."""
     if not output.checkpoint_uri:
         return "from its beginning, because it has no checkpoint_s3_uri"
     ends, saves = [], []

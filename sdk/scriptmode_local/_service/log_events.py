@@ -19,14 +19,11 @@ from scriptmode_local._store.log_times import LogTimes
 from scriptmode_local._system.file_owner import find_other_owner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._store.state import JobState
-
-    #: A host, and what reads its log and the times of its lines.
-    _Reader = tuple[str, LogReader, LogTimes]
 
 
 def read_log_events(
@@ -35,21 +32,19 @@ def read_log_events(
     """Yield the lines of every host's log, with ``follow`` until the job ended, as `LocalPlatform.log_events` does."""
     request = folder.read_job().request
     watched = recovery.ReconciledJob(folder)
-    hosts = request.resources.hosts
-    readers = [(host, LogReader(folder.log(host)), LogTimes(folder.log(host))) for host in hosts]
+    logs = {host: folder.log(host) for host in request.resources.hosts}
+    readers = [(host, LogReader(log), LogTimes(log)) for host, log in logs.items()]
     shown = None
     try:
         while True:
             # Before the logs are read, so that all lines written before the end are read in the same turn.
             state = watched.reconcile()
             ended, is_lost = state.ended, state.is_unrecorded
-            is_idle, lines = True, _new_lines(folder, readers, final=ended or is_lost)
+            is_idle, of_hosts = True, (_of_host(folder, *reader, final=ended or is_lost) for reader in readers)
+            lines: Iterator[LogEvent] = heapq.merge(*of_hosts, key=attrgetter("time"))
             if on_description is not None and state != shown:
-                # The hosts may have written lines before a status that is new.
-                if shown is None or ended or state.secondary == "Uploading":
-                    lines = _with_statuses(lines, state, lambda state: on_description(describe(request, state)))
-                else:
-                    on_description(describe(request, state))
+                told = len(shown.transitions) if shown else 0
+                lines = _with_statuses(lines, state, told, lambda state: on_description(describe(request, state)))
                 shown = state
             for event in lines:
                 is_idle = False
@@ -57,8 +52,7 @@ def read_log_events(
             if ended or not follow:
                 return
             if is_lost:
-                problem = state.note
-                raise TrainingJobError(f"training job {folder.name}: {problem}", describe(request, state).response)
+                raise TrainingJobError(f"training job {folder.name}: {state.note}", describe(request, state).response)
             if is_idle:
                 SYSTEM.sleep(poll_seconds)
     finally:
@@ -67,10 +61,10 @@ def read_log_events(
 
 
 def _with_statuses(
-    lines: Iterable[LogEvent], state: JobState, on_state: Callable[[JobState], None]
+    lines: Iterator[LogEvent], state: JobState, told: int, on_state: Callable[[JobState], None]
 ) -> Iterator[LogEvent]:
-    """Yield lines; call ``on_state`` with the job's earlier states before the lines that follow them, then with it."""
-    told, starts = 0, [transition.started for transition in state.transitions]
+    """Yield lines; call ``on_state`` with the job as it was, beyond ``told`` statuses, before the lines that follow."""
+    starts = [transition.started for transition in state.transitions]
     for line in lines:
         # The time of a line is a whole millisecond.
         passed = bisect(starts, line.time.timestamp() + 0.001) if line.time else 0
@@ -81,14 +75,7 @@ def _with_statuses(
     on_state(state)
 
 
-def _new_lines(folder: JobFolder, readers: Iterable[_Reader], *, final: bool) -> Iterator[LogEvent]:
-    """Yield the new lines of the hosts' logs in the order of their times; raise `UnreadableJobError`."""
-    lines = (_of_host(folder, reader, final=final) for reader in readers)
-    return heapq.merge(*lines, key=attrgetter("time"))
-
-
-def _of_host(folder: JobFolder, of_host: _Reader, *, final: bool) -> Iterator[LogEvent]:
-    host, reader, times = of_host
+def _of_host(folder: JobFolder, host: str, reader: LogReader, times: LogTimes, *, final: bool) -> Iterator[LogEvent]:
     last = 0
     try:
         for line, continues in reader.lines(final=final):

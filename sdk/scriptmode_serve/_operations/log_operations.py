@@ -182,7 +182,8 @@ class Logs:
             offsets[stream.name] = line.end
             if line.time >= since and all(term in line.text for term in terms):
                 used += len(line.text) + _EVENT_BYTES
-                events.append(_filtered_event(stream, line))
+                identifier = f"{stream.created:020d}{line.time:016d}{line.start:020d}"
+                events.append({"logStreamName": stream.name, **stream.event(line), "eventId": identifier})
         searched = [{"logStreamName": stream.name, "searchedCompletely": not more} for stream in streams]
         token = base64.urlsafe_b64encode(json.dumps(offsets).encode()).decode()
         return {"events": events, "searchedLogStreams": searched, **({"nextToken": token} if more else {})}
@@ -225,11 +226,6 @@ def streams_of_job(platform: LocalPlatform, known: KnownTimes, job: str) -> list
 def _tagged(stream: Stream, offsets: Mapping[str, int], since: int) -> Iterator[tuple[Line, Stream]]:
     start = max(offsets.get(stream.name, 0), stream.log.start_at(since))
     return ((line, stream) for line in stream.log.forwards(start))
-
-
-def _filtered_event(stream: Stream, line: Line) -> dict[str, object]:
-    identifier = f"{stream.created:020d}{line.time:016d}{line.start:020d}"
-    return {"logStreamName": stream.name, **stream.event(line), "eventId": identifier}
 
 
 def _page(lines: Iterator[Line], limit: int) -> list[Line]:

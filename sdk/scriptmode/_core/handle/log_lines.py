@@ -51,12 +51,11 @@ def ended(description: JobDescription, stream: TextIO | None = None) -> None:
 
 
 def model_uri(description: JobDescription) -> str:
-    """Return the URI of a job's model; "" without one, and for an archive on this machine that has no files."""
+    """Return the URI of a job's model; "" without one, and for an archive on this machine that is known to be empty."""
     uri = description.artifact_uri
     if uri.startswith("file://"):
         import tarfile
 
-        # A model in another form, and an archive that cannot be read, are not known to be empty.
         with suppress(OSError, EOFError, tarfile.TarError), tarfile.open(uri[len("file://") :]) as archive:
             return uri if archive.next() else ""
     return uri
