@@ -116,7 +116,7 @@ def test_each_status_is_shown_once_with_the_log_between(capsys):
     ("content", "shown"),
     [({}, "its model is empty"), ({"a": b"1"}, "model: {uri}"), (None, "model: {uri}"), (b"damaged", "model: {uri}")],
 )
-def test_a_model_without_files_is_not_announced(content, shown, tmp_path):
+def test_a_model_without_files_is_not_announced(content, shown, tmp_path, capsys):
     archive = tmp_path / "model.tar.gz"
     if isinstance(content, bytes):
         archive.write_bytes(content)
@@ -127,8 +127,9 @@ def test_a_model_without_files_is_not_announced(content, shown, tmp_path):
     _, job = started(Life.completed())
     job.wait()
     uri = f"file://{archive}"
-    ended(replace(job.platform.describe(job.name), artifact_uri=uri), stream := io.StringIO())
-    assert stream.getvalue() == f"training job job-1: Completed, 330 s of training; {shown.format(uri=uri)}\n"
+    ended(replace(job.platform.describe(job.name), artifact_uri=uri))
+    expected = f"training job job-1: Completed, 330 s of training; {shown.format(uri=uri)}\n"
+    assert capsys.readouterr().out == expected
 
 
 def test_the_billable_time_is_shown(capsys):

@@ -113,16 +113,10 @@ def test_a_taken_port_is_refused_at_the_start(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("address", "text"),
-    [
-        ("no_such_name", "--listen is 'no_such_name', which is not an address; write one of this machine, such as 127"),
-        ("192.0.2.1:80", "address; choose an address of this machine, such as 127.0.0.1"),
-    ],
-)
-def test_an_address_that_is_not_one_of_this_machine_is_refused_as_such(tmp_path, address, text):
-    AccessKeys(tmp_path).create()
-    assert text in refusal(tmp_path, "--listen", address)
+@pytest.mark.parametrize("host", ["no_such_name", "192.0.2.1"])
+def test_an_address_that_is_not_one_of_this_machine_is_refused_as_such(tmp_path, host):
+    text = f"--listen is {host!r}, which is not an address of this machine; write one, such as 127.0.0.1:4580"
+    assert text in refusal(tmp_path, "--listen", f"{host}:80")
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ bounded in seconds and, where the server has too many, in number.
 
 from __future__ import annotations
 
-import errno
 import logging
 import resource
 import time
@@ -67,10 +66,10 @@ def create_http_server(application: Service, host: str, port: int, check: Callab
 def listening_error(error: Exception, host: str, port: int) -> PlatformError:
     """Return the error for an address at which the server cannot listen."""
     shown = f"[{host}]" if ":" in host else host
-    advice = f"choose another port, such as a free one: --listen {shown}:0"
-    if getattr(error, "errno", None) == errno.EADDRNOTAVAIL:
-        advice = "choose an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them"
-    return PlatformError(f"the server cannot listen at {shown}:{port}: {error}", advice)
+    return PlatformError(
+        f"the server cannot listen at {shown}:{port}: {error}",
+        advice=f"choose another port, such as a free one: --listen {shown}:0",
+    )
 
 
 def _configure(server: Any, check: Callable[[Environ], None]) -> None:
