@@ -49,7 +49,10 @@ def main(argv: list[str] | None = None) -> int:
         return 0 if words in (["-h"], ["--help"]) else 2
     if argv is None:
         forks.restart_without_threads("scriptmode_runtime")
-    _open_standard_descriptors()
+    # No later file gets the number of a closed standard descriptor.
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # noqa: PLR2004 - stdin, stdout, stderr
+        pass
+    os.close(descriptor)
     # A signal to stop stays pending until the supervisor handles signals; process 1 would lose it.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     return _train()
@@ -310,13 +313,6 @@ def _servers_on_loopback(plan: LaunchPlan, processes: HostProcesses) -> Iterator
             yield
         finally:
             loop.tickers.remove(listeners)
-
-
-def _open_standard_descriptors() -> None:
-    """Open the null device in place of a closed standard descriptor, so that no later file gets its number."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # noqa: PLR2004 - stdin, stdout, stderr
-        pass
-    os.close(descriptor)
 
 
 def _base_dir() -> str:

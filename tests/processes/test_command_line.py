@@ -60,14 +60,15 @@ def test_jobs_are_listed_newest_first_in_local_time(jobs, monkeypatch):
     # Nine hours ahead of UTC, all year.
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     head, *rows = [line.split() for line in program("list").stdout.splitlines()]
-    assert head == ["CREATED", "AGE", "STATUS", "TIME", "KIND", "HOSTS", "METRIC", "REGION", "NAME"]
+    # Both jobs have one Region and no distribution.
+    assert head == ["CREATED", "AGE", "STATUS", "TIME", "HOSTS", "METRIC", "NAME"]
     assert [(row[3], row[-1]) for row in rows] == [("Failed", "broken"), ("Completed", "of-two")]
     now = datetime.now(timezone.utc)
     shown = datetime.strptime(" ".join(rows[0][:2]) + "+0900", "%Y-%m-%d %H:%M:%S%z")
     assert abs((shown - now).total_seconds()) < 120
     assert rows[0][2].endswith(("s", "min"))
-    # The distribution, the hosts and the last value of the metric of each, which are in one Region.
-    assert [row[-5:-1] for row in rows] == [["-", "1", "-", "-"], ["-", "2", "loss=0.5", "-"]]
+    # The hosts and the last value of the metric of each.
+    assert [row[-3:-1] for row in rows] == [["1", "-"], ["2", "loss=0.5"]]
     (summary,) = json.loads(program("list", "--status", "failed", "--json").stdout)
     assert summary["TrainingJobName"] == "broken"
     assert datetime.fromisoformat(summary["CreationTime"]).utcoffset() == timedelta(0)

@@ -44,7 +44,7 @@ def run(tmp_path):
         done = subprocess.run(
             argv, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
         )
-        assert done.returncode in (1, 2), done.stderr
+        assert done.returncode in (1, 2, 137), done.stderr
         return done
 
     return run_program
@@ -71,3 +71,14 @@ def test_the_shell_shows_the_error_once_more_in_short(run):
     done = run("-m", "scriptmode", "run", "words.py", "--source-dir", "code", "--job-name", "words")
     assert done.stderr.startswith(f"scriptmode: {SHORT}")
     assert done.stderr.splitlines()[-1] == "  again:     scriptmode rerun words (the same source)"
+
+
+def test_a_script_that_was_killed_has_the_end_of_its_log_and_how_its_checkpoints_are_used(run, tmp_path):
+    (tmp_path / "killed.py").write_text("import os\nprint('step 3', flush=True)\nos.kill(os.getpid(), 9)\n")
+    words = ("run", "killed.py", "--checkpoint-s3-uri", "saved", "--job-name", "killed")
+    done = run("-m", "scriptmode", *words)
+    lines = done.stderr.splitlines()
+    cause = "scriptmode: training job killed failed: algo-1, script: killed by SIGKILL"
+    assert (done.returncode, lines[:3]) == (137, [cause, "its log ends with", "step 3"])
+    again = "scriptmode rerun killed (the same source, from the checkpoints in file://"
+    assert lines[-1] == f"  again:     {again}{tmp_path}/saved)"

@@ -103,7 +103,7 @@ def test_commands_name_their_own_option_and_plan_takes_force(verb, option):
     refused = CliRunner().invoke(scriptmode, [verb, *words])
     assert refused.exit_code == 2, refused.output
     assert "2,000 processes at once" in refused.output
-    assert "LocalPlatform(force=True) or --force (of scriptmode serve for" in refused.output
+    assert "LocalPlatform(force=True) or --force (of run, plan, and serve for" in refused.output
     assert refused.output.endswith(f"or use fewer ({option})\n")
     if verb == "plan":
         assert "ranks 0-1999" in CliRunner().invoke(scriptmode, ["plan", *words, "--force"]).output

@@ -367,3 +367,21 @@ def test_horovod_is_installed_from_the_wheel_of_this_tensorflow_and_open_mpi(tmp
     monkeypatch.setenv("PIP_TARGET", str(tmp_path))
     subprocess.run((sys.executable, "-m", "scriptmode", "horovod", "install"), check=True, timeout=600)
     assert [*(tmp_path / "horovod" / "tensorflow").glob("mpi_lib*.so")]
+
+
+@pytest.mark.tf
+@pytest.mark.mpi
+def test_the_reason_why_horovod_cannot_be_built_is_in_the_json():
+    command = (sys.executable, "-m", "scriptmode", "horovod", "install", "--json")
+    environment = {**os.environ, "XDG_CACHE_HOME": os.devnull}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, timeout=600)
+    message = json.loads(done.stderr)["message"]
+    assert (done.returncode, message.partition(": ")[0]) == (1, "Horovod cannot be built")
+    assert "Not a directory" in message
+
+
+def test_a_name_that_this_machine_lacks_is_not_asked_of_aws_without_credentials(monkeypatch):
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    stderr = invoke("logs", "nowhere").stderr
+    assert "(Amazon SageMaker was not asked, because no AWS credentials are set); the data directory" in stderr

@@ -57,6 +57,8 @@ def test_options_for_parameter_servers_and_for_a_part_of_the_files(here):
     assert made.inputs["eval"] == "s3://b/eval"
     with pytest.raises(SpecError, match="--shard 'trian' is no channel; did you mean 'train'"):
         read("train.py", "--input", "train=data", "--shard", "trian")
+    with pytest.raises(SpecError, match="--shard 'train' is no channel; add --input train=PATH"):
+        read("train.py", "--shard", "train")
 
 
 def test_options_are_merged_by_name_with_a_setting_too():

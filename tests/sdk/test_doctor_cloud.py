@@ -130,6 +130,20 @@ def test_a_refusal_of_slurm_has_no_advice_on_the_directory(programs):
         checks.share_files()
 
 
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        ("fatal: Could not establish a configuration source", "use a login node, with Slurm's commands on PATH"),
+        ("error: Socket timed out on send/recv operation", "see whether slurmctld runs: scontrol ping; then try again"),
+    ],
+)
+def test_a_machine_without_an_answering_cluster_has_no_advice_on_the_directory(programs, error, advice):
+    programs.add("srun", f"echo 'srun: {error}' >&2; exit 1")
+    with pytest.raises(PlatformError) as raised:
+        checks.share_files()
+    assert str(raised.value.advice).startswith(advice)
+
+
 def test_a_busy_partition_is_not_a_problem(programs):
     programs.add("srun", "echo 'srun: error: Unable to allocate resources: Requested nodes are busy' >&2; exit 1")
     assert checks.share_files().endswith("srun: Unable to allocate resources: Requested nodes are busy")

@@ -196,7 +196,8 @@ ROWS = {
     "ContainerError": Row(no_docker, "Docker daemon", "nowhere.sock cannot be used", "install Docker and start it", "FileNotFoundError"),
     "JobNotFoundError": Row(
         lambda *_: TrainingJob.attach("nope"),
-        "no training job named 'nope'", "Amazon SageMaker: ", "AWS_DEFAULT_REGION", "CredentialsError",
+        "no training job named 'nope'", "(Amazon SageMaker was not asked, because no AWS region is set)",
+        "the data directory has no jobs", "CredentialsError",
     ),
     "JobExistsError": Row(twice, "training job", "'once'", "use another name"),
     "TrainingJobFailed": Row(

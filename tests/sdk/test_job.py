@@ -3,6 +3,7 @@
 import contextlib
 import io
 import tarfile
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -21,7 +22,7 @@ from scriptmode import (
     TransientError,
     WaitTimeoutError,
 )
-from scriptmode._core.handle.log_lines import StatusLines, show
+from scriptmode._core.handle.log_lines import StatusLines, ended, show
 from scriptmode._core.request.parse import parse_description, parse_request
 from scriptmode._core.spec.service_values import LogEvent
 from scriptmode._display.job_list import JobList
@@ -110,6 +111,26 @@ def test_each_status_is_shown_once_with_the_log_between(capsys):
         "-- Completed", "training job job-1",
     ]  # fmt: skip
     assert lines[-1].startswith("training job job-1: Completed, 330 s of training; model: s3://out/jobs/job-1/output/")
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [({}, "its model is empty"), ({"a": b"1"}, "model: {uri}"), (None, "model: {uri}"), (b"damaged", "model: {uri}")],
+)
+def test_a_model_without_files_is_not_announced(content, shown, tmp_path, capsys):
+    archive = tmp_path / "model.tar.gz"
+    if isinstance(content, bytes):
+        archive.write_bytes(content)
+    elif content is not None:
+        with tarfile.open(archive, "w:gz") as packed:
+            for name in content:
+                packed.add(__file__, name)
+    _, job = started(Life.completed())
+    job.wait()
+    uri = f"file://{archive}"
+    ended(replace(job.platform.describe(job.name), artifact_uri=uri))
+    expected = f"training job job-1: Completed, 330 s of training; {shown.format(uri=uri)}\n"
+    assert capsys.readouterr().out == expected
 
 
 def test_the_billable_time_is_shown(capsys):

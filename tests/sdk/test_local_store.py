@@ -1,5 +1,7 @@
 """The job store, whole or not at all; and the state of a job as a value and as the service describes it."""
 
+import io
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +10,7 @@ import pytest
 from fakes.local_jobs import channel, request_for
 from fakes.output_shapes import against, operation
 
+from scriptmode._core.handle.log_lines import StatusLines
 from scriptmode._core.machine.data_dir import default_data_dir
 from scriptmode._core.request.parse import parse_request
 from scriptmode._core.spec.service_values import ENDED
@@ -18,6 +21,7 @@ from scriptmode_local._store.host_logs import last_lines
 from scriptmode_local._store.job_record import Job
 from scriptmode_local._store.job_response import describe
 from scriptmode_local._store.job_store import JobStore
+from scriptmode_local._store.log_times import LogTimes
 from scriptmode_local._store.state import MESSAGES, STATUS_OF, failure_from_json, starting_state
 from scriptmode_local._store.summary_response import render_summary
 
@@ -33,16 +37,36 @@ def store(tmp_path):
 
 def test_the_last_lines_of_the_hosts_come_before_the_status_that_follows_them(store):
     seen = []
-    with store.create(JOB, starting_state("job", "arn/job", time.time())) as (folder, _):
+    with store.create(JOB, starting_state("job", "arn/job", time.time() - 9)) as (folder, _):
         folder.log("algo-1").write_text("last words\n")
-        folder.write_state(folder.read_state().with_status("Uploading", time.time()))
+        folder.write_state(folder.read_state().with_status("Uploading", time.time() + 9))
         events = LocalPlatform(data_dir=store.data_dir).log_events(
             "job", follow=True, on_description=lambda description: seen.append(description.secondary)
         )
         seen.append(next(events).message)
         folder.write_state(folder.read_state().with_status("Completed", time.time()))
         seen += [event.message for event in events]
-    assert seen == ["last words", "Uploading", "Completed"]
+    assert seen == ["Starting", "last words", "Uploading", "Completed"]
+
+
+def test_the_lines_of_an_ended_job_stand_between_its_statuses_in_the_order_of_their_times(store):
+    with store.create(JOB, starting_state("job", "arn/job", 10.0)) as (folder, _):
+        state, times = folder.read_state(), LogTimes(folder.log("algo-1"))
+        for moment, status in enumerate(("Training", "Interrupted", "Starting", "Training", "Uploading"), 11):
+            state = state.with_status(status, moment + 0.0004)
+            if status == "Training":
+                with times.log.open("a") as log:
+                    log.write(f"line of second {moment}\n")
+                os.utime(times.log, (moment, moment))
+                times.update()
+        folder.write_state(state.with_status("Completed", 20))
+    show = StatusLines(stream := io.StringIO())
+    for event in LocalPlatform(data_dir=store.data_dir).log_events("job", follow=True, on_description=show):
+        stream.write(f"{event.message}\n")
+    assert [line.partition(":")[0] for line in stream.getvalue().splitlines()] == [
+        "-- Starting", "-- Training", "line of second 11", "-- Interrupted", "-- Starting", "-- Training",
+        "line of second 14", "-- Uploading", "-- Completed",
+    ]  # fmt: skip
 
 
 def made(store, name="job", created=0.0):

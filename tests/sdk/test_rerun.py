@@ -3,9 +3,9 @@
 import pytest
 from fakes.sagemaker_jobs import started
 
-from scriptmode import JobExistsError, RequestError, SpecError, TrainingJob
+from scriptmode import Estimator, JobExistsError, RequestError, SpecError, TrainingJob
 from scriptmode._core.request.rerun import RerunChanges, rerun_request
-from scriptmode.testing import Life
+from scriptmode.testing import Life, Phase
 from scriptmode_runtime.contract import SECRET_VARIABLE
 
 RING = {"multi_worker_mirrored_strategy": {"enabled": True}}
@@ -19,12 +19,13 @@ def requests(fake):
 
 def test_the_request_is_the_same_but_for_the_name_and_what_bears_it(code):
     fake, job = started(
-        Life.completed(), instance_count=2, entry_point="train.py", source_dir=code, distribution=RING, model_dir=True,
+        Life.completed(training=20), instance_count=2, entry_point="train.py", source_dir=code, distribution=RING, model_dir=True,
         hyperparameters={"epochs": 5}, environment={"K": "V"}, tags={"team": "vision"}, checkpoint_s3_uri="s3://out/c",
         max_run=60, use_spot_instances=True, max_wait=120, subnets=["subnet-1"], security_group_ids=["sg-1"],
         metric_definitions=[{"Name": "loss", "Regex": "a"}], encrypt_inter_container_traffic=True,
         keep_alive_period_in_seconds=None, enable_remote_debug=True,
     )  # fmt: skip
+    job.wait()
     again = job.rerun(job_name="job-2", hyperparameters={"rate": 0.1})
     first, second = requests(fake)
     assert isinstance(again, TrainingJob)
@@ -34,6 +35,26 @@ def test_the_request_is_the_same_but_for_the_name_and_what_bears_it(code):
     assert second["HyperParameters"] == {**first["HyperParameters"], **changed}
     assert second["Environment"]["K"] == "V"
     assert second["Environment"][SECRET_VARIABLE] != first["Environment"][SECRET_VARIABLE]
+
+
+@pytest.mark.parametrize("life", [Life.completed(), Life([Phase("Interrupted", 60)])], ids=["starts", "interrupted"])
+def test_a_job_that_may_still_write_its_checkpoints_is_not_started_twice(life):
+    fake, job = started(life, checkpoint_s3_uri="s3://out/c")
+    message = rf"job-1 is InProgress \({job.secondary_status}\) and writes checkpoints to s3://out/c; stop it first: "
+    with pytest.raises(SpecError, match=f"{message}scriptmode stop job-1 --wait, or set another checkpoint_s3_uri"):
+        job.rerun(job_name="job-2")
+    assert len(requests(fake)) == 1
+    other = Estimator.attach(job.name, platform=job.platform)
+    other.checkpoint_s3_uri = None
+    other.fit(wait=False, job_name="job-2")
+    assert requests(fake)[1]["TrainingJobName"] == "job-2"
+
+
+def test_a_running_job_without_checkpoints_is_started_again():
+    fake, job = started(Life.completed())
+    assert not job.ended
+    job.rerun(job_name="job-2")
+    assert len(requests(fake)) == 2
 
 
 def test_what_only_a_description_has_is_left_out_and_a_new_name_has_the_old_ones_base():

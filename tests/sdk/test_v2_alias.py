@@ -163,6 +163,17 @@ def test_a_program_runs_as_python_runs_it(tmp_path, words):
 
 
 @pytest.mark.parametrize(
+    "text",
+    ["def f():\n    raise ValueError('x')\nf()", "def f(:", "raise KeyboardInterrupt"],
+    ids=["error", "syntax", "signal"],
+)
+def test_an_exception_of_a_program_ends_it_as_python_does(tmp_path, text):
+    expected, done = (program(tmp_path, *words, "program.py", text=text) for words in ((), ("-m", "scriptmode.v2")))
+    assert done.stderr.replace(f"{tmp_path}/", "") == expected.stderr.replace(f"{tmp_path}/", "")
+    assert done.returncode == expected.returncode != 0
+
+
+@pytest.mark.parametrize(
     ("words", "expected"),
     [
         ([], "name a PROGRAM, or -m and a MODULE"),

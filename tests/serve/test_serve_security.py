@@ -113,6 +113,13 @@ def test_a_taken_port_is_refused_at_the_start(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("host", ["no_such_name", "192.0.2.1"])
+def test_an_address_that_is_not_one_of_this_machine_is_refused_as_such(tmp_path, host):
+    text = f"--listen is {host!r}, which is not an address of this machine; write one, such as 127.0.0.1:4580"
+    assert text in refusal(tmp_path, "--listen", f"{host}:80")
+
+
+@pytest.mark.slow
 def test_a_data_directory_has_one_server(tmp_path):
     with serving(tmp_path, "--s3", "memory") as api:
         found = refusal(tmp_path / "data", "--listen", "127.0.0.1:0", "--s3", "memory")

@@ -128,7 +128,10 @@ class StackRequests:
         self._due = self._clock() + ANSWER_SECONDS
         if self._clock() >= self._removal:
             self._removal = self._clock() + _REMOVAL_SECONDS
-            _remove_ended(self._folder)
+            # Those of processes that have ended.
+            with suppress(OSError):
+                pids = filter(str.isdigit, os.listdir(self._folder) if proc.has_processes() else ())
+                _unlink(*(os.path.join(self._folder, pid) for pid in pids if not os.path.exists(f"/proc/{pid}")))
         if self._requests is None:
             self._requests = request_stacks(self._folder) if os.path.exists(self._request) else None
             return
@@ -148,13 +151,6 @@ def _unlink(*paths: str) -> None:
     for path in paths:
         with suppress(OSError):
             os.unlink(path)
-
-
-def _remove_ended(folder: str) -> None:
-    """Remove the files of processes that have ended."""
-    with suppress(OSError):
-        pids = filter(str.isdigit, os.listdir(folder) if proc.has_processes() else ())
-        _unlink(*(os.path.join(folder, pid) for pid in pids if not os.path.exists(f"/proc/{pid}")))
 
 
 def _program(words: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
+from scriptmode._core.handle.log_lines import model_uri
 from scriptmode._core.spec.failure_text import may_succeed_again
 from scriptmode._core.spec.job_description import JobDescription, Transition
 from scriptmode._core.spec.job_failure import Failure
@@ -89,7 +90,7 @@ def create_snapshot(description: JobDescription, now: datetime, failure: Failure
         history=tuple(_describe_status(status, None if has_ended else now) for status in description.transitions),
         elapsed=_seconds(description.created, ended),
         instances=f"{resources.count} x {kinds}" if kinds else "",
-        model=description.artifact_uri,
+        model=model_uri(description),
         checkpoints=description.job.output.checkpoint_uri or "",
         failure=failure,
     )

@@ -74,7 +74,11 @@ class Recipe:
         """Files that the Dockerfile copies, by their names in the context; read once, so that they match the name."""
         here = recipe_directory()
         names = (*_FILES, f"locks/{self.tensorflow}-{'gpu' if self.gpu else 'cpu'}.txt")
-        return {**{name: (here / name).read_bytes() for name in names}, **_runtime()}
+        top = Path(contract.__file__).parent
+        # Those of the runtime; compiled ones are compiled again for the image.
+        paths = [path for path in top.rglob("*") if path.suffix not in (".so", ".pyc") and path.is_file()]
+        runtime = {path.relative_to(top.parent).as_posix(): path for path in paths if "__pycache__" not in path.parts}
+        return {name: path.read_bytes() for name, path in {**{name: here / name for name in names}, **runtime}.items()}
 
     def context(self, settings: Mapping[str, bytes]) -> bytes:
         """Return the build's context as a tar, with `package_indexes.index_settings`; equal for equal files."""
@@ -113,10 +117,3 @@ def _version(wanted: str | None) -> str:
         return versions[0]
     what = f"there is no image with TensorFlow {wanted!r}, only with {' and '.join(TENSORFLOW_VERSIONS)}"
     raise SpecError(what, argument="tensorflow", advice="use one of them, or build FROM one and install yours")
-
-
-def _runtime() -> dict[str, bytes]:
-    """Return the runtime's files without compiled ones, which are compiled again for the image."""
-    top = Path(contract.__file__).parent
-    paths = [path for path in top.rglob("*") if "__pycache__" not in path.parts and path.suffix not in (".so", ".pyc")]
-    return {path.relative_to(top.parent).as_posix(): path.read_bytes() for path in paths if path.is_file()}

@@ -6,7 +6,7 @@ A function returns what it found, or raises an error of this library whose advic
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pkgutil import resolve_name
 from typing import Callable, NamedTuple
@@ -124,8 +124,7 @@ def examine(*, platform: str = LOCAL, waiting: Callable[[str], None] | None = No
     if platform not in allowed:
         raise invalid("platform", f"is {platform!r}", f"give one of {', '.join(map(repr, allowed))}")
     own = [_SERVICE] if platform == SAGEMAKER else []
-    checks: Mapping[str, Callable[[], str]] = resolve_name(engines[platform]) if platform in engines else {}
-    for name, look in checks.items():
+    for name, look in resolve_name(engines[platform]).items() if platform in engines else ():
         own.append(_Row(name, look, "ask the administrators of the cluster", (CLUSTER,)))
     others = _table() if sys.platform.startswith("linux") else _ACCOUNT
     for row in (_PYTHON, *own, *others):

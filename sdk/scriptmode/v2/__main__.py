@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
 from scriptmode.v2 import _alias as alias
 
@@ -15,6 +16,13 @@ Usage: python -m scriptmode.v2 PROGRAM [ARGUMENT...]
 Run a program of the SageMaker SDK v2 unchanged: its imports of sagemaker give scriptmode's own objects.
 """
 _WRONG_USAGE = 2
+
+
+def _print_exception(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    """Print an exception as ``python PROGRAM`` does: without the frames that ran the program."""
+    while trace and trace.tb_frame.f_code.co_filename in (__file__, runpy.__file__, "<frozen runpy>"):
+        trace = trace.tb_next
+    sys.__excepthook__(kind, error.with_traceback(trace), trace)
 
 
 def main(words: list[str]) -> None:
@@ -32,7 +40,7 @@ def main(words: list[str]) -> None:
         sys.stderr.write(f"python -m scriptmode.v2: {words[0]} is a notebook; {advice}\n")
         sys.exit(_WRONG_USAGE)
     alias.activate()
-    sys.argv = words
+    sys.argv, sys.excepthook = words, _print_exception
     if is_module:
         runpy.run_module(words[0], run_name="__main__", alter_sys=True)
         return

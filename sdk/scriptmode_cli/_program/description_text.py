@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 
 from scriptmode import Failure, FileSystemInput, HostActivity, JobEvent, TrainingInput
+from scriptmode._core.handle.log_lines import model_uri
 from scriptmode._core.spec.failure_text import summarize_error
 from scriptmode._core.spec.inputs import Channel
 from scriptmode._core.spec.job_description import JobDescription
@@ -84,7 +85,7 @@ def _labelled(
         "environment": ", ".join(sorted(job.environment)),
         "checkpoints": _checkpoints(description),
         "output": job.output.path,
-        "model": description.artifact_uri,
+        "model": model_uri(description),
     }
 
 

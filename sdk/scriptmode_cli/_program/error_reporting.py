@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ _COMMON_OPTIONS = {"region": "--region", "profile": "--profile", "metric_definit
 
 @contextmanager
 def translate_errors_to_options(options: Mapping[str, str]) -> Iterator[None]:
-    """Append to an error the option that stands for its argument; ``options`` is by argument."""
+    """Name the options in the advice of an error, and the one that stands for its argument; ``options`` by argument."""
     try:
         yield
     except errors.ScriptmodeError as error:
@@ -41,7 +42,9 @@ def translate_errors_to_options(options: Mapping[str, str]) -> Iterator[None]:
         # `_message` appends the option of the others.
         if option is None or error.argument in _COMMON_OPTIONS:
             raise
-        raise errors.with_suffix(error, f"({option})") from error
+        names = "|".join(name for name, other in options.items() if "_" in name and not other.startswith("--set "))
+        advice = re.sub(rf"\b({names})\b=?(\.\.\.)?", lambda word: options[word[1]], error.advice or "")
+        raise errors.with_suffix(type(error)(error.message, advice, argument=error.argument), f"({option})") from error
 
 
 def exit_code(error: BaseException) -> int:

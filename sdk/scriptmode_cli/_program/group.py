@@ -94,7 +94,10 @@ class MainGroup(Group):
         words = list(sys.argv[1:] if args is None else args)
         if not standalone_mode:
             return super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
-        _open_closed_streams()
+        # A file that is opened later would get the descriptor of a closed stream, and the output.
+        for name in ("stdout", "stderr"):
+            if getattr(sys, name) is None:
+                setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - open until the end
         as_json = "--json" in split_at_dashes(words)[0]
         try:
             code = super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
@@ -127,16 +130,6 @@ def _report_interrupt(error: BaseException, *, as_json: bool) -> int:
     else:
         click.echo("\n".join([*([str(error)] if job else []), "scriptmode: interrupted"]), err=True)
     return INTERRUPTED
-
-
-def _open_closed_streams() -> None:
-    """Redirect closed standard streams to the null device.
-
-    Otherwise a file that is opened later would get the descriptor of the stream, and the output.
-    """
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - open until the program exits
 
 
 def split_at_dashes(words: Sequence[str]) -> tuple[list[str], list[str]]:

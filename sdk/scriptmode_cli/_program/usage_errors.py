@@ -7,6 +7,8 @@ from difflib import SequenceMatcher, get_close_matches
 
 import click
 
+from scriptmode._core.spec.estimator_arguments import EstimatorArguments
+
 #: The key of a context's ``meta`` for the words after ``--``, of a command that passes them to the script.
 AFTER_DASHES = "scriptmode.arguments_after_dashes"
 #: What other tools call options, and what does the same here, where the command has that option.
@@ -17,11 +19,14 @@ _OPTIONS = (
     (("--partition",), "--instance-type slurm:PARTITION"),
     (("-d", "--detach", "--background"), "--no-wait"),
     (("--spot",), "--set use_spot_instances=true --set max_wait=SECONDS"),
+    (("--platform",), "--instance-type TYPE, which selects the platform"),
     (("--timeout", "--time"), "--max-run SECONDS"),
     (("--data", "--dataset"), "--input train=PATH"),
     (("--dist", "--strategy"), "--distribution KIND"),
     (("--port", "--host"), "--listen ADDRESS:PORT"),
 )
+#: Arguments of the estimator that --set does not take.
+_WITHOUT_TEXT = {"entry_point", "platform", "sagemaker_session"}
 #: Verbs of other tools, and those that do the same here.
 _VERBS = {
     **dict.fromkeys(("launch", "start", "submit"), "run"), **dict.fromkeys(("resume", "restart"), "rerun"),
@@ -57,10 +62,13 @@ def _instead_of_option(option: str, ctx: click.Context) -> str:
     others = [text for words, text in _OPTIONS if option in words and text.partition(" ")[0] in own]
     if others:
         return f"write {others[0]}{', and arguments of the script after --' if takes_arguments else ''}"
+    near, name = _near(option, own), option.lstrip("-").replace("-", "_")
+    if takes_arguments and not near and name in EstimatorArguments.__dataclass_fields__.keys() - _WITHOUT_TEXT:
+        return f"write --set {name}=VALUE, or {option} after -- for the script"
     if verbs := _verbs_with(option, ctx.find_root()):
         step = "leave it out, or write it after -- for the script" if takes_arguments else "or leave it out"
         return f"use it with scriptmode {' or '.join(verbs)}, {step}"
-    if near := _near(option, own):
+    if near:
         return f"did you mean {near[0]!r}?{' Write arguments of the script after --' if takes_arguments else ''}"
     if takes_arguments:
         example = f"{ctx.command_path} PROGRAM -- {option} ..."

@@ -150,20 +150,21 @@ def requeue(folder: JobFolder, reason: str) -> Outcome | None:
 
 
 def describe_lost_time(folder: JobFolder, state: JobState, output: Output) -> str:
-    """Return how old the newest checkpoint was when the hosts wrote their last line, for the log."""
+    """Return how old the newest checkpoint was at the hosts' last line, or last sample of their usage, for the log."""
     if not output.checkpoint_uri:
         return "from its beginning, because it has no checkpoint_s3_uri"
-    ends, saves = [state.transitions[-1].started], []
+    ends, saves = [], []
     for host in folder.hosts.glob("*"):
-        with suppress(OSError):
-            ends.append(folder.log(host.name).stat().st_mtime)
+        for record in (folder.log(host.name), folder.usage_file(host.name)):
+            with suppress(OSError):
+                ends.append(record.stat().st_mtime)
         walk = os.walk(host / checkpoints_path(output))
         for file in (os.path.join(path, name) for path, _, names in walk for name in names):  # noqa: PTH118 - its texts
             with suppress(OSError):
                 saves.append(os.lstat(file).st_mtime)
     if not saves:
         return f"from the checkpoints in {output.checkpoint_uri}, if there are any"
-    age = format_duration(max(0.0, max(ends) - max(saves)))
+    age = format_duration(max(0.0, max(ends, default=state.transitions[-1].started) - max(saves)))
     return f"from its newest checkpoint, which was {age} old"
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect
+from dataclasses import replace
 from datetime import datetime, timezone
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -17,13 +19,11 @@ from scriptmode_local._store.log_times import LogTimes
 from scriptmode_local._system.file_owner import find_other_owner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode_local._store.job_store import JobFolder
-
-    #: A host, and what reads its log and the times of its lines.
-    _Reader = tuple[str, LogReader, LogTimes]
+    from scriptmode_local._store.state import JobState
 
 
 def read_log_events(
@@ -32,31 +32,27 @@ def read_log_events(
     """Yield the lines of every host's log, with ``follow`` until the job ended, as `LocalPlatform.log_events` does."""
     request = folder.read_job().request
     watched = recovery.ReconciledJob(folder)
-    hosts = request.resources.hosts
-    readers = [(host, LogReader(folder.log(host)), LogTimes(folder.log(host))) for host in hosts]
+    logs = {host: folder.log(host) for host in request.resources.hosts}
+    readers = [(host, LogReader(log), LogTimes(log)) for host, log in logs.items()]
     shown = None
     try:
         while True:
             # Before the logs are read, so that all lines written before the end are read in the same turn.
             state = watched.reconcile()
             ended, is_lost = state.ended, state.is_unrecorded
-            # The hosts have ended: their last lines come before.
-            is_after = ended or state.secondary == "Uploading"
-            if on_description is not None and state != shown and not is_after:
-                on_description(describe(request, state))
+            is_idle, of_hosts = True, (_of_host(folder, *reader, final=ended or is_lost) for reader in readers)
+            lines: Iterator[LogEvent] = heapq.merge(*of_hosts, key=attrgetter("time"))
+            if on_description is not None and state != shown:
+                told = len(shown.transitions) if shown else 0
+                lines = _with_statuses(lines, state, told, lambda state: on_description(describe(request, state)))
                 shown = state
-            is_idle = True
-            for event in _new_lines(folder, readers, final=ended or is_lost):
+            for event in lines:
                 is_idle = False
                 yield event
-            if on_description is not None and is_after and (ended or state != shown):
-                on_description(describe(request, state))
-                shown = state
             if ended or not follow:
                 return
             if is_lost:
-                problem = state.note
-                raise TrainingJobError(f"training job {folder.name}: {problem}", describe(request, state).response)
+                raise TrainingJobError(f"training job {folder.name}: {state.note}", describe(request, state).response)
             if is_idle:
                 SYSTEM.sleep(poll_seconds)
     finally:
@@ -64,14 +60,22 @@ def read_log_events(
             reader.close()
 
 
-def _new_lines(folder: JobFolder, readers: Iterable[_Reader], *, final: bool) -> Iterator[LogEvent]:
-    """Yield the new lines of the hosts' logs in the order of their times; raise `UnreadableJobError`."""
-    lines = (_of_host(folder, reader, final=final) for reader in readers)
-    return heapq.merge(*lines, key=attrgetter("time"))
+def _with_statuses(
+    lines: Iterator[LogEvent], state: JobState, told: int, on_state: Callable[[JobState], None]
+) -> Iterator[LogEvent]:
+    """Yield lines; call ``on_state`` with the job as it was, beyond ``told`` statuses, before the lines that follow."""
+    starts = [transition.started for transition in state.transitions]
+    for line in lines:
+        # The time of a line is a whole millisecond.
+        passed = bisect(starts, line.time.timestamp() + 0.001) if line.time else 0
+        if passed > told:
+            told = passed
+            on_state(replace(state, transitions=state.transitions[:told]))
+        yield line
+    on_state(state)
 
 
-def _of_host(folder: JobFolder, of_host: _Reader, *, final: bool) -> Iterator[LogEvent]:
-    host, reader, times = of_host
+def _of_host(folder: JobFolder, host: str, reader: LogReader, times: LogTimes, *, final: bool) -> Iterator[LogEvent]:
     last = 0
     try:
         for line, continues in reader.lines(final=final):

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 #: Processes that may run at once on the smallest machine: they also wait for one another and for their data.
 _FEWEST = 4
-#: In Python, for each command that starts jobs, and for a server's clients.
-_HOW_TO_FORCE = "LocalPlatform(force=True) or --force (of scriptmode serve for its clients)"
 
 
 class _Level(NamedTuple):
@@ -61,7 +59,8 @@ def require_capacity(request: JobRequest, jobs: int = 1) -> None:
     if what := _excess(request, jobs, _REFUSED):
         is_of_hosts = len(request.resources.hosts) >= request.processes_of_host
         argument = "instance_count" if is_of_hosts else "processes_per_host"
-        raise QuotaError(what, f"go past that with {_HOW_TO_FORCE}, or use fewer", argument=argument)
+        how = "LocalPlatform(force=True) or --force (of run, plan, and serve for its clients)"
+        raise QuotaError(what, f"go past that with {how}, or use fewer", argument=argument)
 
 
 def describe_crowding(request: JobRequest, jobs: int = 1, *, is_refused: bool = False) -> str:

@@ -132,7 +132,8 @@ class TuningAgent:
             self._watch()
             self._check_limits()
             # One at a time: a stop and the limits hold for the next one.
-            if self._may_start:
+            is_open = not self._is_stopping and len(self._jobs) < self._spec.jobs
+            if is_open and len(self._running()) < self._spec.max_parallel_jobs:
                 self._suggest()
             # What a full disk refuses is tried again.
             if self._save() and (recorded := self._recorded()):
@@ -266,12 +267,6 @@ class TuningAgent:
         except ScriptmodeError as error:
             # It may be deleted; what happens to it is read by its status.
             self._log(f"{job['TrainingJobName']} cannot be stopped: {error}")
-
-    @property
-    def _may_start(self) -> bool:
-        """Whether one more training job may start now."""
-        is_open = not self._is_stopping and len(self._jobs) < self._spec.jobs
-        return is_open and len(self._running()) < self._spec.max_parallel_jobs
 
     def _suggest(self) -> None:
         """Record the next training job."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -254,6 +255,11 @@ class Server:
 
 def _check(settings: Settings, keys: AccessKeys, data_dir: Path) -> None:
     """Raise `SpecError` for settings with which no server may start."""
+    try:
+        socket.create_server((settings.host, 0), family=socket.getaddrinfo(settings.host, 0)[0][0]).close()
+    except OSError as error:
+        step = f"write one, such as {DEFAULT_HOST}:{DEFAULT_PORT}"
+        raise invalid("--listen", f"is {settings.host!r}, which is not an address of this machine", step) from error
     if not is_loopback(settings.host) and not keys.read():
         what = f"is {settings.host!r}, which other machines reach, but the server has no access key"
         raise invalid("--listen", what, "create one: scriptmode serve key")

@@ -54,11 +54,7 @@ def _local_paths(value: object, *, is_path: bool = False) -> Iterator[str]:
 def _paths_in_text(value: str, *, is_path: bool) -> Iterator[str]:
     decoded = contract.decode(value)
     for text in (decoded,) if is_path else (value, decoded):
-        if isinstance(text, str) and (file_uris.is_file(text) or (is_path and _is_path(text))):
-            yield text
-
-
-def _is_path(text: str) -> bool:
-    """Return whether a source is a path outside of the host's own directory."""
-    is_inside = os.path.normpath(text).startswith(f"{contract.DEFAULT_BASE_DIR}/")
-    return bool(text) and not text.startswith("s3://") and not is_inside
+        if isinstance(text, str) and text:
+            is_inside = os.path.normpath(text).startswith(f"{contract.DEFAULT_BASE_DIR}/")
+            if file_uris.is_file(text) or (is_path and not text.startswith("s3://") and not is_inside):
+                yield text

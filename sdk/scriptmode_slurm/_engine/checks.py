@@ -7,7 +7,7 @@ import sys
 
 from scriptmode._core.machine import drafts
 from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE, default_data_dir
-from scriptmode.errors import PlatformError
+from scriptmode.errors import PlatformError, TransientError
 from scriptmode_local._store import data_dir_checks
 from scriptmode_slurm._engine import commands, problems
 from scriptmode_slurm._engine.settings import parse_settings
@@ -41,8 +41,9 @@ def share_files() -> str:
         except PlatformError as error:
             if problems.mentions(error.message, _BUSY):
                 return f"{where}: {error.message}"
-            # A refusal of Slurm says nothing of the directory.
-            shown = error.advice if "Unable to allocate resources" in error.message else advice
+            # A refusal of Slurm says nothing of the directory, and no answer neither.
+            is_refused = "Unable to allocate resources" in error.message or isinstance(error, TransientError)
+            shown = error.advice if is_refused or error.argument else advice
             raise PlatformError(f"{where}: {error.message}", shown) from error
         if not (folder / "copy").exists():
             raise PlatformError(f"this machine does not see what a node of {where} wrote to {data_dir}", advice)

@@ -392,9 +392,7 @@ def _run_once(argv: Sequence[str], seconds: float, variables: Mapping[str, str])
     try:
         return run_program(argv, seconds, env=variables)
     except FileNotFoundError as error:
-        what = f"there is no command {argv[0]!r}: this machine is not a login node of a Slurm cluster"
-        advice = "use a login node, with Slurm's commands on PATH"
-        raise PlatformError(what, advice, argument="instance_type") from error
+        raise problems.no_cluster_error(f"there is no command {argv[0]!r}") from error
     except TimeoutError as error:
         raise TransientError(f"{argv[0]}: {error}", advice="see whether Slurm answers: scontrol ping") from error
     except OSError as error:

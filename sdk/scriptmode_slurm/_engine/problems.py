@@ -17,6 +17,8 @@ UNREACHABLE = ("Unable to contact slurm controller", "Connection refused", "conn
 _UNCERTAIN = ("Socket timed out", "Zero Bytes were transmitted", "Slurm backup controller in standby mode")
 #: ... about a job that slurmctld does not know any more.
 UNKNOWN_JOB = ("Invalid job id", "Job/step already completing or completed")
+#: ... on a machine of no cluster.
+_NO_CLUSTER = ("Could not establish a configuration source", "Unable to open slurm.conf")
 #: ... of a cluster that records no ended jobs.
 NO_ACCOUNTING = ("accounting storage is disabled", "Problem talking to the database")
 #: The "signal" of a batch script that a node could not start, which no system has.
@@ -69,10 +71,19 @@ def describe_launch_failure(job_id: int, nodes: str) -> str:
     )
 
 
+def no_cluster_error(why: str) -> PlatformError:
+    """Return the error for a machine that has no cluster."""
+    advice = "use a login node, with Slurm's commands on PATH and the slurm.conf of the cluster"
+    what = f"{why}: this machine is not a login node of a Slurm cluster"
+    return PlatformError(what, advice, argument="instance_type")
+
+
 def command_error(program: str, text: str, code: int) -> PlatformError:
     """Return the error for a command that failed, in its words."""
     lines = [line.strip().removeprefix(f"{program}: ").removeprefix("error: ") for line in text.strip().splitlines()]
     shown = ": ".join(lines[-_LINES:]) or f"exit code {code}"
+    if mentions(text, _NO_CLUSTER):
+        return no_cluster_error(f"{program} finds no slurm.conf")
     if mentions(text, (*UNREACHABLE, *_UNCERTAIN)):
         return TransientError(f"{program}: {shown}", advice="see whether slurmctld runs: scontrol ping; then try again")
     return PlatformError(f"{program}: {shown}", advice="see whether Slurm accepts the same command in a shell")

@@ -61,10 +61,11 @@ def failed_error(
         text += f"; try another instance type, another Region, or later: scriptmode rerun {name}"
         return CapacityError(text, description.response)
     failure = find_failure(description, platform) or failure_text.parse_failure_reason(reason)
-    summary = failure_text.summarize_error(failure) if is_log_shown else ""
     # A failure file that the script wrote is not in the log, and has no line of the runtime.
     is_in_log = is_log_shown and failure.process not in ("", "launcher") and failure.cause in reason
-    body = summary if is_in_log else _whole_text(failure, reason)
+    body = failure_text.summarize_error(failure) if is_in_log else failure_text.traceback_below_error(failure)
+    if body and f"\n{_LOG_HEADING}\n" in reason and _LOG_HEADING not in body:
+        body = f"{_LOG_HEADING}\n{body}"
     lines = [f"training job {name} failed: {_cause(failure, reason)}", _name_source_files(body, source_dir)]
     host = f" --host {failure.host}" if failure.host else ""
     rows = [("hint", failure.hint), ("whole log", _whole_log(name, failure.host, platform))]
@@ -72,8 +73,10 @@ def failed_error(
     rows += [("warning", event) for event in describe_events(name, platform)]
     if failure_text.may_succeed_again(failure):
         # Another run has the same source, without later corrections.
-        note = " (the same source)" if description.job.source_uri else ""
-        rows.append(("again", f"scriptmode rerun {name}{note}"))
+        checkpoints = description.job.output.checkpoint_uri
+        notes = ["the same source"] if description.job.source_uri else []
+        notes += [f"from the checkpoints in {checkpoints}"] if checkpoints else []
+        rows.append(("again", f"scriptmode rerun {name}" + (f" ({', '.join(notes)})" if notes else "")))
     lines += [f"  {head + ':':<10} {said}" for head, said in rows]
     # Python prints it to a terminal as it is; `reason` keeps all of it.
     message = sanitize("\n".join(filter(None, lines)))
@@ -87,12 +90,6 @@ def _cause(failure: Failure, reason: str) -> str:
     text = f"{kind}: {failure.cause}" if kind in ("ClientError", "InternalServerError") else failure.cause
     is_known = failure.signal or failure.process == "launcher" or "exit code" in text
     return text if is_known or not failure.exit_code else f"{text} (exit code {failure.exit_code})"
-
-
-def _whole_text(failure: Failure, reason: str) -> str:
-    text = failure_text.traceback_below_error(failure)
-    is_output = f"\n{_LOG_HEADING}\n" in reason and _LOG_HEADING not in text
-    return f"{_LOG_HEADING}\n{text}" if text and is_output else text
 
 
 def _whole_log(name: str, host: str, platform: Platform) -> str:

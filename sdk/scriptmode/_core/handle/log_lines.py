@@ -45,8 +45,20 @@ def ended(description: JobDescription) -> None:
         how += f", {billable:,} s billable: spot instances saved {saved:.0%}"
     elif is_billed and billable not in (None, seconds):
         how += f", {billable:,} s billable on all hosts"
-    model = f"; model: {description.artifact_uri}" if description.artifact_uri else ""
+    uri = model_uri(description)
+    model = f"; model: {uri}" if uri else "; its model is empty" if description.artifact_uri else ""
     write_line(f"training job {description.name}: {how}{model}")
+
+
+def model_uri(description: JobDescription) -> str:
+    """Return the URI of a job's model; "" without one, and for an archive on this machine that is known to be empty."""
+    uri = description.artifact_uri
+    if uri.startswith("file://"):
+        import tarfile
+
+        with suppress(OSError, EOFError, tarfile.TarError), tarfile.open(uri[len("file://") :]) as archive:
+            return uri if archive.next() else ""
+    return uri
 
 
 def left_running(name: str, queue_position: int) -> None:

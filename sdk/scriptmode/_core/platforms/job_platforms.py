@@ -48,7 +48,10 @@ def _find_platform(
             kind = JobNotFoundError if isinstance(error, CredentialsError) else type(error)
             # What boto3's settings select.
             url = os.environ.get("AWS_ENDPOINT_URL_SAGEMAKER") or os.environ.get("AWS_ENDPOINT_URL")
-            service = f"the service at {url}" if url else "Amazon SageMaker"
-            raise kind(f"{not_here.message} ({service}: {error})", not_here.advice) from error
+            answer = f"the service at {url}: {error}" if url else f"Amazon SageMaker: {error}"
+            if error.argument == "region" or type(error.__cause__).__name__ == "NoCredentialsError":
+                unset = "AWS region is" if error.argument == "region" else "AWS credentials are"
+                answer = f"Amazon SageMaker was not asked, because no {unset} set"
+            raise kind(f"{not_here.message} ({answer})", not_here.advice) from error
         return platform
     return here

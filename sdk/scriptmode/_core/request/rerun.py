@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from scriptmode._core.spec.distribution import Distribution
     from scriptmode._core.spec.inputs import Input
+    from scriptmode._core.spec.job_description import JobDescription
     from scriptmode._core.spec.training_job import Limits, Resources
 
 
@@ -56,6 +57,16 @@ class RerunChanges:
     #: Seconds.
     max_run: int | None = None
     max_wait: int | None = None
+
+
+def check_checkpoints(description: JobDescription) -> None:
+    """Raise `SpecError` for a job that may still write checkpoints: its copy would write the same ones."""
+    name, uri = description.name, description.job.output.checkpoint_uri
+    if uri and not description.has_ended:
+        what = f"training job {name} is {description.status} ({description.secondary}) and writes checkpoints to {uri}"
+        other = f"set another checkpoint_s3_uri, or None, in Estimator.attach({name!r}) and fit it"
+        step = f"stop it first: scriptmode stop {name} --wait, or {other}"
+        raise SpecError(what, step, argument="checkpoint_s3_uri")
 
 
 def rerun_request(description: Mapping[str, Any], tags: Mapping[str, str], changes: RerunChanges) -> dict[str, Any]:
@@ -124,7 +135,7 @@ def _limits(job: JobRequest, changes: RerunChanges) -> Limits:
             raise invalid(
                 "max_wait",
                 f"is {changes.max_wait!r}, but training job {job.name} has neither spot instances nor a retry strategy",
-                f"leave it out, or set max_wait and one of use_spot_instances and max_retry_attempts of "
+                f"leave it out, or set it with use_spot_instances or max_retry_attempts of "
                 f"Estimator.attach({job.name!r}) and fit it",
             )
         wait = changes.max_wait

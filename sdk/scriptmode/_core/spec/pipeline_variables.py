@@ -27,8 +27,10 @@ def refuse_pipeline_variables(arguments: Mapping[str, object], argument: str | N
 
 
 def _variables(where: str, value: Any, depth: int) -> Iterator[tuple[str, object]]:
-    """Yield each pipeline variable in a value, with its place in it."""
-    if _is_pipeline_variable(value):
+    """Yield each pipeline variable in a value, with its place in it: an object of the SageMaker SDK's ``workflow``."""
+    # Some of them are strings, too.
+    modules = [base.__module__ for base in type(value).__mro__]
+    if any(module.startswith("sagemaker.") and ".workflow." in f"{module}." for module in modules):
         yield where, value
     elif depth and isinstance(value, Mapping):
         for key, item in value.items():
@@ -36,9 +38,3 @@ def _variables(where: str, value: Any, depth: int) -> Iterator[tuple[str, object
     elif depth and isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
             yield from _variables(f"{where}[{index}]", item, depth - 1)
-
-
-def _is_pipeline_variable(value: object) -> bool:
-    """Return whether a value is an object of the SageMaker SDK's package ``workflow``; some are strings, too."""
-    modules = [base.__module__ for base in type(value).__mro__]
-    return any(module.startswith("sagemaker.") and ".workflow." in f"{module}." for module in modules)

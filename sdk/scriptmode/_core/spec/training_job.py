@@ -393,7 +393,7 @@ class TrainingJobSpec:
         self._check_tf_config(together)
         if (servers := getattr(self.distribution, "ps", None) or 0) >= together:
             what = f"distribution's ps is {servers} of {together} hosts, and none is left to train"
-            raise SpecError(what, "give more hosts", argument="distribution")
+            raise SpecError(what, "give more hosts", argument="instance_count")
         for role, groups in self._roles.items():
             count = sum(counts[group] for group in groups)
             if role in _SINGLE_HOST_ROLES and count != 1:
