@@ -87,15 +87,24 @@ def test_a_host_that_fails_because_another_pod_is_gone_is_not_the_reason(jobs):
     assert "the pod of algo-1 was deleted" in jobs.failed(name)
 
 
-def test_a_job_whose_pod_was_evicted_goes_on_from_its_checkpoint_with_each_step_once(jobs, tmp_path):
+def test_a_node_can_be_drained_and_its_jobs_go_on_or_say_why_they_ended(jobs, monkeypatch, tmp_path):
+    """Each step is done once: a job with retries goes on from its checkpoint, on another node."""
     more = {
         "CheckpointConfig": {"S3Uri": f"file://{tmp_path}/checkpoints", "LocalPath": "/opt/ml/checkpoints"},
         "RetryStrategy": {"MaximumRetryAttempts": 1},
     }
     name = jobs.start(COUNTS, more=more)
     jobs.until_line(name, "step 1")
-    jobs.cluster.evict(jobs.pod(name))
-    jobs.completed(name)
+    node = jobs.cluster.pod(jobs.pod(name))["spec"]["nodeName"]
+    jobs.use(monkeypatch, node_selector={"kubernetes.io/hostname": node})
+    other = jobs.start(SLEEPS)
+    jobs.until_up(other)
+    try:
+        jobs.cluster.kubectl("drain", node, "--delete-emptydir-data", "--timeout=60s")
+        assert f"the pod of algo-1 was deleted from node {node}" in jobs.failed(other)
+        jobs.completed(name)
+    finally:
+        jobs.cluster.kubectl("uncordon", node)
     lines = [line.partition(": ")[2] for line in jobs.lines(name)]
     assert sorted(line for line in lines if line.startswith("step ")) == [f"step {number}" for number in range(10)]
     assert "Interrupted" in jobs.statuses(name)

@@ -77,7 +77,8 @@ def _metadata(name: str, label: str, owner: Mapping[str, Any] | None) -> dict[st
     """Return the metadata of an object; ``owner`` is the Secret as the API returned it."""
     about: dict[str, Any] = {"name": name, "labels": {LABEL: label, "app.kubernetes.io/managed-by": "scriptmode"}}
     if owner:
-        reference = {"apiVersion": "v1", "kind": "Secret", "name": owner["metadata"]["name"]}
+        # Of a pod without a controller `kubectl drain` says that nothing creates it again, and stops.
+        reference = {"apiVersion": "v1", "kind": "Secret", "name": owner["metadata"]["name"], "controller": True}
         about["ownerReferences"] = [{**reference, "uid": owner["metadata"]["uid"]}]
     return about
 
