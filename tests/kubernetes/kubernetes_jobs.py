@@ -79,7 +79,7 @@ class KubernetesJobs(LocalJobs):
 
     def kill_host(self, name, host):
         """Kill the launcher of a host's script."""
-        self.on_pod(name, host, "agent", "kill -9 $(cat /proc/$(cat /scriptmode/control/pid)/task/*/children)")
+        self.on_pod(name, host, "agent", "kill -9 $(cat /proc/$(cat /scriptmode/*/control/pid)/task/*/children)")
 
     def start_printing(self, *names):
         """Start jobs that print a line every tenth of a second until `end` with one of the names; return their names."""

@@ -69,6 +69,7 @@ def container(pod, name):
         ({"resources": "cpu=1"}, ["resources is 'cpu=1'", "give an object"]),
         ({"tolerations": "all"}, ["tolerations is 'all'", "give a list"]),
         ({"queue": 2}, ["queue is 2", "give text"]),
+        ({"restricted": "yes"}, ["restricted is 'yes'", "give true or false"]),
         ({"resources": {"cpu": "2"}}, ["resources is {'cpu': '2'}", "give requests and limits, such as {'requests'"]),
     ],
 )
@@ -133,7 +134,7 @@ def test_a_pod_has_two_containers_that_share_a_volume_and_see_each_others_proces
     assert pod["automountServiceAccountToken"] is False
     train = container(pod, "train")
     shared = {each["mountPath"]: each.get("subPath") for each in train["volumeMounts"]}
-    assert shared["/opt/ml"].endswith("/hosts/algo-1")
+    assert shared["/opt/ml"] == "hosts/algo-1"
     assert shared["/scriptmode-control"] == "control"
     assert container(pod, "agent")["image"] == train["image"] == "image:1"
     # More than the script's own grace period.
@@ -316,6 +317,7 @@ def test_a_kubeconfig_is_named_by_its_absolute_path(tmp_path, monkeypatch):
             "correct the arguments of Kubernetes(...)",
         ),
         (403, 'pods "x" is forbidden: exceeded quota: q', "ask for fewer hosts"),
+        (403, 'pods "x" is forbidden: violates PodSecurity "restricted:latest": x', "use Kubernetes(restricted=True)"),
         (404, 'namespaces "mll" not found', "create it, or correct Kubernetes(namespace=...)"),
         (422, "Pod is invalid: spec.containers[1]", "correct the arguments of Kubernetes(...)"),
     ],
@@ -339,6 +341,17 @@ def test_another_access_key_is_another_pod_of_the_server(tmp_path):
 
     for key, found in (annotations(), annotations()):
         assert found == {"scriptmode/access-key": key}
+
+
+def test_a_restricted_server_is_in_a_namespace_that_enforces_it_and_so_are_its_jobs():
+    made = {each["kind"]: each for each in manifests.manifests("ml", "image", "1Gi", restricted=True)}
+    assert made["Namespace"]["metadata"]["labels"] == {"pod-security.kubernetes.io/enforce": "restricted"}
+    pod = made["StatefulSet"]["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    (server,) = pod["containers"]
+    assert server["securityContext"]["allowPrivilegeEscalation"] is False
+    variables = {entry["name"]: entry["value"] for entry in server["env"]}
+    assert json.loads(variables["SCRIPTMODE_KUBERNETES"])["restricted"] is True
 
 
 def test_a_server_asks_for_the_gpus_of_an_instance_type():

@@ -262,6 +262,8 @@ def _error(method: str, path: str, response: Any) -> ApiError:
         advice = "see that kubectl get pods works with the same kubeconfig"
     elif "exceeded quota" in text:
         advice = "ask for fewer hosts or Kubernetes(resources=...) with less, or raise the ResourceQuota"
+    elif "violates PodSecurity" in text:
+        advice = "use Kubernetes(restricted=True)"
     elif "namespaces" in text and response.status == 404:  # noqa: PLR2004 - not found
         advice = "create it, or correct Kubernetes(namespace=...)"
     elif re.search("is forbidden: User .* cannot ", text):

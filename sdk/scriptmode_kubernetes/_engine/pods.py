@@ -21,14 +21,16 @@ if TYPE_CHECKING:
     from scriptmode_kubernetes._engine.settings import KubernetesSettings
 
 LABEL, HOST_LABEL = "scriptmode/job", "scriptmode/host"
-#: The volume in the container ``agent``, and the directory that both containers see.
-VOLUME, CONTROL = "/scriptmode", "/scriptmode-control"
+#: The parent of the job's directory, a volume, in the container ``agent``; the directory that both containers see.
+PARENT, CONTROL = "/scriptmode", "/scriptmode-control"
 #: What the Secret has beside the variables of the hosts, whose names get the prefix.
 CONNECTION_KEY, VARIABLE_PREFIX = "connection", "env."
 TRAIN, AGENT = "train", "agent"
 #: Seconds that a pod has after its script's grace period to tell its end and send what it has.
 _MARGIN_SECONDS = 30
 _AGENT_REQUESTS = {"cpu": "100m", "memory": "256Mi"}
+#: The user and the group of restricted pods.
+_USER = 1000
 #: Runs a program once the file ``start`` is there, with its output in ``log`` and its exit code in ``code``. ``$0`` is
 #: the directory of these files. SIGTERM of the kubelet reaches the program by the host's agent.
 _WAIT = """
@@ -132,6 +134,8 @@ def pod(
         ],
         "volumes": [{"name": "scriptmode", "emptyDir": {}}, {"name": "shm", "emptyDir": {"medium": "Memory"}}],
     }
+    if settings.restricted:
+        spec = restrict(spec)
     about = _metadata(f"{name}-{host}", label, owner)
     about["labels"][HOST_LABEL] = host
     about["annotations"] = {"kubectl.kubernetes.io/default-container": AGENT}
@@ -145,7 +149,6 @@ def pod(
 def _train_container(job: Job, host: str, settings: KubernetesSettings, env: Sequence[Any]) -> dict[str, Any]:
     algorithm = job.request.algorithm
     command = (*algorithm.container_entry_point, *algorithm.container_arguments) or ("train",)
-    base = f"jobs/{job.request.name}/hosts/{host}"
     own = next(group.instance_type for group in job.request.resources.host_groups if host in group.hosts)
     gpus = gpu_count(own)
     return {
@@ -156,7 +159,7 @@ def _train_container(job: Job, host: str, settings: KubernetesSettings, env: Seq
         "env": env,
         "resources": merge(settings.resources, {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}),
         "volumeMounts": [
-            {"name": "scriptmode", "mountPath": contract.DEFAULT_BASE_DIR, "subPath": base},
+            {"name": "scriptmode", "mountPath": contract.DEFAULT_BASE_DIR, "subPath": f"hosts/{host}"},
             {"name": "scriptmode", "mountPath": CONTROL, "subPath": "control"},
             {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108 - in the pod
         ],
@@ -177,8 +180,29 @@ def _agent_container(job: Job, settings: KubernetesSettings, name: str, variable
         # Then its status has the end of its log.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": {"runAsUser": 0},
-        "volumeMounts": [{"name": "scriptmode", "mountPath": VOLUME}],
+        "volumeMounts": [{"name": "scriptmode", "mountPath": f"{PARENT}/{job.request.name}"}],
     }
+
+
+def restrict(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the spec of a pod as the Pod Security Standard "restricted" has it, whose root is read-only besides.
+
+    The containers have one user: each may signal the other's processes, and change its files.
+    """
+    rules = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
+    change = {
+        "securityContext": {**rules, "runAsUser": None},
+        # A user without an entry in /etc/passwd has no other.
+        "env": [{"name": "HOME", "value": "/tmp"}],  # noqa: S108 - in the pod
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
+    }
+    user = {"runAsNonRoot": True, "runAsUser": _USER, "runAsGroup": _USER, "fsGroup": _USER}
+    patch = {
+        "securityContext": {**user, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [{"name": container["name"], **change} for container in spec["containers"]],
+        "volumes": [{"name": "tmp", "emptyDir": {}}],
+    }
+    return dict(merge(spec, patch))
 
 
 def merge(value: Any, patch: Any) -> Any:

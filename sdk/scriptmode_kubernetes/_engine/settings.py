@@ -29,6 +29,7 @@ class KubernetesSettings:
         tolerations: Tolerations of the pods, as the API has them.
         resources: Requests and limits of the container that trains, as the API has them.
         queue: The local queue of Kueue; "" for none.
+        restricted: Whether the pods keep to the Pod Security Standard "restricted".
         patch: A JSON merge patch (RFC 7396) of each pod.
     """
 
@@ -42,6 +43,7 @@ class KubernetesSettings:
     tolerations: tuple[Mapping[str, Any], ...] = ()
     resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     queue: str = ""
+    restricted: bool = False
     patch: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
@@ -49,8 +51,10 @@ class KubernetesSettings:
         return {**asdict(self), "tolerations": list(self.tolerations)}
 
 
-_TYPES: dict[str, Any] = {entry.name: {"str": str, "tuple": (list, tuple)}.get(str(entry.type).partition("[")[0], dict)
-          for entry in fields(KubernetesSettings)}  # fmt: skip
+_KINDS = {"str": str, "bool": bool, "tuple": (list, tuple)}
+_TYPES: dict[str, Any] = {
+    entry.name: _KINDS.get(str(entry.type).partition("[")[0], dict) for entry in fields(KubernetesSettings)
+}
 
 
 def parse_settings(given: Mapping[str, object], environ: Mapping[str, str]) -> KubernetesSettings:
@@ -77,7 +81,7 @@ def _check(owner: str, name: str, value: object) -> None:
     if name not in _TYPES:
         raise SpecError(f"{owner}: {name} is no setting", f"the settings are {', '.join(_TYPES)}", argument=name)
     if not isinstance(value, _TYPES[name]):
-        kind = {str: "text", dict: "an object"}.get(_TYPES[name], "a list")
+        kind = {str: "text", bool: "true or false", dict: "an object"}.get(_TYPES[name], "a list")
         raise SpecError(f"{owner}: {name} is {value!r}", f"give {kind}", argument=name)
     # The API would ignore others.
     if name == "resources" and isinstance(value, dict) and not value.keys() <= {"requests", "limits", "claims"}:
