@@ -9,7 +9,7 @@ from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 from kubernetes.configuration import MACHINE_IMAGE
 
-from scriptmode_kubernetes._engine.engine import names_of
+from scriptmode_kubernetes._engine.pods import names_of
 
 #: Sends a signal to the host's agent of a pod, and not to its starter.
 _SIGNALS = r"""

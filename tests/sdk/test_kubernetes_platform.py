@@ -12,6 +12,7 @@ import yaml
 from fakes.answering_server import answering
 
 from scriptmode import Estimator, InstanceGroup, RequestError, SpecError
+from scriptmode.engines import JobFolder
 from scriptmode.errors import ConfigError, PlatformError
 from scriptmode_kubernetes import Kubernetes
 from scriptmode_kubernetes._engine import api, engine, fleet, manifests, pods
@@ -209,7 +210,7 @@ def test_a_plan_names_no_value_of_a_variable(objects, monkeypatch):
 
 
 def test_names_are_unique_by_directory_and_short_enough():
-    one, other = (pods.names_of(folder, "J" * 80) for folder in ("/a/jobs/x", "/b/jobs/x"))
+    one, other = (pods.names_of(JobFolder(Path(folder, "J" * 80))) for folder in ("/a/jobs", "/b/jobs"))
     assert one != other
     # A label of DNS has 63 characters, and a host's name is added.
     assert len(f"{one.name}-algo-1000") <= 63

@@ -173,10 +173,6 @@ class Api:
         """Create an object of a kind such as ``pods``; return it. One with an unknown field is refused from 1.25 on."""
         return self._call("POST", f"{self._path(kind)}?fieldValidation=Strict", body)
 
-    def get(self, kind: str, name: str) -> dict[str, Any]:
-        """Return an object."""
-        return self._call("GET", f"{self._path(kind)}/{name}")
-
     def list(self, kind: str, **query: str) -> dict[str, Any]:
         """Return the list of the objects that ``labelSelector`` or ``fieldSelector`` select."""
         return self._call("GET", f"{self._path(kind)}?{urlencode(query)}")

@@ -18,16 +18,15 @@ from scriptmode_kubernetes._engine.api import CONFLICT, WATCH_SECONDS, ApiError,
 from scriptmode_kubernetes._engine.engine import (
     OBJECTS_FILE,
     describe_rest,
-    find_events,
-    find_pods,
+    find_termination,
     host_variables,
-    names_of,
     open_api,
     record_end,
     remove_left_objects,
     remove_objects,
     with_address,
 )
+from scriptmode_kubernetes._engine.pods import names_of
 from scriptmode_kubernetes._engine.settings import settings_from_json
 from scriptmode_runtime import contract
 
@@ -206,8 +205,7 @@ class KubernetesFleet(Fleet):
         with suppress(PlatformError):
             api = open_api(self._settings)
             while True:
-                by_host = find_pods(api, self._folder, self._job)
-                if termination := status.find_termination(by_host, find_events(api, by_host)):
+                if termination := find_termination(api, self._folder, self._job):
                     return Problem(termination.text)
                 if time.monotonic() > deadline:
                     return None

@@ -17,7 +17,7 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from scriptmode.engines import Job
+    from scriptmode.engines import Job, JobFolder
     from scriptmode_kubernetes._engine.settings import KubernetesSettings
 
 LABEL, HOST_LABEL = "scriptmode/job", "scriptmode/host"
@@ -68,10 +68,10 @@ class Names(NamedTuple):
         return f"{LABEL}={self.label}"
 
 
-def names_of(folder: str, job: str) -> Names:
-    """Return the names of a job's objects; ``folder`` is its directory's path."""
-    label = hashlib.sha256(folder.encode()).hexdigest()[:20]
-    readable = re.sub("[^a-z0-9-]", "-", job.lower())[:40].strip("-")
+def names_of(folder: JobFolder) -> Names:
+    """Return the names of a job's objects."""
+    label = hashlib.sha256(folder.label.encode()).hexdigest()[:20]
+    readable = re.sub("[^a-z0-9-]", "-", folder.name.lower())[:40].strip("-")
     return Names(f"sm-{readable}-{label[:6]}", label)
 
 

@@ -16,22 +16,7 @@ SETTINGS_VARIABLE = "SCRIPTMODE_KUBERNETES"
 
 @dataclass(frozen=True)
 class KubernetesSettings:
-    """The settings of a job's pods.
-
-    Attributes:
-        namespace: The namespace; "" for that of this pod or of the kubeconfig's context.
-        context: The context of the kubeconfig; "" for the current one, or this pod's service account.
-        image: The image of the hosts of jobs that name none; it has ``train``.
-        agent_image: The image of the hosts' agents, which has this version of scriptmode.
-        agent_python: The interpreter of the agents in that image.
-        address: The address of this machine for the pods; "" for that of its interface towards the API server.
-        node_selector: Labels of the nodes.
-        tolerations: Tolerations of the pods, as the API has them.
-        resources: Requests and limits of the container that trains, as the API has them.
-        queue: The local queue of Kueue; "" for none.
-        restricted: Whether the pods keep to the Pod Security Standard "restricted".
-        patch: A JSON merge patch (RFC 7396) of each pod.
-    """
+    """The settings of a job's pods, each as the docstring of `Kubernetes` says; "" for a text that is not given."""
 
     namespace: str = ""
     context: str = ""
