@@ -29,6 +29,11 @@ def seconds_until(jobs, name, fault):
     return jobs.failed(name), seconds
 
 
+def message_of(jobs, name):
+    """Return what the status of a job says."""
+    return jobs.platform.describe(name).response["SecondaryStatusTransitions"][-1]["StatusMessage"]
+
+
 @pytest.mark.prompt
 @pytest.mark.parametrize(
     ("script", "said", "most"),
@@ -114,7 +119,7 @@ def test_a_node_can_be_drained_and_its_jobs_go_on_or_say_why_they_ended(jobs, mo
 def test_out_of_memory_is_told_with_the_limit(jobs, monkeypatch):
     jobs.use(monkeypatch, resources={"limits": {"memory": "200Mi"}})
     reason = jobs.failed(jobs.start("x = b'x' * (1 << 30)"))
-    assert "ran out of its memory, 200Mi" in reason
+    assert re.search("ran out of its memory, 200Mi, on node node[12]; give it more", reason)
 
 
 def test_an_exceeded_quota_is_told(jobs):
@@ -133,11 +138,7 @@ def test_an_exceeded_quota_is_told(jobs):
 def test_a_job_without_a_node_says_so_and_stops(jobs, monkeypatch):
     jobs.use(monkeypatch, node_selector={"none": "has"})
     name = jobs.start(SLEEPS)
-
-    def message():
-        return jobs.platform.describe(name).response["SecondaryStatusTransitions"][-1]["StatusMessage"]
-
-    until(lambda: "waiting for a node for algo-1: 0/2 nodes are available" in message())
+    until(lambda: "waiting for a node for algo-1: 0/2 nodes are available" in message_of(jobs, name))
     jobs.platform.stop(name)
     assert jobs.wait(name)["TrainingJobStatus"] == "Stopped"
     until(lambda: not jobs.remains(name))
@@ -279,6 +280,16 @@ def test_an_account_that_may_not_create_pods_is_told_at_once(jobs, monkeypatch, 
         jobs.cluster.kubectl("delete", "serviceaccount/few", "role/few", "rolebinding/few")
     assert 'pods is forbidden: User "system:serviceaccount:default:few" cannot create resource "pods"' in reason
     assert "give the user the rights of: scriptmode serve manifests" in reason
+def test_a_registry_that_does_not_answer_is_the_reason_after_two_minutes(jobs, monkeypatch):
+    jobs.use(monkeypatch, agent_image=MACHINE_IMAGE)
+    name = jobs.start(SLEEPS, image=f"{REGISTRY}/away:1")
+    until(lambda: f"waiting for the image '{REGISTRY}/away:1' of algo-1" in message_of(jobs, name))
+    reason = jobs.failed(name)
+    assert "no image in 120 s" in reason
+    assert "connection refused" in reason
+    assert "see that nodes reach its registry" in reason
+
+
     assert "Traceback" not in reason
 
 

@@ -20,7 +20,6 @@ from scriptmode_kubernetes._engine.settings import KubernetesSettings, parse_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from scriptmode.engines import Fleet, HostSettings, Job, JobFolder, JobRequest, Tasks, TrainingJobSpec
 
@@ -30,6 +29,8 @@ _OF_THIS_MACHINE = ("0.0.0.0", "127.0.0.1", "::", "::1", "localhost")  # noqa: S
 _DELETION_SECONDS, _POLL_SECONDS = 10.0, 0.2
 #: The file of a job's directory that is there while the cluster may have objects of the job.
 OBJECTS_FILE = "kubernetes.objects"
+#: The file that says why the cluster ended a pod of the job, or that it ended none.
+_END_FILE = "termination.json"
 
 
 def open_api(settings: KubernetesSettings) -> Api:
@@ -64,13 +65,8 @@ def record_end(api: Api, folder: JobFolder, job: Job) -> bool:
         termination = None
     with suppress(OSError):
         content = [termination.reason.value, termination.text] if termination else []
-        _record(folder).write_text(json.dumps(content), encoding="utf-8")
+        (folder.channels / _END_FILE).write_text(json.dumps(content), encoding="utf-8")
     return termination is not None
-
-
-def _record(folder: JobFolder) -> Path:
-    """Return the file that says why the cluster ended a pod of the job, or that it ended none."""
-    return folder.channels / "termination.json"
 
 
 def find_termination(api: Api, folder: JobFolder, job: Job) -> Termination | None:
@@ -101,7 +97,7 @@ class KubernetesEngine(Engine):
             return super().why_terminated(folder, was_signalled=was_signalled)
         with suppress(OSError, ValueError):
             # Of pods that the job's agent deleted since.
-            content = json.loads(_record(folder).read_text(encoding="utf-8"))
+            content = json.loads((folder.channels / _END_FILE).read_text(encoding="utf-8"))
             return Termination(StopReason(content[0]), content[1]) if content else None
         job = folder.read_job()
         with suppress(PlatformError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
 import socket
@@ -46,6 +47,8 @@ _RETRY_SECONDS, _STATUS_SECONDS = 2.0, 5.0
 #: Seconds in which the objects of an earlier run, of the same names, are deleted, and in which an API server that does
 #: not answer has to be back to delete those of a job that ends.
 _CONFLICT_SECONDS, _REMOVAL_SECONDS = 30.0, 60.0
+#: Seconds in which a registry that does not answer may do so again.
+_REGISTRY_SECONDS = 120.0
 #: Seconds in which a pod may have become known to be lost; a shell's code is more where a signal ended its program.
 _LOSS_SECONDS, _SIGNALS = 3.0, 128
 
@@ -62,6 +65,8 @@ class KubernetesFleet(Fleet):
         self._connection = secrets.token_hex(32)
         self._secret = secrets.token_hex(32)
         self._listeners: dict[str, socket.socket] = {}
+        #: When the image of the host of this process, a relay, was found to be away.
+        self._away_since = math.inf
         #: The file of the pods' statuses, its version that was read last, and the content of that.
         self._pods_file = folder.channels / "pods.json"
         self._pods: tuple[tuple[int, int], dict[str, Any]] = (0, 0), {}
@@ -178,7 +183,12 @@ class KubernetesFleet(Fleet):
     def waits_for(self, host: str) -> str:
         """Return what the pod waits for; raise `PlatformError` for one that never runs."""
         pod = self.read_pods().get(host)
-        return status.describe_wait(host, pod) if pod else f"the pod of {host}"
+        text = status.describe_wait(host, pod) if pod else f"the pod of {host}"
+        error = status.find_image_error(pod) if pod else None
+        self._away_since = math.inf if error is None else min(self._away_since, time.monotonic())
+        if error and time.monotonic() - self._away_since > _REGISTRY_SECONDS:
+            raise PlatformError(f"no image in {_REGISTRY_SECONDS:.0f} s: {text}", "see that nodes reach its registry")
+        return text
 
     def describe_loss(self, host: str) -> str:
         """Return how the cluster ended the pod; "" where it did not, or nothing is known."""
@@ -231,8 +241,7 @@ class KubernetesFleet(Fleet):
         try:
             if (self._folder.path / OBJECTS_FILE).exists():
                 api = open_api(self._settings)
-                was_ended = record_end(api, self._folder, self._job)
-                remove_objects(api, self._folder, waits=was_ended)
+                remove_objects(api, self._folder, waits=record_end(api, self._folder, self._job))
         except PlatformError as error:
             return error
         return None
