@@ -135,6 +135,32 @@ def test_an_exceeded_quota_is_told(jobs):
     assert "Traceback" not in reason
 
 
+def test_groups_have_their_own_limits_which_threads_keep_and_a_quota_counts(jobs, monkeypatch):
+    """A quota of limits refuses a pod with a container that has none."""
+    most = {"limits.cpu": "8", "limits.memory": "20Gi"}
+    jobs.cluster.apply(
+        {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "most"}, "spec": {"hard": most}}
+    )
+    limits = {"requests": {"cpu": "100m", "memory": "100Mi"}, "limits": {"cpu": "2", "memory": "2Gi"}}
+    jobs.use(monkeypatch, resources=limits, group_resources={"small": {"limits": {"cpu": "1"}}})
+    groups = [
+        {"InstanceGroupName": name, "InstanceType": "kubernetes", "InstanceCount": 1} for name in ("large", "small")
+    ]
+    threads = ("SM_NUM_CPUS", "OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
+    script = f"import os, time; print('up', *map(os.environ.get, {threads})); time.sleep(600)"
+    try:
+        until(lambda: jobs.cluster.get("resourcequota", "most").get("status", {}).get("hard"))
+        name = jobs.start(script, more={"ResourceConfig": {"InstanceGroups": groups, "VolumeSizeInGB": 1}})
+        lines = [jobs.until_line(name, f"{host}: up")[0] for host in ("algo-1", "algo-2")]
+        pods = [jobs.cluster.pod(jobs.pod(name, host))["spec"]["containers"] for host in ("algo-1", "algo-2")]
+        jobs.platform.stop(name)
+    finally:
+        jobs.cluster.kubectl("delete", "resourcequota", "most")
+    train = [next(each for each in pod if each["name"] == "train")["resources"]["limits"] for pod in pods]
+    assert train == [{"cpu": "2", "memory": "2Gi"}, {"cpu": "1", "memory": "2Gi"}]
+    assert lines[1].endswith("up 1 1 1")
+
+
 def test_a_job_without_a_node_says_so_and_stops(jobs, monkeypatch):
     jobs.use(monkeypatch, node_selector={"none": "has"})
     name = jobs.start(SLEEPS)
@@ -254,6 +280,16 @@ def test_an_image_that_no_pod_can_run_is_told_with_the_next_step(jobs, monkeypat
         assert "Traceback" not in reason
 
 
+def test_a_registry_that_does_not_answer_is_the_reason_after_two_minutes(jobs, monkeypatch):
+    jobs.use(monkeypatch, agent_image=MACHINE_IMAGE)
+    name = jobs.start(SLEEPS, image=f"{REGISTRY}/away:1")
+    until(lambda: f"waiting for the image '{REGISTRY}/away:1' of algo-1" in message_of(jobs, name))
+    reason = jobs.failed(name)
+    assert "no image in 120 s" in reason
+    assert "connection refused" in reason
+    assert "see that nodes reach its registry" in reason
+
+
 def test_an_account_that_may_not_create_pods_is_told_at_once(jobs, monkeypatch, tmp_path):
     rules = [{"apiGroups": [""], "resources": ["secrets", "services"], "verbs": ["create", "delete"]}]
     about = {"name": "few", "namespace": "default"}
@@ -280,16 +316,6 @@ def test_an_account_that_may_not_create_pods_is_told_at_once(jobs, monkeypatch, 
         jobs.cluster.kubectl("delete", "serviceaccount/few", "role/few", "rolebinding/few")
     assert 'pods is forbidden: User "system:serviceaccount:default:few" cannot create resource "pods"' in reason
     assert "give the user the rights of: scriptmode serve manifests" in reason
-def test_a_registry_that_does_not_answer_is_the_reason_after_two_minutes(jobs, monkeypatch):
-    jobs.use(monkeypatch, agent_image=MACHINE_IMAGE)
-    name = jobs.start(SLEEPS, image=f"{REGISTRY}/away:1")
-    until(lambda: f"waiting for the image '{REGISTRY}/away:1' of algo-1" in message_of(jobs, name))
-    reason = jobs.failed(name)
-    assert "no image in 120 s" in reason
-    assert "connection refused" in reason
-    assert "see that nodes reach its registry" in reason
-
-
     assert "Traceback" not in reason
 
 

@@ -70,6 +70,7 @@ def container(pod, name):
         ({"resources": "cpu=1"}, ["resources is 'cpu=1'", "give an object"]),
         ({"tolerations": "all"}, ["tolerations is 'all'", "give a list"]),
         ({"queue": 2}, ["queue is 2", "give text"]),
+        ({"group_resources": {"ps": {"cpu": "2"}}}, ["resources is {'cpu': '2'}", "give requests and limits"]),
         ({"restricted": "yes"}, ["restricted is 'yes'", "give true or false"]),
         ({"resources": {"cpu": "2"}}, ["resources is {'cpu': '2'}", "give requests and limits, such as {'requests'"]),
     ],

@@ -28,7 +28,8 @@ CONNECTION_KEY, VARIABLE_PREFIX = "connection", "env."
 TRAIN, AGENT = "train", "agent"
 #: Seconds that a pod has after its script's grace period to tell its end and send what it has.
 _MARGIN_SECONDS = 30
-_AGENT_REQUESTS = {"cpu": "100m", "memory": "256Mi"}
+#: Those of the container ``agent``; the limits are of what the other container has a limit of, as quotas count all.
+_AGENT_REQUESTS, _AGENT_LIMITS = {"cpu": "100m", "memory": "256Mi"}, {"cpu": "2", "memory": "4Gi"}
 #: The user and the group of restricted pods.
 _USER = 1000
 #: Runs a program once the file ``start`` is there, with its output in ``log`` and its exit code in ``code``. ``$0`` is
@@ -129,8 +130,8 @@ def pod(
         "nodeSelector": settings.node_selector,
         "tolerations": list(settings.tolerations),
         "containers": [
-            _agent_container(job, settings, name, agent_variables),
-            _train_container(job, host, settings, [_from_secret(variable, name) for variable in variables]),
+            _agent_container(job, host, name, agent_variables),
+            _train_container(job, host, [_from_secret(variable, name) for variable in variables]),
         ],
         "volumes": [{"name": "scriptmode", "emptyDir": {}}, {"name": "shm", "emptyDir": {"medium": "Memory"}}],
     }
@@ -146,18 +147,23 @@ def pod(
     return dict(merge(made, settings.patch))
 
 
-def _train_container(job: Job, host: str, settings: KubernetesSettings, env: Sequence[Any]) -> dict[str, Any]:
+def _resources(job: Job, host: str, settings: KubernetesSettings) -> dict[str, Any]:
+    """Return the requests and limits of the container that trains: those of the host's group, with its GPUs."""
+    group = next(group for group in job.request.resources.host_groups if host in group.hosts)
+    own, gpus = settings.group_resources.get(group.name, {}), gpu_count(group.instance_type)
+    return dict(merge(merge(settings.resources, own), {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}))
+
+
+def _train_container(job: Job, host: str, env: Sequence[Any]) -> dict[str, Any]:
     algorithm = job.request.algorithm
     command = (*algorithm.container_entry_point, *algorithm.container_arguments) or ("train",)
-    own = next(group.instance_type for group in job.request.resources.host_groups if host in group.hosts)
-    gpus = gpu_count(own)
     return {
         "name": TRAIN,
         "image": algorithm.image_uri,
         # Kubernetes would replace $(NAME), and $$ by $.
         "command": [word.replace("$", "$$") for word in ("/bin/sh", "-c", _WAIT, CONTROL, *command)],
         "env": env,
-        "resources": merge(settings.resources, {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}),
+        "resources": _resources(job, host, settings_from_json(job.engine)),
         "volumeMounts": [
             {"name": "scriptmode", "mountPath": contract.DEFAULT_BASE_DIR, "subPath": f"hosts/{host}"},
             {"name": "scriptmode", "mountPath": CONTROL, "subPath": "control"},
@@ -166,7 +172,9 @@ def _train_container(job: Job, host: str, settings: KubernetesSettings, env: Seq
     }
 
 
-def _agent_container(job: Job, settings: KubernetesSettings, name: str, variables: Mapping[str, str]) -> dict[str, Any]:
+def _agent_container(job: Job, host: str, name: str, variables: Mapping[str, str]) -> dict[str, Any]:
+    settings = settings_from_json(job.engine)
+    limited = _resources(job, host, settings).get("limits", {})
     return {
         "name": AGENT,
         "image": settings.agent_image or job.request.algorithm.image_uri,
@@ -176,7 +184,10 @@ def _agent_container(job: Job, settings: KubernetesSettings, name: str, variable
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
             _from_secret(CONNECTION_KEY, name, prefix="", variable="SCRIPTMODE_CONNECTION"),
         ],
-        "resources": {"requests": _AGENT_REQUESTS},
+        "resources": {
+            "requests": _AGENT_REQUESTS,
+            "limits": {kind: most for kind, most in _AGENT_LIMITS.items() if kind in limited},
+        },
         # Then its status has the end of its log.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": {"runAsUser": 0},

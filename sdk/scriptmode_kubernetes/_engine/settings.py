@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
@@ -27,6 +27,7 @@ class KubernetesSettings:
     node_selector: Mapping[str, str] = field(default_factory=dict)
     tolerations: tuple[Mapping[str, Any], ...] = ()
     resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    group_resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     queue: str = ""
     restricted: bool = False
     patch: Mapping[str, Any] = field(default_factory=dict)
@@ -36,10 +37,8 @@ class KubernetesSettings:
         return {**asdict(self), "tolerations": list(self.tolerations)}
 
 
-_KINDS = {"str": str, "bool": bool, "tuple": (list, tuple)}
-_TYPES: dict[str, Any] = {
-    entry.name: _KINDS.get(str(entry.type).partition("[")[0], dict) for entry in fields(KubernetesSettings)
-}
+_DEFAULTS = asdict(KubernetesSettings())
+_TYPES: dict[str, Any] = {**{name: type(value) for name, value in _DEFAULTS.items()}, "tolerations": (list, tuple)}
 
 
 def parse_settings(given: Mapping[str, object], environ: Mapping[str, str]) -> KubernetesSettings:
@@ -68,6 +67,9 @@ def _check(owner: str, name: str, value: object) -> None:
     if not isinstance(value, _TYPES[name]):
         kind = {str: "text", bool: "true or false", dict: "an object"}.get(_TYPES[name], "a list")
         raise SpecError(f"{owner}: {name} is {value!r}", f"give {kind}", argument=name)
+    if name == "group_resources" and isinstance(value, dict):
+        for group in value.values():
+            _check(owner, "resources", group)
     # The API would ignore others.
     if name == "resources" and isinstance(value, dict) and not value.keys() <= {"requests", "limits", "claims"}:
         advice = "give requests and limits, such as {'requests': {'cpu': '8', 'memory': '32Gi'}}"
