@@ -33,8 +33,13 @@ _AGENT_REQUESTS, _AGENT_LIMITS = {"cpu": "100m", "memory": "256Mi"}, {"cpu": "2"
 #: The user and the group of restricted pods.
 _USER = 1000
 #: Runs a program once the file ``start`` is there, with its output in ``log`` and its exit code in ``code``. ``$0`` is
-#: the directory of these files. SIGTERM of the kubelet reaches the program by the host's agent.
+#: the directory of these files, ``$1`` the job's Service. The host's agent passes SIGTERM of the kubelet on.
+#: A pod alone knows the domain of the cluster: its hosts' names are found by LOCALDOMAIN, glibc's list of domains.
 _WAIT = """
+service=$1 && shift
+while read -r key domain others; do
+    [ "$key" != search ] || export LOCALDOMAIN="$service.$domain $domain $others"
+done </etc/resolv.conf
 echo $$ >"$0/pid.part" && mv "$0/pid.part" "$0/pid"
 trap 'exit 143' TERM
 until [ -e "$0/start" ]; do sleep 0.05 || sleep 1; done
@@ -131,7 +136,7 @@ def pod(
         "tolerations": list(settings.tolerations),
         "containers": [
             _agent_container(job, host, name, agent_variables),
-            _train_container(job, host, [_from_secret(variable, name) for variable in variables]),
+            _train_container(job, host, name, [_from_secret(variable, name) for variable in variables]),
         ],
         "volumes": [{"name": "scriptmode", "emptyDir": {}}, {"name": "shm", "emptyDir": {"medium": "Memory"}}],
     }
@@ -154,14 +159,14 @@ def _resources(job: Job, host: str, settings: KubernetesSettings) -> dict[str, A
     return dict(merge(merge(settings.resources, own), {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}))
 
 
-def _train_container(job: Job, host: str, env: Sequence[Any]) -> dict[str, Any]:
+def _train_container(job: Job, host: str, name: str, env: Sequence[Any]) -> dict[str, Any]:
     algorithm = job.request.algorithm
     command = (*algorithm.container_entry_point, *algorithm.container_arguments) or ("train",)
     return {
         "name": TRAIN,
         "image": algorithm.image_uri,
         # Kubernetes would replace $(NAME), and $$ by $.
-        "command": [word.replace("$", "$$") for word in ("/bin/sh", "-c", _WAIT, CONTROL, *command)],
+        "command": [word.replace("$", "$$") for word in ("/bin/sh", "-c", _WAIT, CONTROL, name, *command)],
         "env": env,
         "resources": _resources(job, host, settings_from_json(job.engine)),
         "volumeMounts": [
