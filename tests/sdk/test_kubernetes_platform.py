@@ -161,13 +161,27 @@ def test_settings_are_in_the_pods(objects):
     assert container(pod, "agent")["command"][0] == "/opt/python"
     expected = {"requests": {"cpu": "4"}, "limits": {"memory": "8Gi", "nvidia.com/gpu": "2"}}
     assert container(pod, "train")["resources"] == expected
+    # A quota of memory's limits refuses a container without one.
+    assert container(pod, "agent")["resources"]["limits"].keys() == {"memory"}
 
 
-def test_each_host_has_the_gpus_of_its_group(objects):
+def test_restricted_pods_have_one_user_unless_a_patch_leaves_it_to_the_cluster(objects):
+    (pod,) = objects({"restricted": True})
+    assert pod["securityContext"].items() >= {"runAsNonRoot": True, "runAsUser": 1000}.items()
+    for made in pod["containers"]:
+        assert made["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert "runAsUser" not in made["securityContext"]
+        assert {"name": "HOME", "value": "/tmp"} in made["env"]
+    (pod,) = objects({"restricted": True, "patch": {"spec": {"securityContext": {"runAsUser": None}}}})
+    assert "runAsUser" not in pod["securityContext"]
+
+
+def test_each_host_has_the_gpus_and_the_resources_of_its_group(objects):
     groups = [InstanceGroup("a", "kubernetes", 1), InstanceGroup("b", "kubernetes:gpu=8", 1)]
-    first, second = objects(instance_type=None, instance_groups=groups)
-    assert "limits" not in container(first, "train")["resources"]
-    assert container(second, "train")["resources"]["limits"] == {"nvidia.com/gpu": "8"}
+    settings = {"resources": {"requests": {"cpu": "8"}}, "group_resources": {"a": {"requests": {"cpu": "2"}}}}
+    first, second = objects(settings, instance_type=None, instance_groups=groups)
+    assert container(first, "train")["resources"] == {"requests": {"cpu": "2"}}
+    assert container(second, "train")["resources"] == {"requests": {"cpu": "8"}, "limits": {"nvidia.com/gpu": "8"}}
 
 
 def test_the_pods_of_a_job_are_a_group_of_kueue(objects):
