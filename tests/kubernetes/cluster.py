@@ -167,13 +167,6 @@ class Cluster:
         conditions = json.loads(done.stdout)["status"].get("conditions", []) if not done.returncode else []
         return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
-    def evict(self, pod: str, grace_seconds: int | None = None) -> None:
-        """Evict a pod as ``kubectl drain`` does: it is deleted unless a disruption budget forbids it."""
-        options = {} if grace_seconds is None else {"deleteOptions": {"gracePeriodSeconds": grace_seconds}}
-        body = {"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": {"name": pod}, **options}
-        path = f"/api/v1/namespaces/{self.pod(pod)['metadata']['namespace']}/pods/{pod}/eviction"
-        self.kubectl("create", f"--raw={path}", "--filename=-", input=json.dumps(body))
-
     def lose_node(self, node: str) -> None:
         """Lose a node as a machine that loses its power: every process ends, and no word of it reaches the others."""
         self.machines.lose(node)

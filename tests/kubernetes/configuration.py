@@ -26,7 +26,8 @@ PODS = "10.85.{}.0/24"
 ALL_PODS = "10.85.0.0/16"
 SERVICES = "10.86.0.0/16"
 _API_SERVICE = "10.86.0.1"
-DOMAIN = "cluster.local"
+#: Not the usual one, cluster.local: pods find it by their resolver.
+DOMAIN = "cluster.test"
 #: The images of the cluster's own: of a pod's first container, and the file system of this machine.
 PAUSE_IMAGE = "docker.io/scriptmode/pause:1"
 MACHINE_IMAGE = "docker.io/scriptmode/machine:1"

@@ -16,7 +16,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-SUFFIX = ["svc", "cluster", "local"]
+SUFFIX = ["svc", "cluster", "test"]
 _A, _ANY = 1, 255
 _NO_ERROR, _SERVER_FAILURE, _NO_SUCH_NAME = 0, 2, 3
 #: Of an answer in a resolver's cache, and of what is known here.

@@ -9,7 +9,7 @@ from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 from kubernetes.configuration import MACHINE_IMAGE
 
-from scriptmode_kubernetes._engine.engine import names_of
+from scriptmode_kubernetes._engine.pods import names_of
 
 #: Sends a signal to the host's agent of a pod, and not to its starter.
 _SIGNALS = r"""
@@ -79,7 +79,7 @@ class KubernetesJobs(LocalJobs):
 
     def kill_host(self, name, host):
         """Kill the launcher of a host's script."""
-        self.on_pod(name, host, "agent", "kill -9 $(cat /proc/$(cat /scriptmode/control/pid)/task/*/children)")
+        self.on_pod(name, host, "agent", "kill -9 $(cat /proc/$(cat /scriptmode/*/control/pid)/task/*/children)")
 
     def start_printing(self, *names):
         """Start jobs that print a line every tenth of a second until `end` with one of the names; return their names."""

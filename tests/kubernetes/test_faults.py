@@ -29,6 +29,11 @@ def seconds_until(jobs, name, fault):
     return jobs.failed(name), seconds
 
 
+def message_of(jobs, name):
+    """Return what the status of a job says."""
+    return jobs.platform.describe(name).response["SecondaryStatusTransitions"][-1]["StatusMessage"]
+
+
 @pytest.mark.prompt
 @pytest.mark.parametrize(
     ("script", "said", "most"),
@@ -87,15 +92,24 @@ def test_a_host_that_fails_because_another_pod_is_gone_is_not_the_reason(jobs):
     assert "the pod of algo-1 was deleted" in jobs.failed(name)
 
 
-def test_a_job_whose_pod_was_evicted_goes_on_from_its_checkpoint_with_each_step_once(jobs, tmp_path):
+def test_a_node_can_be_drained_and_its_jobs_go_on_or_say_why_they_ended(jobs, monkeypatch, tmp_path):
+    """Each step is done once: a job with retries goes on from its checkpoint, on another node."""
     more = {
         "CheckpointConfig": {"S3Uri": f"file://{tmp_path}/checkpoints", "LocalPath": "/opt/ml/checkpoints"},
         "RetryStrategy": {"MaximumRetryAttempts": 1},
     }
     name = jobs.start(COUNTS, more=more)
     jobs.until_line(name, "step 1")
-    jobs.cluster.evict(jobs.pod(name))
-    jobs.completed(name)
+    node = jobs.cluster.pod(jobs.pod(name))["spec"]["nodeName"]
+    jobs.use(monkeypatch, node_selector={"kubernetes.io/hostname": node})
+    other = jobs.start(SLEEPS)
+    jobs.until_up(other)
+    try:
+        jobs.cluster.kubectl("drain", node, "--delete-emptydir-data", "--timeout=60s")
+        assert f"the pod of algo-1 was deleted from node {node}" in jobs.failed(other)
+        jobs.completed(name)
+    finally:
+        jobs.cluster.kubectl("uncordon", node)
     lines = [line.partition(": ")[2] for line in jobs.lines(name)]
     assert sorted(line for line in lines if line.startswith("step ")) == [f"step {number}" for number in range(10)]
     assert "Interrupted" in jobs.statuses(name)
@@ -105,7 +119,7 @@ def test_a_job_whose_pod_was_evicted_goes_on_from_its_checkpoint_with_each_step_
 def test_out_of_memory_is_told_with_the_limit(jobs, monkeypatch):
     jobs.use(monkeypatch, resources={"limits": {"memory": "200Mi"}})
     reason = jobs.failed(jobs.start("x = b'x' * (1 << 30)"))
-    assert "ran out of its memory, 200Mi" in reason
+    assert re.search("ran out of its memory, 200Mi, on node node[12]; give it more", reason)
 
 
 def test_an_exceeded_quota_is_told(jobs):
@@ -121,14 +135,36 @@ def test_an_exceeded_quota_is_told(jobs):
     assert "Traceback" not in reason
 
 
+def test_groups_have_their_own_limits_which_threads_keep_and_a_quota_counts(jobs, monkeypatch):
+    """A quota of limits refuses a pod with a container that has none."""
+    most = {"limits.cpu": "8", "limits.memory": "20Gi"}
+    jobs.cluster.apply(
+        {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "most"}, "spec": {"hard": most}}
+    )
+    limits = {"requests": {"cpu": "100m", "memory": "100Mi"}, "limits": {"cpu": "2", "memory": "2Gi"}}
+    jobs.use(monkeypatch, resources=limits, group_resources={"small": {"limits": {"cpu": "1"}}})
+    groups = [
+        {"InstanceGroupName": name, "InstanceType": "kubernetes", "InstanceCount": 1} for name in ("large", "small")
+    ]
+    threads = ("SM_NUM_CPUS", "OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
+    script = f"import os, time; print('up', *map(os.environ.get, {threads})); time.sleep(600)"
+    try:
+        until(lambda: jobs.cluster.get("resourcequota", "most").get("status", {}).get("hard"))
+        name = jobs.start(script, more={"ResourceConfig": {"InstanceGroups": groups, "VolumeSizeInGB": 1}})
+        lines = [jobs.until_line(name, f"{host}: up")[0] for host in ("algo-1", "algo-2")]
+        pods = [jobs.cluster.pod(jobs.pod(name, host))["spec"]["containers"] for host in ("algo-1", "algo-2")]
+        jobs.platform.stop(name)
+    finally:
+        jobs.cluster.kubectl("delete", "resourcequota", "most")
+    train = [next(each for each in pod if each["name"] == "train")["resources"]["limits"] for pod in pods]
+    assert train == [{"cpu": "2", "memory": "2Gi"}, {"cpu": "1", "memory": "2Gi"}]
+    assert lines[1].endswith("up 1 1 1")
+
+
 def test_a_job_without_a_node_says_so_and_stops(jobs, monkeypatch):
     jobs.use(monkeypatch, node_selector={"none": "has"})
     name = jobs.start(SLEEPS)
-
-    def message():
-        return jobs.platform.describe(name).response["SecondaryStatusTransitions"][-1]["StatusMessage"]
-
-    until(lambda: "waiting for a node for algo-1: 0/2 nodes are available" in message())
+    until(lambda: "waiting for a node for algo-1: 0/2 nodes are available" in message_of(jobs, name))
     jobs.platform.stop(name)
     assert jobs.wait(name)["TrainingJobStatus"] == "Stopped"
     until(lambda: not jobs.remains(name))
@@ -242,6 +278,16 @@ def test_an_image_that_no_pod_can_run_is_told_with_the_next_step(jobs, monkeypat
     for reason, words in zip(reasons, said):
         assert all(word in reason for word in words), reason
         assert "Traceback" not in reason
+
+
+def test_a_registry_that_does_not_answer_is_the_reason_after_two_minutes(jobs, monkeypatch):
+    jobs.use(monkeypatch, agent_image=MACHINE_IMAGE)
+    name = jobs.start(SLEEPS, image=f"{REGISTRY}/away:1")
+    until(lambda: f"waiting for the image '{REGISTRY}/away:1' of algo-1" in message_of(jobs, name))
+    reason = jobs.failed(name)
+    assert "no image in 120 s" in reason
+    assert "connection refused" in reason
+    assert "see that nodes reach its registry" in reason
 
 
 def test_an_account_that_may_not_create_pods_is_told_at_once(jobs, monkeypatch, tmp_path):

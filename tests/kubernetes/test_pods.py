@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from fakes import wheels
 from fakes.processes import until
 
 from scriptmode import MPI, Estimator, MultiWorkerMirrored, ParameterServer, TrainingInput
@@ -91,3 +92,44 @@ def test_logs_are_those_of_the_pod_too(idle_cluster, tmp_path):
     until(lambda: "a line of the script" in idle_cluster.kubectl(*words, check=False).stdout)
     job.stop()
     until(lambda: job.status == "Stopped")
+
+
+#: What each container has where the standard "restricted" is enforced, and a read-only root besides.
+RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
+WRITES = """
+import os
+from pathlib import Path
+import extra
+for folder in (os.environ["SM_MODEL_DIR"], os.environ["SM_OUTPUT_DATA_DIR"], "/opt/ml/checkpoints", "/tmp"):
+    Path(folder, "written").write_text("so")
+words = Path("/opt/ml/input/data/train/words").read_text()
+print(f"user {os.getuid()} of {Path.home()} read {words}", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("distribution", "scripts"), [(None, 2), (MPI(processes_per_host=2), 4)], ids=["none", "mpi"])
+def test_restricted_pods_install_requirements_read_inputs_and_write_where_scripts_may(
+    jobs, idle_cluster, monkeypatch, tmp_path, distribution, scripts
+):
+    jobs.use(monkeypatch, restricted=True)
+    code, data = tmp_path / "code", tmp_path / "data"
+    code.mkdir()
+    data.mkdir()
+    (data / "words").write_text("all of it")
+    (code / wheels.NAME).write_bytes(wheels.extra())
+    (code / "requirements.txt").write_text(f"./{wheels.NAME}\n")
+    (code / "train.py").write_text(WRITES)
+    estimator = Estimator(
+        entry_point="train.py", source_dir=str(code), instance_type="kubernetes", instance_count=2,
+        distribution=distribution, checkpoint_s3_uri=(tmp_path / "checkpoints").as_uri(), max_run=300,
+    )  # fmt: skip
+    job = estimator.fit({"train": TrainingInput(data.as_uri(), input_mode="FastFile")}, wait=False)
+    for pod in until(lambda: idle_cluster.get("pods", "--selector=scriptmode/job")["items"]):
+        assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
+        assert pod["spec"]["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert all(container["securityContext"] == RESTRICTED for container in pod["spec"]["containers"])
+    job.wait(timeout=300)
+    log = [event.message for event in job.logs()]
+    assert sum("user 1000 of /tmp read all of it" in line for line in log) == scripts
+    assert any("is in FastFile mode, but was copied as in File mode" in line for line in log)
+    assert (tmp_path / "checkpoints" / "written").read_text() == "so"

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -37,10 +38,16 @@ SCRIPT = """
 
 @pytest.fixture(scope="module")
 def service(cluster, tmp_path_factory):
-    """The server of the printed manifests; its image is that of this machine, and its volume a directory of it."""
+    """The server of the printed manifests; its image is that of this machine, and its volume a directory of it.
+
+    It and its jobs are restricted; those of the guide are not.
+    """
     command = [sys.executable, "-m", "scriptmode", "serve", "manifests", f"--namespace={NAMESPACE}"]
     data = tmp_path_factory.mktemp("data")
-    printed = subprocess.run([*command, f"--image={MACHINE_IMAGE}"], check=True, stdout=subprocess.PIPE)
+    # As the cluster's own volumes are by fsGroup.
+    os.chown(data, 0, 1000)
+    data.chmod(0o2775)
+    printed = subprocess.run([*command, f"--image={MACHINE_IMAGE}", "--restricted"], check=True, stdout=subprocess.PIPE)
     objects = list(yaml.safe_load_all(printed.stdout))
     stateful_set = next(each["spec"] for each in objects if each["kind"] == "StatefulSet")
     # The cluster has no storage class.

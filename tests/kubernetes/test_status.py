@@ -120,8 +120,19 @@ def test_what_may_start_is_waited_for():
     assert status.describe_wait("algo-1", pod(containers=[*up[:1], container()])) == "the containers of algo-1"
 
 
+def test_the_cause_of_a_missing_image_is_that_of_a_try_and_not_of_the_time_between_two():
+    def error(**waiting):
+        return status.find_image_error(pod(containers=[container("agent", running={}), container(waiting=waiting)]))
+
+    assert error(reason="ErrImagePull", message="i/o timeout") == "i/o timeout"
+    assert error(reason="ImagePullBackOff", message="Back-off pulling image") == ""
+    assert error(reason="ContainerCreating") is None
+
+
 def test_out_of_memory_names_the_limit():
     ended = container(terminated={"exitCode": 137, "reason": "OOMKilled"})
-    assert "ran out of its memory, 2Gi" in status.describe_out_of_memory(pod(containers=[ended]))
+    assert "ran out of its memory, 2Gi, on node node1; give it more" in status.describe_out_of_memory(
+        pod(containers=[ended])
+    )
     assert status.describe_out_of_memory(pod(containers=[container(running={})])) is None
     assert status.describe_out_of_memory(pod(containers=[container(terminated={"reason": "Error"})])) == ""

@@ -76,6 +76,8 @@ def container(pod, name):
         ({"resources": "cpu=1"}, ["resources is 'cpu=1'", "give an object"]),
         ({"tolerations": "all"}, ["tolerations is 'all'", "give a list"]),
         ({"queue": 2}, ["queue is 2", "give text"]),
+        ({"group_resources": {"ps": {"cpu": "2"}}}, ["resources is {'cpu': '2'}", "give requests and limits"]),
+        ({"restricted": "yes"}, ["restricted is 'yes'", "give true or false"]),
         ({"resources": {"cpu": "2"}}, ["resources is {'cpu': '2'}", "give requests and limits, such as {'requests'"]),
     ],
 )
@@ -140,7 +142,7 @@ def test_a_pod_has_two_containers_that_share_a_volume_and_see_each_others_proces
     assert pod["automountServiceAccountToken"] is False
     train = container(pod, "train")
     shared = {each["mountPath"]: each.get("subPath") for each in train["volumeMounts"]}
-    assert shared["/opt/ml"].endswith("/hosts/algo-1")
+    assert shared["/opt/ml"] == "hosts/algo-1"
     assert shared["/scriptmode-control"] == "control"
     assert container(pod, "agent")["image"] == train["image"] == "image:1"
     # More than the script's own grace period.
@@ -165,13 +167,27 @@ def test_settings_are_in_the_pods(objects):
     assert container(pod, "agent")["command"][0] == "/opt/python"
     expected = {"requests": {"cpu": "4"}, "limits": {"memory": "8Gi", "nvidia.com/gpu": "2"}}
     assert container(pod, "train")["resources"] == expected
+    # A quota of memory's limits refuses a container without one.
+    assert container(pod, "agent")["resources"]["limits"].keys() == {"memory"}
 
 
-def test_each_host_has_the_gpus_of_its_group(objects):
+def test_restricted_pods_have_one_user_unless_a_patch_leaves_it_to_the_cluster(objects):
+    (pod,) = objects({"restricted": True})
+    assert pod["securityContext"].items() >= {"runAsNonRoot": True, "runAsUser": 1000}.items()
+    for made in pod["containers"]:
+        assert made["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert "runAsUser" not in made["securityContext"]
+        assert {"name": "HOME", "value": "/tmp"} in made["env"]
+    (pod,) = objects({"restricted": True, "patch": {"spec": {"securityContext": {"runAsUser": None}}}})
+    assert "runAsUser" not in pod["securityContext"]
+
+
+def test_each_host_has_the_gpus_and_the_resources_of_its_group(objects):
     groups = [InstanceGroup("a", "kubernetes", 1), InstanceGroup("b", "kubernetes:gpu=8", 1)]
-    first, second = objects(instance_type=None, instance_groups=groups)
-    assert "limits" not in container(first, "train")["resources"]
-    assert container(second, "train")["resources"]["limits"] == {"nvidia.com/gpu": "8"}
+    settings = {"resources": {"requests": {"cpu": "8"}}, "group_resources": {"a": {"requests": {"cpu": "2"}}}}
+    first, second = objects(settings, instance_type=None, instance_groups=groups)
+    assert container(first, "train")["resources"] == {"requests": {"cpu": "2"}}
+    assert container(second, "train")["resources"] == {"requests": {"cpu": "8"}, "limits": {"nvidia.com/gpu": "8"}}
 
 
 def test_the_pods_of_a_job_are_a_group_of_kueue(objects):
@@ -215,7 +231,7 @@ def test_a_plan_names_no_value_of_a_variable(objects, monkeypatch):
 
 
 def test_names_are_unique_by_directory_and_short_enough():
-    one, other = (pods.names_of(folder, "J" * 80) for folder in ("/a/jobs/x", "/b/jobs/x"))
+    one, other = (pods.names_of(JobFolder(Path(folder, "J" * 80))) for folder in ("/a/jobs", "/b/jobs"))
     assert one != other
     # A label of DNS has 63 characters, and a host's name is added.
     assert len(f"{one.name}-algo-1000") <= 63
@@ -323,6 +339,7 @@ def test_a_kubeconfig_is_named_by_its_absolute_path(tmp_path, monkeypatch):
             "correct the arguments of Kubernetes(...)",
         ),
         (403, 'pods "x" is forbidden: exceeded quota: q', "ask for fewer hosts"),
+        (403, 'pods "x" is forbidden: violates PodSecurity "restricted:latest": x', "use Kubernetes(restricted=True)"),
         (404, 'namespaces "mll" not found', "create it, or correct Kubernetes(namespace=...)"),
         (422, "Pod is invalid: spec.containers[1]", "correct the arguments of Kubernetes(...)"),
     ],
@@ -360,6 +377,17 @@ def test_the_pod_of_the_server_is_probed_without_a_key_and_has_the_time_that_its
     assert probe["periodSeconds"] * probe["failureThreshold"] >= template["spec"]["terminationGracePeriodSeconds"]
     assert template["spec"]["terminationGracePeriodSeconds"] > contract.DEFAULT_STOP_GRACE + contract.STOP_MARGIN
     assert template["metadata"]["annotations"]["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
+
+
+def test_a_restricted_server_is_in_a_namespace_that_enforces_it_and_so_are_its_jobs():
+    made = {each["kind"]: each for each in manifests.manifests("ml", "image", "1Gi", restricted=True)}
+    assert made["Namespace"]["metadata"]["labels"] == {"pod-security.kubernetes.io/enforce": "restricted"}
+    pod = made["StatefulSet"]["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    (server,) = pod["containers"]
+    assert server["securityContext"]["allowPrivilegeEscalation"] is False
+    variables = {entry["name"]: entry["value"] for entry in server["env"]}
+    assert json.loads(variables["SCRIPTMODE_KUBERNETES"])["restricted"] is True
 
 
 def test_a_server_asks_for_the_gpus_of_an_instance_type():

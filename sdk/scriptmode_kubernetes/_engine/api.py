@@ -173,10 +173,6 @@ class Api:
         """Create an object of a kind such as ``pods``; return it. One with an unknown field is refused from 1.25 on."""
         return self._call("POST", f"{self._path(kind)}?fieldValidation=Strict", body)
 
-    def get(self, kind: str, name: str) -> dict[str, Any]:
-        """Return an object."""
-        return self._call("GET", f"{self._path(kind)}/{name}")
-
     def list(self, kind: str, **query: str) -> dict[str, Any]:
         """Return the list of the objects that ``labelSelector`` or ``fieldSelector`` select."""
         return self._call("GET", f"{self._path(kind)}?{urlencode(query)}")
@@ -262,6 +258,8 @@ def _error(method: str, path: str, response: Any) -> ApiError:
         advice = "see that kubectl get pods works with the same kubeconfig"
     elif "exceeded quota" in text:
         advice = "ask for fewer hosts or Kubernetes(resources=...) with less, or raise the ResourceQuota"
+    elif "violates PodSecurity" in text:
+        advice = "use Kubernetes(restricted=True)"
     elif "namespaces" in text and response.status == 404:  # noqa: PLR2004 - not found
         advice = "create it, or correct Kubernetes(namespace=...)"
     elif re.search("is forbidden: User .* cannot ", text):

@@ -15,11 +15,11 @@ from scriptmode.engines import CREDENTIALS, Engine, PlannedHost, Problem, StopRe
 from scriptmode.errors import PlatformError, SpecError, invalid
 from scriptmode_kubernetes._engine import pods, status
 from scriptmode_kubernetes._engine.api import Api, ApiError, find_access
+from scriptmode_kubernetes._engine.pods import names_of
 from scriptmode_kubernetes._engine.settings import KubernetesSettings, parse_settings, settings_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from scriptmode.engines import Fleet, HostSettings, Job, JobFolder, JobRequest, Tasks, TrainingJobSpec
 
@@ -29,6 +29,8 @@ _OF_THIS_MACHINE = ("0.0.0.0", "127.0.0.1", "::", "::1", "localhost")  # noqa: S
 _DELETION_SECONDS, _POLL_SECONDS = 10.0, 0.2
 #: The file of a job's directory that is there while the cluster may have objects of the job.
 OBJECTS_FILE = "kubernetes.objects"
+#: The file that says why the cluster ended a pod of the job, or that it ended none.
+_END_FILE = "termination.json"
 
 
 def open_api(settings: KubernetesSettings) -> Api:
@@ -53,43 +55,29 @@ def with_address(variables: Mapping[str, str], address: str) -> dict[str, str]:
     return changed
 
 
-def names_of(folder: JobFolder) -> pods.Names:
-    """Return the names of the objects of a job."""
-    return pods.names_of(folder.label, folder.name)
-
-
 def record_end(api: Api, folder: JobFolder, job: Job) -> bool:
     """Record why the cluster ended a pod of a job, before the pods are deleted; return whether it did, or raise."""
     try:
-        termination = _find_termination(api, folder, job)
+        termination = find_termination(api, folder, job)
     except ApiError as error:
         if error.may_pass:
             raise
         termination = None
     with suppress(OSError):
         content = [termination.reason.value, termination.text] if termination else []
-        _record(folder).write_text(json.dumps(content), encoding="utf-8")
+        (folder.channels / _END_FILE).write_text(json.dumps(content), encoding="utf-8")
     return termination is not None
 
 
-def _record(folder: JobFolder) -> Path:
-    """Return the file that says why the cluster ended a pod of the job, or that it ended none."""
-    return folder.channels / "termination.json"
-
-
-def _find_termination(api: Api, folder: JobFolder, job: Job) -> Termination | None:
-    by_host = find_pods(api, folder, job)
-    return status.find_termination(by_host, find_events(api, by_host))
-
-
-def find_pods(api: Api, folder: JobFolder, job: Job) -> dict[str, dict[str, Any] | None]:
-    """Return the pods of a job by their hosts; raise `ApiError`."""
+def find_termination(api: Api, folder: JobFolder, job: Job) -> Termination | None:
+    """Return why the cluster ended a pod of a job, None where it ended none; raise `ApiError`."""
     listed = api.list("pods", labelSelector=names_of(folder).selector)["items"]
-    by_host = {pod["metadata"]["labels"][pods.HOST_LABEL]: pod for pod in listed}
-    return {host: by_host.get(host) for host in job.request.resources.hosts}
+    found = {pod["metadata"]["labels"][pods.HOST_LABEL]: pod for pod in listed}
+    by_host = {host: found.get(host) for host in job.request.resources.hosts}
+    return status.find_termination(by_host, _find_events(api, by_host))
 
 
-def find_events(api: Api, found: Mapping[str, Mapping[str, Any] | None]) -> dict[str, str]:
+def _find_events(api: Api, found: Mapping[str, Mapping[str, Any] | None]) -> dict[str, str]:
     """Return what the cluster's events say of the end of pods that have one, by their hosts."""
     events = {}
     for host, pod in found.items():
@@ -109,11 +97,11 @@ class KubernetesEngine(Engine):
             return super().why_terminated(folder, was_signalled=was_signalled)
         with suppress(OSError, ValueError):
             # Of pods that the job's agent deleted since.
-            content = json.loads(_record(folder).read_text(encoding="utf-8"))
+            content = json.loads((folder.channels / _END_FILE).read_text(encoding="utf-8"))
             return Termination(StopReason(content[0]), content[1]) if content else None
         job = folder.read_job()
         with suppress(PlatformError):
-            return _find_termination(open_api(settings_from_json(job.engine)), folder, job)
+            return find_termination(open_api(settings_from_json(job.engine)), folder, job)
         return None
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
 import socket
@@ -18,16 +19,15 @@ from scriptmode_kubernetes._engine.api import CONFLICT, WATCH_SECONDS, ApiError,
 from scriptmode_kubernetes._engine.engine import (
     OBJECTS_FILE,
     describe_rest,
-    find_events,
-    find_pods,
+    find_termination,
     host_variables,
-    names_of,
     open_api,
     record_end,
     remove_left_objects,
     remove_objects,
     with_address,
 )
+from scriptmode_kubernetes._engine.pods import names_of
 from scriptmode_kubernetes._engine.settings import settings_from_json
 from scriptmode_runtime import contract
 
@@ -47,6 +47,8 @@ _RETRY_SECONDS, _STATUS_SECONDS = 2.0, 5.0
 #: Seconds in which the objects of an earlier run, of the same names, are deleted, and in which an API server that does
 #: not answer has to be back to delete those of a job that ends.
 _CONFLICT_SECONDS, _REMOVAL_SECONDS = 30.0, 60.0
+#: Seconds in which a registry that does not answer may do so again.
+_REGISTRY_SECONDS = 120.0
 #: Seconds in which a pod may have become known to be lost; a shell's code is more where a signal ended its program.
 _LOSS_SECONDS, _SIGNALS = 3.0, 128
 
@@ -63,6 +65,8 @@ class KubernetesFleet(Fleet):
         self._connection = secrets.token_hex(32)
         self._secret = secrets.token_hex(32)
         self._listeners: dict[str, socket.socket] = {}
+        #: When the image of the host of this process, a relay, was found to be away.
+        self._away_since = math.inf
         #: The file of the pods' statuses, its version that was read last, and the content of that.
         self._pods_file = folder.channels / "pods.json"
         self._pods: tuple[tuple[int, int], dict[str, Any]] = (0, 0), {}
@@ -183,7 +187,12 @@ class KubernetesFleet(Fleet):
     def waits_for(self, host: str) -> str:
         """Return what the pod waits for; raise `PlatformError` for one that never runs."""
         pod = self.read_pods().get(host)
-        return status.describe_wait(host, pod) if pod else f"the pod of {host}"
+        text = status.describe_wait(host, pod) if pod else f"the pod of {host}"
+        error = status.find_image_error(pod) if pod else None
+        self._away_since = math.inf if error is None else min(self._away_since, time.monotonic())
+        if error and time.monotonic() - self._away_since > _REGISTRY_SECONDS:
+            raise PlatformError(f"no image in {_REGISTRY_SECONDS:.0f} s: {text}", "see that nodes reach its registry")
+        return text
 
     def describe_loss(self, host: str) -> str:
         """Return how the cluster ended the pod; "" where it did not, or nothing is known."""
@@ -210,8 +219,7 @@ class KubernetesFleet(Fleet):
         with suppress(PlatformError):
             api = open_api(self._settings)
             while True:
-                by_host = find_pods(api, self._folder, self._job)
-                if termination := status.find_termination(by_host, find_events(api, by_host)):
+                if termination := find_termination(api, self._folder, self._job):
                     return Problem(termination.text)
                 if time.monotonic() > deadline:
                     return None
@@ -237,8 +245,7 @@ class KubernetesFleet(Fleet):
         try:
             if (self._folder.path / OBJECTS_FILE).exists():
                 api = open_api(self._settings)
-                was_ended = record_end(api, self._folder, self._job)
-                remove_objects(api, self._folder, waits=was_ended)
+                remove_objects(api, self._folder, waits=record_end(api, self._folder, self._job))
         except PlatformError as error:
             return error
         return None

@@ -7,11 +7,11 @@ import json
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from scriptmode_kubernetes._engine.pods import LABEL
+from scriptmode_kubernetes._engine.pods import LABEL, restrict
 from scriptmode_kubernetes._engine.settings import SETTINGS_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 NAME = "scriptmode"
 PORT = 4580
@@ -27,7 +27,7 @@ _LABELS = {"app.kubernetes.io/name": NAME}
 _RBAC = "rbac.authorization.k8s.io"
 
 
-def manifests(namespace: str, image: str, storage: str) -> list[dict[str, Any]]:
+def manifests(namespace: str, image: str, storage: str, *, restricted: bool = False) -> list[dict[str, Any]]:
     """Return the objects in the order in which they are created, with a new access key."""
     # As AWS's own keys are. (IAM User Guide, "IAM identifiers")
     key = "AKIA" + base64.b32encode(secrets.token_bytes(10)).decode()
@@ -38,14 +38,16 @@ def manifests(namespace: str, image: str, storage: str) -> list[dict[str, Any]]:
     jobs = {"matchExpressions": [{"key": LABEL, "operator": "Exists"}]}
     own = {"matchLabels": _LABELS}
     spec = {"selector": _LABELS, "ports": [{"port": PORT}]}
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"} if restricted else {}
+    settings = {"namespace": namespace, "image": image, "agent_image": image, "restricted": restricted}
     return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}},
         _made("ServiceAccount", namespace),
         _made("Role", namespace, f"{_RBAC}/v1", rules=rules),
         _made("RoleBinding", namespace, f"{_RBAC}/v1", roleRef=role, subjects=[subject]),
         _made("Secret", namespace, stringData={"keys.json": keys}),
         _made("Service", namespace, spec=spec),
-        _made("StatefulSet", namespace, "apps/v1", spec=_stateful_set(namespace, image, storage, key)),
+        _made("StatefulSet", namespace, "apps/v1", spec=_stateful_set(settings, storage, key)),
         # Clients reach the API, and the hosts of jobs their agents, at ports that the system chooses.
         _policy(namespace, NAME, own, [{"ports": [{"port": PORT}]}, {"from": [{"podSelector": jobs}]}]),
         _policy(namespace, f"{NAME}-jobs", jobs, [{"from": [{"podSelector": jobs}]}]),
@@ -66,19 +68,19 @@ def _policy(namespace: str, name: str, selector: object, ingress: Sequence[objec
     return _made("NetworkPolicy", namespace, "networking.k8s.io/v1", name, spec=spec)
 
 
-def _stateful_set(namespace: str, image: str, storage: str, key: str) -> dict[str, Any]:
+def _stateful_set(settings: Mapping[str, Any], storage: str, key: str) -> dict[str, Any]:
     """Return the one pod of the service, with the jobs on its volume."""
     variables = {
         "SCRIPTMODE_DATA_DIR": DATA,
         "AWS_DEFAULT_REGION": "us-east-1",
-        SETTINGS_VARIABLE: json.dumps({"namespace": namespace, "image": image, "agent_image": image}),
+        SETTINGS_VARIABLE: json.dumps(settings),
     }
     # Without credentials, as a browser. A server that is busy for a time is not restarted, which would end its jobs.
     page = {"path": "/", "port": PORT, "httpHeaders": [{"name": "Accept", "value": "text/html"}]}
     probe = {"httpGet": page, "timeoutSeconds": 10}
     container = {
         "name": NAME,
-        "image": image,
+        "image": settings["image"],
         "command": ["scriptmode", "serve", "--hosts=kubernetes", f"--listen=0.0.0.0:{PORT}"],
         "env": [{"name": name, "value": value} for name, value in variables.items()],
         "ports": [{"containerPort": PORT}],
@@ -87,6 +89,8 @@ def _stateful_set(namespace: str, image: str, storage: str, key: str) -> dict[st
         "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}},
         "volumeMounts": [
             {"name": "data", "mountPath": DATA},
+            # The directory that a mount there creates would be of root.
+            {"name": "data", "mountPath": f"{DATA}/server", "subPath": "server"},
             {"name": "keys", "mountPath": f"{DATA}/server/keys.json", "subPath": "keys.json"},
         ],
     }
@@ -97,6 +101,7 @@ def _stateful_set(namespace: str, image: str, storage: str, key: str) -> dict[st
         "containers": [container],
         "volumes": [{"name": "keys", "secret": {"secretName": NAME}}],
     }
+    pod = restrict(pod) if settings["restricted"] else pod
     # A file that is mounted by subPath stays as it is: with another key there is another pod. An autoscaler leaves the
     # node; a disruption budget would also stop `kubectl drain`, as there is one replica.
     about = {"scriptmode/access-key": key, "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}

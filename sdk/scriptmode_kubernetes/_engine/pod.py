@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from scriptmode.engines import process_tree, run_host
-from scriptmode_kubernetes._engine.pods import CONNECTION_KEY, VOLUME
+from scriptmode_kubernetes._engine.pods import CONNECTION_KEY, PARENT
 
 _POLL_SECONDS = 0.02
 
@@ -21,11 +22,12 @@ _POLL_SECONDS = 0.02
 def main() -> int:
     """Run the host's agent of this pod; return its exit code."""
     os.umask(0o022)
-    control = Path(VOLUME, "control")
-    control.mkdir(parents=True, exist_ok=True)
-    # The user of the image is unknown.
-    control.chmod(0o777)
-    folder = f"{VOLUME}/jobs/{os.environ['SCRIPTMODE_JOB']}"
+    folder = Path(PARENT, os.environ["SCRIPTMODE_JOB"])
+    control = folder / "control"
+    control.mkdir(exist_ok=True)
+    # The user of the image is unknown. What the kubelet made is open to all users, but belongs to root.
+    with suppress(PermissionError):
+        control.chmod(0o777)
     host, _, port = os.environ["SCRIPTMODE_AGENT"].rpartition(":")
     secret = os.environ[f"SCRIPTMODE_{CONNECTION_KEY.upper()}"]
     train: list[int] = []
@@ -36,7 +38,7 @@ def main() -> int:
         train.append(int((control / "pid").read_text(encoding="utf-8")))
 
     try:
-        arguments = (folder, os.environ["POD_IP"], "--print-log")
+        arguments = (str(folder), os.environ["POD_IP"], "--print-log")
         return run_host(arguments, (host, int(port)), secret, await_start=await_start)
     finally:
         for process in train:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.engines import Fleet, Host, Problem, Sandbox, StagingArea, process_tree
-from scriptmode_kubernetes._engine.pods import VOLUME
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ class PodFleet(Fleet):
         self.staging = StagingArea(folder.channels, mount_obstacle=Problem("the containers of a pod share no mounts"))
         self.sandboxes = {host: Sandbox(host, folder.host(host), contract.DEFAULT_BASE_DIR)}
         self._host = host
-        self._control = Path(VOLUME, "control")
+        self._control = folder.path / "control"
         # Before the script runs, which may write the file.
         self._process = int((self._control / "pid").read_text(encoding="utf-8"))
         log = self._control / "log"

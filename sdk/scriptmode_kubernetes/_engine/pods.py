@@ -17,21 +17,29 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from scriptmode.engines import Job
+    from scriptmode.engines import Job, JobFolder
     from scriptmode_kubernetes._engine.settings import KubernetesSettings
 
 LABEL, HOST_LABEL = "scriptmode/job", "scriptmode/host"
-#: The volume in the container ``agent``, and the directory that both containers see.
-VOLUME, CONTROL = "/scriptmode", "/scriptmode-control"
+#: The parent of the job's directory, a volume, in the container ``agent``; the directory that both containers see.
+PARENT, CONTROL = "/scriptmode", "/scriptmode-control"
 #: What the Secret has beside the variables of the hosts, whose names get the prefix.
 CONNECTION_KEY, VARIABLE_PREFIX = "connection", "env."
 TRAIN, AGENT = "train", "agent"
 #: Seconds that a pod has after its script's grace period to tell its end and send what it has.
 _MARGIN_SECONDS = 30
-_AGENT_REQUESTS = {"cpu": "100m", "memory": "256Mi"}
+#: Those of the container ``agent``; the limits are of what the other container has a limit of, as quotas count all.
+_AGENT_REQUESTS, _AGENT_LIMITS = {"cpu": "100m", "memory": "256Mi"}, {"cpu": "2", "memory": "4Gi"}
+#: The user and the group of restricted pods.
+_USER = 1000
 #: Runs a program once the file ``start`` is there, with its output in ``log`` and its exit code in ``code``. ``$0`` is
-#: the directory of these files. SIGTERM of the kubelet reaches the program by the host's agent.
+#: the directory of these files, ``$1`` the job's Service. The host's agent passes SIGTERM of the kubelet on.
+#: A pod alone knows the domain of the cluster: its hosts' names are found by LOCALDOMAIN, glibc's list of domains.
 _WAIT = """
+service=$1 && shift
+while read -r key domain others; do
+    [ "$key" != search ] || export LOCALDOMAIN="$service.$domain $domain $others"
+done </etc/resolv.conf
 echo $$ >"$0/pid.part" && mv "$0/pid.part" "$0/pid"
 trap 'exit 143' TERM
 until [ -e "$0/start" ]; do sleep 0.05 || sleep 1; done
@@ -66,10 +74,10 @@ class Names(NamedTuple):
         return f"{LABEL}={self.label}"
 
 
-def names_of(folder: str, job: str) -> Names:
-    """Return the names of a job's objects; ``folder`` is its directory's path."""
-    label = hashlib.sha256(folder.encode()).hexdigest()[:20]
-    readable = re.sub("[^a-z0-9-]", "-", job.lower())[:40].strip("-")
+def names_of(folder: JobFolder) -> Names:
+    """Return the names of a job's objects."""
+    label = hashlib.sha256(folder.label.encode()).hexdigest()[:20]
+    readable = re.sub("[^a-z0-9-]", "-", folder.name.lower())[:40].strip("-")
     return Names(f"sm-{readable}-{label[:6]}", label)
 
 
@@ -77,7 +85,8 @@ def _metadata(name: str, label: str, owner: Mapping[str, Any] | None) -> dict[st
     """Return the metadata of an object; ``owner`` is the Secret as the API returned it."""
     about: dict[str, Any] = {"name": name, "labels": {LABEL: label, "app.kubernetes.io/managed-by": "scriptmode"}}
     if owner:
-        reference = {"apiVersion": "v1", "kind": "Secret", "name": owner["metadata"]["name"]}
+        # Of a pod without a controller `kubectl drain` says that nothing creates it again, and stops.
+        reference = {"apiVersion": "v1", "kind": "Secret", "name": owner["metadata"]["name"], "controller": True}
         about["ownerReferences"] = [{**reference, "uid": owner["metadata"]["uid"]}]
     return about
 
@@ -126,11 +135,13 @@ def pod(
         "nodeSelector": settings.node_selector,
         "tolerations": list(settings.tolerations),
         "containers": [
-            _agent_container(job, settings, name, agent_variables),
-            _train_container(job, host, settings, [_from_secret(variable, name) for variable in variables]),
+            _agent_container(job, host, name, agent_variables),
+            _train_container(job, host, name, [_from_secret(variable, name) for variable in variables]),
         ],
         "volumes": [{"name": "scriptmode", "emptyDir": {}}, {"name": "shm", "emptyDir": {"medium": "Memory"}}],
     }
+    if settings.restricted:
+        spec = restrict(spec)
     about = _metadata(f"{name}-{host}", label, owner)
     about["labels"][HOST_LABEL] = host
     about["annotations"] = {"kubectl.kubernetes.io/default-container": AGENT}
@@ -141,28 +152,34 @@ def pod(
     return dict(merge(made, settings.patch))
 
 
-def _train_container(job: Job, host: str, settings: KubernetesSettings, env: Sequence[Any]) -> dict[str, Any]:
+def _resources(job: Job, host: str, settings: KubernetesSettings) -> dict[str, Any]:
+    """Return the requests and limits of the container that trains: those of the host's group, with its GPUs."""
+    group = next(group for group in job.request.resources.host_groups if host in group.hosts)
+    own, gpus = settings.group_resources.get(group.name, {}), gpu_count(group.instance_type)
+    return dict(merge(merge(settings.resources, own), {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}))
+
+
+def _train_container(job: Job, host: str, name: str, env: Sequence[Any]) -> dict[str, Any]:
     algorithm = job.request.algorithm
     command = (*algorithm.container_entry_point, *algorithm.container_arguments) or ("train",)
-    base = f"jobs/{job.request.name}/hosts/{host}"
-    own = next(group.instance_type for group in job.request.resources.host_groups if host in group.hosts)
-    gpus = gpu_count(own)
     return {
         "name": TRAIN,
         "image": algorithm.image_uri,
         # Kubernetes would replace $(NAME), and $$ by $.
-        "command": [word.replace("$", "$$") for word in ("/bin/sh", "-c", _WAIT, CONTROL, *command)],
+        "command": [word.replace("$", "$$") for word in ("/bin/sh", "-c", _WAIT, CONTROL, name, *command)],
         "env": env,
-        "resources": merge(settings.resources, {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}),
+        "resources": _resources(job, host, settings_from_json(job.engine)),
         "volumeMounts": [
-            {"name": "scriptmode", "mountPath": contract.DEFAULT_BASE_DIR, "subPath": base},
+            {"name": "scriptmode", "mountPath": contract.DEFAULT_BASE_DIR, "subPath": f"hosts/{host}"},
             {"name": "scriptmode", "mountPath": CONTROL, "subPath": "control"},
             {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108 - in the pod
         ],
     }
 
 
-def _agent_container(job: Job, settings: KubernetesSettings, name: str, variables: Mapping[str, str]) -> dict[str, Any]:
+def _agent_container(job: Job, host: str, name: str, variables: Mapping[str, str]) -> dict[str, Any]:
+    settings = settings_from_json(job.engine)
+    limited = _resources(job, host, settings).get("limits", {})
     return {
         "name": AGENT,
         "image": settings.agent_image or job.request.algorithm.image_uri,
@@ -172,12 +189,36 @@ def _agent_container(job: Job, settings: KubernetesSettings, name: str, variable
             {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
             _from_secret(CONNECTION_KEY, name, prefix="", variable="SCRIPTMODE_CONNECTION"),
         ],
-        "resources": {"requests": _AGENT_REQUESTS},
+        "resources": {
+            "requests": _AGENT_REQUESTS,
+            "limits": {kind: most for kind, most in _AGENT_LIMITS.items() if kind in limited},
+        },
         # Then its status has the end of its log.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": {"runAsUser": 0},
-        "volumeMounts": [{"name": "scriptmode", "mountPath": VOLUME}],
+        "volumeMounts": [{"name": "scriptmode", "mountPath": f"{PARENT}/{job.request.name}"}],
     }
+
+
+def restrict(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the spec of a pod as the Pod Security Standard "restricted" has it, whose root is read-only besides.
+
+    The containers have one user: each may signal the other's processes, and change its files.
+    """
+    rules = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
+    change = {
+        "securityContext": {**rules, "runAsUser": None},
+        # A user without an entry in /etc/passwd has no other.
+        "env": [{"name": "HOME", "value": "/tmp"}],  # noqa: S108 - in the pod
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
+    }
+    user = {"runAsNonRoot": True, "runAsUser": _USER, "runAsGroup": _USER, "fsGroup": _USER}
+    patch = {
+        "securityContext": {**user, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [{"name": container["name"], **change} for container in spec["containers"]],
+        "volumes": [{"name": "tmp", "emptyDir": {}}],
+    }
+    return dict(merge(spec, patch))
 
 
 def merge(value: Any, patch: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
@@ -16,21 +16,7 @@ SETTINGS_VARIABLE = "SCRIPTMODE_KUBERNETES"
 
 @dataclass(frozen=True)
 class KubernetesSettings:
-    """The settings of a job's pods.
-
-    Attributes:
-        namespace: The namespace; "" for that of this pod or of the kubeconfig's context.
-        context: The context of the kubeconfig; "" for the current one, or this pod's service account.
-        image: The image of the hosts of jobs that name none; it has ``train``.
-        agent_image: The image of the hosts' agents, which has this version of scriptmode.
-        agent_python: The interpreter of the agents in that image.
-        address: The address of this machine for the pods; "" for that of its interface towards the API server.
-        node_selector: Labels of the nodes.
-        tolerations: Tolerations of the pods, as the API has them.
-        resources: Requests and limits of the container that trains, as the API has them.
-        queue: The local queue of Kueue; "" for none.
-        patch: A JSON merge patch (RFC 7396) of each pod.
-    """
+    """The settings of a job's pods, each as the docstring of `Kubernetes` says; "" for a text that is not given."""
 
     namespace: str = ""
     context: str = ""
@@ -41,7 +27,9 @@ class KubernetesSettings:
     node_selector: Mapping[str, str] = field(default_factory=dict)
     tolerations: tuple[Mapping[str, Any], ...] = ()
     resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    group_resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     queue: str = ""
+    restricted: bool = False
     patch: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
@@ -49,8 +37,8 @@ class KubernetesSettings:
         return {**asdict(self), "tolerations": list(self.tolerations)}
 
 
-_TYPES: dict[str, Any] = {entry.name: {"str": str, "tuple": (list, tuple)}.get(str(entry.type).partition("[")[0], dict)
-          for entry in fields(KubernetesSettings)}  # fmt: skip
+_DEFAULTS = asdict(KubernetesSettings())
+_TYPES: dict[str, Any] = {**{name: type(value) for name, value in _DEFAULTS.items()}, "tolerations": (list, tuple)}
 
 
 def parse_settings(given: Mapping[str, object], environ: Mapping[str, str]) -> KubernetesSettings:
@@ -77,8 +65,11 @@ def _check(owner: str, name: str, value: object) -> None:
     if name not in _TYPES:
         raise SpecError(f"{owner}: {name} is no setting", f"the settings are {', '.join(_TYPES)}", argument=name)
     if not isinstance(value, _TYPES[name]):
-        kind = {str: "text", dict: "an object"}.get(_TYPES[name], "a list")
+        kind = {str: "text", bool: "true or false", dict: "an object"}.get(_TYPES[name], "a list")
         raise SpecError(f"{owner}: {name} is {value!r}", f"give {kind}", argument=name)
+    if name == "group_resources" and isinstance(value, dict):
+        for group in value.values():
+            _check(owner, "resources", group)
     # The API would ignore others.
     if name == "resources" and isinstance(value, dict) and not value.keys() <= {"requests", "limits", "claims"}:
         advice = "give requests and limits, such as {'requests': {'cpu': '8', 'memory': '32Gi'}}"

@@ -31,19 +31,12 @@ _IMAGE_AWAY = ("ErrImagePull", "ImagePullBackOff")
 #: Words of a message about an image that no later attempt brings.
 _REFUSED = ("not found", "not exist", "denied", "unauthorized", "manifest unknown")
 #: Reasons of a failed pod (`status.reason`), and of the condition DisruptionTarget.
+_PREEMPTED = ("Evicted", "Preempting", "PreemptionByScheduler", "EvictionByEvictionAPI")
+_NODE_LOST = ("DeletionByTaintManager", "DeletionByPodGC", "NodeLost", "NodeAffinity")
+_NODE_SHUTDOWN = ("TerminationByKubelet", "NodeShutdown", "Shutdown", "Terminated")
 _REASONS = {
-    "Evicted": StopReason.PREEMPTED,
-    "Preempting": StopReason.PREEMPTED,
-    "PreemptionByScheduler": StopReason.PREEMPTED,
-    "EvictionByEvictionAPI": StopReason.PREEMPTED,
-    "DeletionByTaintManager": StopReason.NODE_LOST,
-    "DeletionByPodGC": StopReason.NODE_LOST,
-    "TerminationByKubelet": StopReason.NODE_LOST,
-    "NodeLost": StopReason.NODE_LOST,
-    "NodeShutdown": StopReason.NODE_LOST,
-    "Shutdown": StopReason.NODE_LOST,
-    "Terminated": StopReason.NODE_LOST,
-    "NodeAffinity": StopReason.NODE_LOST,
+    **dict.fromkeys(_PREEMPTED, StopReason.PREEMPTED),
+    **dict.fromkeys((*_NODE_LOST, *_NODE_SHUTDOWN), StopReason.NODE_LOST),
     "DeadlineExceeded": StopReason.TIME_LIMIT,
 }
 #: Words of the message of an eviction that the pod's own use of its disk is the reason of.
@@ -91,6 +84,15 @@ def _describe_container(host: str, found: Pod, container: Mapping[str, Any]) -> 
     return ""
 
 
+def find_image_error(found: Pod) -> str | None:
+    """Return why the last try to get an image failed, "" between two tries; None where none failed."""
+    for container in found.get("status", {}).get("containerStatuses", ()):
+        waiting = container.get("state", {}).get("waiting", {})
+        if waiting.get("reason") in _IMAGE_AWAY:
+            return waiting.get("message", "") if waiting["reason"] == _IMAGE_AWAY[0] else ""
+    return None
+
+
 def describe_loss(host: str, found: Pod | None) -> str:
     """Return how the silent pod of a host ended; "" if it may answer again, or lost its connection and ended with 0."""
     if termination := find_termination({host: found}):
@@ -122,8 +124,9 @@ def describe_out_of_memory(found: Pod | None) -> str | None:
                 return ""
             own = next(spec for spec in found["spec"]["containers"] if spec["name"] == TRAIN)
             limit = own.get("resources", {}).get("limits", {}).get("memory")
-            what = f"its memory, {limit}" if limit else "the memory of its node"
-            return f"it ran out of {what}; give it more: Kubernetes(resources={{'limits': {{'memory': ...}}}})"
+            what = f"its memory, {limit}," if limit else "the memory"
+            advice = "give it more: Kubernetes(resources={'limits': {'memory': ...}})"
+            return f"it ran out of {what} on node {found['spec'].get('nodeName', '')}; {advice}"
     return None
 
 

@@ -272,7 +272,9 @@ def _with_copied_source(job: JobRequest, sandbox: Sandbox) -> JobRequest:
 
 def open_to_all_users(base: Path, *, files: bool = False) -> None:
     """Allow all users to write, as the image's user is unknown; the job's directory stays closed to other users."""
-    base.chmod(0o777)
+    # That of an agent without root's rights may be another user's, and open to all.
+    if base.stat().st_mode & 0o777 != 0o777:  # noqa: PLR2004 - the bits
+        base.chmod(0o777)
     with beneath.Directory(base) as directory:
         for entry in directory_tree.walk(directory):
             if entry.is_directory or (files and stat.S_ISREG(entry.status.st_mode)):
