@@ -23,6 +23,7 @@ from scriptmode_local._hosts.process_fleet import ProcessFleet
 from scriptmode_local._opt_ml.opt_ml import Sandbox
 from scriptmode_local._opt_ml.planned_containers import plan_container_hosts
 from scriptmode_local._remote.connection import run_host, start_relay
+from scriptmode_local._remote.tls_stream import StreamKeys
 from scriptmode_local._store.job_record import Job
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_local._system.forked_tasks import Tasks
@@ -31,6 +32,6 @@ from scriptmode_runtime._processes import process_tree
 __all__ = [
     "CREDENTIALS", "Engine", "Fleet", "Host", "HostKind", "HostSettings", "Job", "JobFolder", "JobRequest",
     "PlannedHost", "Problem", "ProcessEngine", "ProcessFleet", "Sandbox", "StagingArea", "StartedAgent", "StopReason",
-    "Tasks", "Termination", "TrainingJobSpec", "plan_container_hosts", "process_tree",
+    "StreamKeys", "Tasks", "Termination", "TrainingJobSpec", "plan_container_hosts", "process_tree",
     "replace_file", "run_host", "start_relay",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from scriptmode.engines import HostKind, ProcessEngine, ProcessFleet, start_relay
+from scriptmode.engines import HostKind, ProcessEngine, ProcessFleet, StreamKeys, start_relay
 from scriptmode_local._opt_ml.opt_ml import single_machine_cluster
 
 
@@ -21,14 +21,15 @@ class ElsewhereFleet(ProcessFleet):
         self.sandboxes = {
             host: replace(sandbox, root=f"{self.places[host]}/hosts/{host}") for host, sandbox in self.sandboxes.items()
         }
+        self.keys = StreamKeys.create()
         self.listeners = {host: self._tasks.open_listener("127.0.0.1") for host in self.sandboxes}
         return [self._start(host, listener) for host, listener in self.listeners.items()]
 
     def _start(self, host, listener):
-        arguments = f"({self.places[host]!r},), {listener.getsockname()!r}, 'secret', await_start=lambda: None"
+        arguments = f"({self.places[host]!r},), {listener.getsockname()!r}, {self.keys.host!r}"
         code = f"import sys; from scriptmode.engines import run_host; sys.exit(run_host({arguments}))"
         subprocess.Popen((sys.executable, "-c", code), start_new_session=True)
-        return start_relay((self._folder, self._job), host, listener, "secret", self, self._tasks)
+        return start_relay((self._folder, self._job), host, listener, self.keys, self, self._tasks)
 
     def write_sandbox(self, host, address):
         """Write the sandbox and the file of the hosts' names."""

@@ -15,6 +15,7 @@ from scriptmode._core.spec.training_job import Output
 from scriptmode.engines import Fleet
 from scriptmode.errors import TrainingJobFailed
 from scriptmode_local._agent.host_messages import MessageReader
+from scriptmode_local._remote import remote_host
 from scriptmode_local._remote.frames import send_frame
 from scriptmode_local._remote.relay import Relay
 from scriptmode_local._store.job_store import JobFolder
@@ -34,6 +35,19 @@ for number in range(2000):
 """
 
 
+class Pipes:
+    """What the relay has in place of a connection."""
+
+    def __init__(self, incoming, outgoing):
+        for descriptor in (incoming, outgoing):
+            os.set_blocking(descriptor, False)
+        source, target = (
+            os.fdopen(incoming, "rb", buffering=0, closefd=False),
+            os.fdopen(outgoing, "wb", buffering=0, closefd=False),
+        )
+        self.descriptors, self.read, self.write, self.fileno = [incoming], source.read, target.write, target.fileno
+
+
 class Ends:
     """A relay that runs in a thread, and the ends of its stream and of its pipes."""
 
@@ -42,7 +56,8 @@ class Ends:
         self.folder = JobFolder(folder)
         for each in ("channels", "hosts/algo-1", "logs", "usage"):
             (folder / each).mkdir(parents=True)
-        incoming, self.stream = os.pipe()
+        incoming, stream = os.pipe()
+        self.stream = os.fdopen(stream, "wb", buffering=0, closefd=False)
         self.sent, outgoing = os.pipe()
         commands, self.commands = os.pipe()
         events, their_events = os.pipe()
@@ -50,7 +65,7 @@ class Ends:
         job = SimpleNamespace(request=SimpleNamespace(output=Output("file:///out"), channels=()))
         fleet = Fleet()
         fleet.write_sandbox = lambda *_: False
-        self.relay = Relay((self.folder, job), "algo-1", (incoming, outgoing), (commands, their_events), fleet)
+        self.relay = Relay((self.folder, job), "algo-1", Pipes(incoming, outgoing), (commands, their_events), fleet)
         self.codes = []
         self.thread = threading.Thread(target=lambda: self.codes.append(self.relay.run()), daemon=True)
 
@@ -134,6 +149,19 @@ def test_messages_that_are_not_events_fail_the_job(ends, content):
     assert "not an event" in ends.until_event("failed")["failure"]["cause"]
 
 
+@pytest.mark.parametrize(
+    "line", [b"A\0\0\n", b'{"kind": "Z", "size": 0}\n', b'{"kind": "file", "size": -1}\n', b"\n", b"[" * 60000 + b"\n"]
+)
+def test_bytes_that_are_no_frame_are_told_in_a_sentence_and_end_the_relay(ends, line):
+    ends.start()
+    os.write(ends.stream.fileno(), line)
+    assert ends.end() == 1
+    cause = ends.until_event("failed")["failure"]["cause"]
+    assert cause.startswith("algo-1 is lost: what it sends cannot be received: ")
+    assert "is not a frame: " in cause
+    assert "\n" not in cause
+
+
 def test_a_relay_reads_while_it_sends_and_ends_when_it_is_told(ends):
     """The host reads nothing, and writes more than the pipes hold."""
     checkpoints = ends.folder.host("algo-1") / "checkpoints"
@@ -163,6 +191,13 @@ def test_a_host_that_waits_for_others_is_not_lost(ends):
     assert ends.end() == 0
 
 
+def test_a_host_that_lost_its_relay_ends_with_0_for_the_relay_knows_more_of_it(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    lost = SimpleNamespace(read=lambda: b"", write=len, fileno=lambda: 0)
+    assert remote_host.run((str(tmp_path / "job"),), lost) == 0
+    assert capfd.readouterr().err == "scriptmode: the job's agent, or the network to it, is lost\n"
+
+
 @pytest.mark.slow
 def test_large_checkpoints_are_restored(tmp_path):
     checkpoints = tmp_path / "checkpoints"
@@ -188,7 +223,7 @@ def test_a_job_whose_model_did_not_arrive_whole_has_failed(tmp_path, monkeypatch
     job = estimator.fit(wait=False)
     model = tmp_path / "jobs" / "jobs" / job.name / "hosts" / "algo-1" / "model"
     until((model / "part-0000").exists)
-    for pid in {*processes_naming(job.name)} & {*processes_naming("remote_host")}:
+    for pid in {*processes_naming(job.name)} & {*processes_naming("run_host")}:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     with pytest.raises(TrainingJobFailed, match="algo-1 is lost"):

@@ -16,8 +16,10 @@ class Ends:
         self.here, self.there = folder / "here", folder / "there"
         (self.here / "out").mkdir(parents=True)
         self.there.mkdir()
-        incoming, self._outgoing = os.pipe()
-        self._reader = FrameReader(incoming)
+        incoming, outgoing = os.pipe()
+        os.set_blocking(incoming, False)
+        self._outgoing = os.fdopen(outgoing, "wb", buffering=0, closefd=False)
+        self._reader = FrameReader(os.fdopen(incoming, "rb", buffering=0, closefd=False))
         self.receiver = TreeReceiver(self.there, folder / "drafts", ["out"])
         self.sender = TreeSender(self.here, self.send)
 

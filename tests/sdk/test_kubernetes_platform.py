@@ -14,7 +14,7 @@ from fakes.local_jobs import request_for
 
 from scriptmode import Estimator, InstanceGroup, RequestError, SpecError
 from scriptmode._core.request.parse import parse_request
-from scriptmode.errors import ConfigError, PlatformError
+from scriptmode.errors import ConfigError, MissingPackageError, PlatformError
 from scriptmode_kubernetes import Kubernetes
 from scriptmode_kubernetes._engine import api, engine, fleet, manifests, pods
 from scriptmode_kubernetes._engine.settings import KubernetesSettings, parse_settings
@@ -115,6 +115,12 @@ def test_a_job_without_an_image_and_one_without_a_cluster_are_refused(objects, m
         objects(image_uri=None)
     monkeypatch.setenv("KUBECONFIG", "/missing")
     with pytest.raises(ConfigError, match="there is no Kubernetes cluster"):
+        objects()
+
+
+def test_a_job_without_the_package_that_makes_its_certificate_is_refused_before_it_exists(objects, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(MissingPackageError, match=r"needs cryptography, .* pip install 'scriptmode\[kubernetes\]'"):
         objects()
 
 

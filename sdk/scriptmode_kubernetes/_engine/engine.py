@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from scriptmode import FileSystemInput
-from scriptmode.engines import CREDENTIALS, Engine, PlannedHost, Problem, StopReason, Termination, plan_container_hosts
+from scriptmode.engines import CREDENTIALS, Engine, Problem, StopReason, StreamKeys, Termination, plan_container_hosts
 from scriptmode.errors import PlatformError, SpecError, invalid
 from scriptmode_kubernetes._engine import pods, status
 from scriptmode_kubernetes._engine.api import Api, ApiError, find_access
@@ -21,7 +21,7 @@ from scriptmode_kubernetes._engine.settings import KubernetesSettings, parse_set
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from scriptmode.engines import Fleet, HostSettings, Job, JobFolder, JobRequest, Tasks, TrainingJobSpec
+    from scriptmode.engines import Fleet, HostSettings, Job, JobFolder, JobRequest, PlannedHost, Tasks, TrainingJobSpec
 
 #: Names and addresses by which a machine knows itself alone.
 _OF_THIS_MACHINE = ("0.0.0.0", "127.0.0.1", "::", "::1", "localhost")  # noqa: S104 - nothing listens
@@ -115,6 +115,8 @@ class KubernetesEngine(Engine):
             what = f"container_limits is {settings.container_limits!r}, but the hosts are pods"
             raise SpecError(what, "leave it out, and give Kubernetes(resources=...)", argument="container_limits")
         open_api(own)
+        # It needs a package, which the agent of the job would miss.
+        StreamKeys.create()
         return replace(spec, algorithm=replace(spec.algorithm, image_uri=image))
 
     def problems(self, job: JobRequest) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from scriptmode.engines import CREDENTIALS, Fleet, Problem, Sandbox, StartedAgent, replace_file, start_relay
+from scriptmode.engines import CREDENTIALS, Fleet, Problem, Sandbox, StartedAgent, StreamKeys, replace_file, start_relay
 from scriptmode.errors import DataError, PlatformError
 from scriptmode_kubernetes._engine import pods, status
 from scriptmode_kubernetes._engine.api import CONFLICT, WATCH_SECONDS, ApiError, find_access
@@ -62,7 +62,7 @@ class KubernetesFleet(Fleet):
         self._tasks = tasks
         self._inherited = inherited
         self._settings = settings_from_json(job.engine)
-        self._connection = secrets.token_hex(32)
+        self._keys = StreamKeys.create()
         self._secret = secrets.token_hex(32)
         self._listeners: dict[str, socket.socket] = {}
         #: When the image of the host of this process, a relay, was found to be away.
@@ -98,7 +98,7 @@ class KubernetesFleet(Fleet):
         own["SCRIPTMODE_JOB"] = self._job.request.name
         (self._folder.path / OBJECTS_FILE).touch()
         try:
-            owner = api.create("secrets", pods.secret(names, self._connection, variables))
+            owner = api.create("secrets", pods.secret(names, self._keys.host, variables))
             api.create("services", pods.service(names, owner))
             for host, listener in self._listeners.items():
                 own["SCRIPTMODE_AGENT"] = f"{address}:{listener.getsockname()[1]}"
@@ -116,7 +116,7 @@ class KubernetesFleet(Fleet):
         self._tasks.start(self._watch, "the watch of the pods", stays=True)
         job = self._folder, self._job
         return [
-            start_relay(job, host, listener, self._connection, self, self._tasks)
+            start_relay(job, host, listener, self._keys, self, self._tasks)
             for host, listener in self._listeners.items()
         ]
 

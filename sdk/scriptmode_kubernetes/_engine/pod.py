@@ -1,8 +1,7 @@
 """``python -m scriptmode_kubernetes._engine.pod``: the program of the container ``agent`` of a pod.
 
-It starts the host's agent and, once the other container runs, connects that to the relay beside the job's agent, whose
-address is in SCRIPTMODE_AGENT. It ends with the host's agent, or once the job's agent is lost, and ends the other
-container then, whatever became of the host's agent.
+Once the other container runs, it connects to the relay beside the job's agent, whose address is in SCRIPTMODE_AGENT,
+and starts the host's agent. It ends with that, or once the job's agent is lost, and ends the other container then.
 """
 
 from __future__ import annotations
@@ -29,20 +28,14 @@ def main() -> int:
     with suppress(PermissionError):
         control.chmod(0o777)
     host, _, port = os.environ["SCRIPTMODE_AGENT"].rpartition(":")
-    secret = os.environ[f"SCRIPTMODE_{CONNECTION_KEY.upper()}"]
-    train: list[int] = []
-
-    def await_start() -> None:
-        while not (control / "pid").exists():
-            time.sleep(_POLL_SECONDS)
-        train.append(int((control / "pid").read_text(encoding="utf-8")))
-
+    while not (control / "pid").exists():
+        time.sleep(_POLL_SECONDS)
+    train = int((control / "pid").read_text(encoding="utf-8"))
     try:
-        arguments = (str(folder), os.environ["POD_IP"], "--print-log")
-        return run_host(arguments, (host, int(port)), secret, await_start=await_start)
+        keys = os.environ[f"SCRIPTMODE_{CONNECTION_KEY.upper()}"]
+        return run_host((str(folder), os.environ["POD_IP"], "--print-log"), (host, int(port)), keys)
     finally:
-        for process in train:
-            process_tree.kill_tree(process)
+        process_tree.kill_tree(train)
 
 
 if __name__ == "__main__":

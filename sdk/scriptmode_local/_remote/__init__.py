@@ -4,5 +4,5 @@
 - `trees`: files that are sent and received
 - `remote_host`: the program on the host's machine, which has a directory of its own and runs the host's agent
 - `relay`: a process beside the job's agent that is the other end, and the agent's process for the job's agent
-- `proven_stream`: a stream over TCP, for hosts that no program such as ``srun`` connects
+- `tls_stream`: a stream over TCP, for hosts that no program such as ``srun`` connects; `connection`: both ends of it
 """

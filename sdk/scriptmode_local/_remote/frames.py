@@ -19,8 +19,7 @@ from __future__ import annotations
 import json
 import os
 import select
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Protocol
 
 from scriptmode_local._store.shapes import validate_shape
 
@@ -56,8 +55,16 @@ class Frame(NamedTuple):
     content: bytes
 
 
+class Stream(Protocol):
+    """A stream that does not wait, as raw ones of `io`: None stands for nothing yet, b"" for the end."""
+
+    def read(self) -> bytes | None: ...
+    def write(self, content: memoryview, /) -> int | None: ...
+    def fileno(self) -> int: ...
+
+
 def send_frame(
-    descriptor: int,
+    stream: Stream,
     kind: str,
     content: bytes = b"",
     *,
@@ -66,44 +73,40 @@ def send_frame(
 ) -> None:
     """Write a frame; raise ``OSError``, ``BrokenPipeError`` where nothing reads it.
 
-    ``wait`` is called before each write of a non-blocking descriptor: it returns when that may be written, and reads
-    what arrives meanwhile. Otherwise two ends that send large files would wait for each other for ever.
+    ``wait`` is called before each write with the descriptor: it returns when that may be written, and reads what
+    arrives meanwhile. Otherwise two ends that send large files would wait for each other for ever.
     """
     line = json.dumps({"kind": kind, "size": len(content), **fields}).encode() + b"\n"
     left = memoryview(line + content)
     while left:
-        wait(descriptor)
-        with suppress(BlockingIOError):
-            left = left[os.write(descriptor, left) :]
+        wait(stream.fileno())
+        left = left[stream.write(left) or 0 :]
 
 
-def wait_for(readable: Collection[int], writable: int = -1, *, seconds: float) -> list[int]:
+def wait_for(readable: Collection[int], writable: Collection[int] = (), *, seconds: float) -> list[int]:
     """Return the descriptors that can be read or written, or are closed; none after the given seconds."""
     # select(2) refuses descriptors above 1023.
     poller = select.poll()
-    for descriptor in readable:
-        poller.register(descriptor, select.POLLIN)
-    if writable >= 0:
-        poller.register(writable, select.POLLOUT)
+    for descriptor in {*readable, *writable}:
+        events = (select.POLLIN if descriptor in readable else 0) | (select.POLLOUT if descriptor in writable else 0)
+        poller.register(descriptor, events)
     return [descriptor for descriptor, _ in poller.poll(seconds * 1000)]
 
 
 class FrameReader:
-    """Reader of the frames of a descriptor, which it makes non-blocking."""
+    """Reader of the frames of a stream."""
 
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
         #: Whether the other end was closed.
         self.is_closed = False
         self._received = bytearray()
-        os.set_blocking(descriptor, False)
 
     def read(self) -> Iterator[Frame]:
-        """Yield the frames that have arrived, of at most `CHUNK` bytes received at once; raise `StreamError`."""
-        with suppress(BlockingIOError):
-            received = os.read(self.descriptor, CHUNK)
-            self.is_closed = not received
-            self._received += received
+        """Yield the frames that have arrived; raise `StreamError`."""
+        received = self._stream.read()
+        self.is_closed = received == b""
+        self._received += received or b""
         while (end := self._received.find(b"\n", 0, _LONGEST_LINE)) >= 0:
             header = _parse(bytes(self._received[:end]))
             size = header.pop("size")

@@ -8,7 +8,6 @@ reads while it sends. A host may run any code: what comes from there is checked 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import time
 from collections import deque
@@ -22,7 +21,7 @@ from scriptmode.errors import DataError, PlatformError
 from scriptmode_local._agent import host_messages
 from scriptmode_local._data import file_uris
 from scriptmode_local._opt_ml.opt_ml import checkpoints_path
-from scriptmode_local._remote.frames import CHUNK, FrameReader, StreamError, send_frame, wait_for
+from scriptmode_local._remote.frames import FrameReader, StreamError, send_frame, wait_for
 from scriptmode_local._remote.trees import KINDS, TreeReceiver, send_all
 from scriptmode_runtime import contract
 from scriptmode_runtime._files import beneath
@@ -33,10 +32,9 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.inputs import Channel
     from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._remote.frames import Frame
+    from scriptmode_local._remote.tls_stream import ListeningStream
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
-
-    _Pair = tuple[int, int]
 
 _POLL_SECONDS = 0.2
 #: Seconds without a frame after which the host is lost; its connection may be away for as long.
@@ -57,17 +55,17 @@ class _InterruptedError(Exception):
 
 
 class Relay:
-    """The relay of one host of a job; ``stream`` and ``pipes`` are pairs of descriptors, the first of them read."""
+    """The relay of one host of a job; ``pipes`` are descriptors: commands are read, and events are written."""
 
-    def __init__(self, job: tuple[JobFolder, Job], host: str, stream: _Pair, pipes: _Pair, fleet: Fleet) -> None:
+    def __init__(
+        self, job: tuple[JobFolder, Job], host: str, stream: ListeningStream, pipes: tuple[int, int], fleet: Fleet
+    ) -> None:
         folder, self._job = job
         self._folder = folder
         self._host = host
-        self._frames = FrameReader(stream[0])
-        self._outgoing = stream[1]
-        self._commands, self._events = pipes
+        self._stream, self._frames = stream, FrameReader(stream)
+        self._commands, self._events = host_messages.MessageReader(pipes[0], "do"), pipes[1]
         self._fleet = fleet
-        os.set_blocking(self._outgoing, False)
         #: What the host may write in the job's directory: trees, the growing log, and the usage.
         trees = contract.OUTPUT_DIR, contract.MODEL_DIR, checkpoints_path(job[1].request.output)
         self._trees = [f"hosts/{host}/{name}" for name in trees]
@@ -78,8 +76,7 @@ class Relay:
         self._hello: Frame | None = None
         self._is_started = self._has_failed = self._is_finished = False
         #: Commands that were not passed on: they wait for the start of the host, and for files.
-        self._pending: deque[bytes] = deque()
-        self._partial = b""
+        self._pending: deque[Any] = deque()
         self._message: str | None = None
         self._heard = self._beaten = time.monotonic()
 
@@ -119,17 +116,18 @@ class Relay:
         if not (self._is_started or self._has_failed or self._is_finished or self._find_loss()):
             self._try_to_start()
 
-    def _wait(self, writable: int = -1) -> None:
+    def _wait(self, *writable: int) -> None:
         """Wait until something has arrived or can be written, read commands and frames, and give a sign of life."""
-        readable = [self._commands, *([] if self._frames.is_closed else [self._frames.descriptor])]
+        readable = [self._commands.descriptor, *([] if self._frames.is_closed else self._stream.descriptors)]
         ready = wait_for(readable, writable, seconds=_POLL_SECONDS)
-        if self._commands in ready:
-            self._read_commands()
-        if self._frames.descriptor in ready:
-            for frame in self._frames.read():
-                self._heard = time.monotonic()
-                self._receive(frame)
-        if writable in ready:
+        if self._commands.descriptor in ready:
+            self._pending += self._commands.read()
+            if self._commands.is_closed:
+                raise BrokenPipeError("the job's agent is gone")
+        for frame in self._frames.read():
+            self._heard = time.monotonic()
+            self._receive(frame)
+        if any(descriptor in ready for descriptor in writable):
             self._heard = time.monotonic()
         if time.monotonic() - self._beaten > host_messages.ALIVE_SECONDS:
             self._send_event("alive")
@@ -184,23 +182,16 @@ class Relay:
 
         send_all(folder, names, send)
 
-    def _read_commands(self) -> None:
-        received = os.read(self._commands, CHUNK)
-        if not received:
-            raise BrokenPipeError("the job's agent is gone")
-        *lines, self._partial = (self._partial + received).split(b"\n")
-        self._pending += lines
-
     def _run_commands(self) -> None:
         """Pass on the commands that have arrived, once the host is started; it may be told to end before."""
         while self._pending and self._is_started:
             self._pass_on(self._pending.popleft())
-        if any(json.loads(line)["do"] == "end" for line in self._pending):
+        if any(command["do"] == "end" for command in self._pending):
             self._send_event("finished", problems=[], misplaced="")
             self._is_finished = True
 
-    def _pass_on(self, line: bytes) -> None:
-        if json.loads(line)["do"] == "train":
+    def _pass_on(self, command: Any) -> None:
+        if command["do"] == "train":
             own = f"hosts/{self._host}/{checkpoints_path(self._job.request.output)}"
             try:
                 if (self._folder.path / own).is_dir():
@@ -208,7 +199,7 @@ class Relay:
             except _InterruptedError:
                 self._send_event("ended", host=self._host, code=-signal.SIGTERM, machine_failure="")
                 return
-        self._send("message", line + b"\n")
+        self._send("message", json.dumps(command).encode() + b"\n")
 
     def _receive(self, frame: Frame) -> None:
         if frame.kind == "hello":
@@ -247,13 +238,13 @@ class Relay:
 
     def _send_file(self, kind: str, content: bytes = b"", **fields: object) -> None:
         """Send a frame of a tree; raise `_InterruptedError` once the host was told to end, or has ended."""
-        if self._is_finished or any(json.loads(line)["do"] in _ENDS for line in self._pending):
+        if self._is_finished or any(command["do"] in _ENDS for command in self._pending):
             raise _InterruptedError
         self._send(kind, content, **fields)
 
     def _send(self, kind: str, content: bytes = b"", **fields: object) -> None:
         try:
-            send_frame(self._outgoing, kind, content, wait=self._wait_to_write, **fields)
+            send_frame(self._stream, kind, content, wait=self._wait_to_write, **fields)
         except BrokenPipeError as error:
             raise _LostError(_NO_ANSWER) from error
 

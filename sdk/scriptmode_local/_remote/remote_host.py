@@ -1,11 +1,9 @@
-"""The program of a host whose machine does not see the job's directory: it has one of its own and runs the agent.
+"""A host whose machine does not see the job's directory: it has one of its own and runs the agent.
 
-``python -m scriptmode_local._remote.remote_host <job folder> [<address> --print-log]``: frames (`frames`) come
-from standard input and go to standard output. What the relay sends is written to the job folder, which has the job's
-name; then `host_agent` runs there. The logs and the usage that it writes are sent at once, checkpoints and other
-outputs every `_SYNC_SECONDS`, and the rest before the agent's last event; with ``--print-log`` the log is also written
-to standard error. While it sends it also reads. It ends with the agent, after the end of its input or SIGTERM, which
-the script gets too.
+What the relay sends (`frames`) is written to the job folder, which has the job's name; then `host_agent` runs there.
+The logs and the usage that it writes are sent at once, checkpoints and other outputs every `_SYNC_SECONDS`, and the
+rest before the agent's last event; the log may also be written to standard error. While it sends it also reads. It ends
+with the agent, after the end of the stream or SIGTERM, which the script gets too.
 """
 
 from __future__ import annotations
@@ -24,10 +22,9 @@ from scriptmode._core.spec.failure_text import describe_exit_code
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode_local._agent import host_messages
 from scriptmode_local._opt_ml.opt_ml import checkpoints_path
-from scriptmode_local._remote.frames import Frame, FrameReader, StreamError, send_frame, wait_for
+from scriptmode_local._remote.frames import Frame, FrameReader, Stream, StreamError, send_frame, wait_for
 from scriptmode_local._remote.trees import KINDS, TreeReceiver, TreeSender
 from scriptmode_local._store.job_store import JobFolder
-from scriptmode_local._system.directory_lock import above_streams
 from scriptmode_runtime import contract
 
 _HOST_AGENT = "scriptmode_local._agent.host_agent"
@@ -43,12 +40,10 @@ _MOST_EVENTS = 4 << 20
 class RemoteHost:
     """One host's agent, and the copy of the job's directory that it works in."""
 
-    def __init__(self, folder: Path, incoming: int, outgoing: int, *, prints_log: bool) -> None:
+    def __init__(self, folder: Path, stream: Stream, *, prints_log: bool) -> None:
         self._folder = folder
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._reader = FrameReader(incoming)
-        self._outgoing = outgoing
-        os.set_blocking(outgoing, False)
+        self._stream, self._reader = stream, FrameReader(stream)
         self._receiver = TreeReceiver(self._folder, self._folder / "incoming", ("job.json", "hosts", "inputs"))
         self._sender = TreeSender(self._folder, self.send)
         self._host = ""
@@ -64,14 +59,13 @@ class RemoteHost:
 
     def send(self, kind: str, content: bytes = b"", **fields: object) -> None:
         """Send a frame."""
-        send_frame(self._outgoing, kind, content, wait=self._wait, **fields)
+        send_frame(self._stream, kind, content, wait=self._wait, **fields)
 
     def fail(self, cause: str) -> None:
         """Send that the job fails, the last frame."""
-        os.set_blocking(self._outgoing, True)
         failure = asdict(Failure(cause, host=self._host))
         event = {"event": "failed", "kind": "InternalServerError", "failure": failure}
-        send_frame(self._outgoing, "message", json.dumps(event).encode())
+        self.send("message", json.dumps(event).encode())
 
     def run(self) -> int:
         """Receive the job, run the agent to its end and return its exit code."""
@@ -80,7 +74,7 @@ class RemoteHost:
             self._wait()
             self._raise_error()
             if self._reader.is_closed:
-                return 1
+                return 0
             if time.monotonic() - self._alive > host_messages.ALIVE_SECONDS:
                 self._alive = time.monotonic()
                 self.send("message", b'{"event": "alive"}')
@@ -111,10 +105,12 @@ class RemoteHost:
         except (StreamError, OSError) as error:
             # Raised by `_raise_error`: a frame may be half sent.
             self._error = error
-        if self._reader.is_closed and self._agent and self._agent.stdin:
-            # The relay is gone, and its agent ends.
-            self._agent.stdin.close()
-            self._agent.stdin = None
+        if self._reader.is_closed and not self._is_finished:
+            sys.stderr.write("scriptmode: the job's agent, or the network to it, is lost\n")
+            if self._agent and self._agent.stdin:
+                # This one ends, too.
+                self._agent.stdin.close()
+                self._agent.stdin = None
 
     def _handle(self, frame: Frame) -> None:
         if frame.kind in KINDS:
@@ -143,16 +139,17 @@ class RemoteHost:
                 self._agent.stdin.write(line)
                 self._agent.stdin.flush()
 
-    def _wait(self, writable: int = -1) -> None:
+    def _wait(self, *writable: int) -> None:
         """Wait until something has arrived or can be written; receive files, pass on commands, and read events."""
         events = self._agent.stdout.fileno() if self._agent and self._agent.stdout and not self._is_agent_gone else -1
-        readable = [] if self._reader.is_closed or self._error else [self._reader.descriptor]
+        is_read = not (self._reader.is_closed or self._error)
+        readable = [self._stream.fileno()] if is_read else []
         readable += [events] if events >= 0 and len(self._events) < _MOST_EVENTS else []
         ready = wait_for(readable, writable, seconds=_POLL_SECONDS)
         if self._is_signalled:
             self._is_signalled = False
             self._command(json.dumps({"do": "terminate", "host": self._host}).encode() + b"\n")
-        if self._reader.descriptor in ready:
+        if is_read:
             self._receive()
         if events in ready:
             received = os.read(events, _READ)
@@ -204,23 +201,18 @@ class RemoteHost:
         self._synced = time.monotonic()
 
 
-def main(arguments: list[str]) -> int:
-    """Run one host's agent in the job folder; return the exit code of the host."""
-    incoming, outgoing = above_streams(os.dup(0)), above_streams(os.dup(1))
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)
+def run(arguments: tuple[str, ...], stream: Stream) -> int:
+    """Run one host's agent; return its exit code, 0 for a lost relay. Arguments: job folder [address [--print-log]]."""
     folder, *more = arguments
-    host = RemoteHost(Path(folder), incoming, outgoing, prints_log="--print-log" in more)
+    host = RemoteHost(Path(folder), stream, prints_log="--print-log" in more)
     try:
         host.send("hello", address=more[0] if more else "", folder=folder)
         return host.run()
     except BrokenPipeError:
-        return 1
+        return 0
     except (StreamError, OSError) as error:
+        cause = f"the job's files cannot be passed on: {error}"
+        sys.stderr.write(f"scriptmode: {cause}\n")
         with suppress(OSError):
-            host.fail(f"the job's files cannot be passed on: {error}")
+            host.fail(cause)
         return 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -4,6 +4,7 @@
 - `forked_tasks`: slow work of the agent in forked children
 - `detached`: a module that runs in the background
 - `ports`: reservation of ports
+- `certificates`: certificates for TLS
 - `gpus`: use of this machine's GPUs by processes
 - `file_systems`: directories that stand for EFS and FSx for Lustre file systems
 """

@@ -6,20 +6,18 @@ but that of S3 demands a certificate that is made here (mutual TLS), and S3 a si
 
 from __future__ import annotations
 
-import datetime as dt
-import ipaddress
 import json
 import ssl
 from typing import TYPE_CHECKING
 
 from scriptmode_local._data import regular_files
 from scriptmode_local._data.durable import replace_file
+from scriptmode_local._system.certificates import create_certificate
 from scriptmode_serve._http.access_keys import AccessKey, random_key
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_DAYS = 36500
 #: The parts that accept connections by gRPC and by HTTP, and those that connect to others.
 _GRPC, _HTTPS = ("master", "volume", "filer", "s3", "client"), ("master", "volume", "filer", "client")
 
@@ -31,7 +29,10 @@ class StoreAccess:
         self._certificate, self._private_key = folder / "certificate.pem", folder / "key.pem"
         self.configuration = folder / "s3.json"
         if not self._private_key.exists():
-            self._create_certificate()
+            certificate, key = create_certificate("the server", "serve")
+            replace_file(self._certificate, certificate)
+            # Last: its presence means that both are complete.
+            replace_file(self._private_key, key)
         self.key = self._read_key() or self._create_key()
 
     def environment(self) -> dict[str, str]:
@@ -68,30 +69,3 @@ class StoreAccess:
         identity = {"name": "scriptmode", "credentials": credentials, "actions": ["Admin"]}
         replace_file(self.configuration, json.dumps({"identities": [identity]}).encode())
         return key
-
-    def _create_certificate(self) -> None:
-        """Create a certificate that is its own authority: clients that have it and its key are accepted."""
-        from cryptography import x509
-        from cryptography.hazmat.primitives import hashes, serialization
-        from cryptography.hazmat.primitives.asymmetric import ec
-        from cryptography.x509.oid import NameOID
-
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "scriptmode")])
-        now = dt.datetime.now(dt.timezone.utc)
-        addresses = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-        builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        certificate = (
-            builder.not_valid_before(now - dt.timedelta(days=1))
-            .not_valid_after(now + dt.timedelta(days=_DAYS))
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(addresses, critical=False)
-            .sign(key, hashes.SHA256())
-        )
-        encoding = serialization.Encoding.PEM
-        replace_file(self._certificate, certificate.public_bytes(encoding))
-        # Last: its presence means that both are complete.
-        replace_file(
-            self._private_key,
-            key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
-        )
