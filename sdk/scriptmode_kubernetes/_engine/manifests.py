@@ -68,8 +68,8 @@ def _policy(namespace: str, name: str, selector: object, ingress: Sequence[objec
     return _made("NetworkPolicy", namespace, "networking.k8s.io/v1", name, spec=spec)
 
 
-def _stateful_set(settings: Mapping[str, Any], storage: str, key: str) -> dict[str, Any]:
-    """Return the one pod of the service, with the jobs on its volume."""
+def _container(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the container of the server."""
     variables = {
         "SCRIPTMODE_DATA_DIR": DATA,
         "AWS_DEFAULT_REGION": "us-east-1",
@@ -78,7 +78,7 @@ def _stateful_set(settings: Mapping[str, Any], storage: str, key: str) -> dict[s
     # Without credentials, as a browser. A server that is busy for a time is not restarted, which would end its jobs.
     page = {"path": "/", "port": PORT, "httpHeaders": [{"name": "Accept", "value": "text/html"}]}
     probe = {"httpGet": page, "timeoutSeconds": 10}
-    container = {
+    return {
         "name": NAME,
         "image": settings["image"],
         "command": ["scriptmode", "serve", "--hosts=kubernetes", f"--listen=0.0.0.0:{PORT}"],
@@ -94,11 +94,15 @@ def _stateful_set(settings: Mapping[str, Any], storage: str, key: str) -> dict[s
             {"name": "keys", "mountPath": f"{DATA}/server/keys.json", "subPath": "keys.json"},
         ],
     }
+
+
+def _stateful_set(settings: Mapping[str, Any], storage: str, key: str) -> dict[str, Any]:
+    """Return the one pod of the service, with the jobs on its volume."""
     pod = {
         "serviceAccountName": NAME,
         # The jobs end with the pod: their scripts have 120 s to save, and their agents a minute for what they saved.
         "terminationGracePeriodSeconds": 180,
-        "containers": [container],
+        "containers": [_container(settings)],
         "volumes": [{"name": "keys", "secret": {"secretName": NAME}}],
     }
     pod = restrict(pod) if settings["restricted"] else pod
