@@ -33,6 +33,23 @@ def test_create_returns_before_the_hosts_run(jobs):
     jobs.wait("job-1")
 
 
+@pytest.mark.parametrize("jump", [172_800, -172_800])
+def test_a_job_has_its_real_duration_when_the_clock_is_set_meanwhile(jobs, tmp_path, monkeypatch, jump):
+    is_set = tmp_path / "set"
+    clock = f"import os, time; real = time.time; time.time = lambda: real() + {jump} * os.path.exists({str(is_set)!r})"
+    (tmp_path / "sitecustomize.py").write_text(clock)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    script = f"import os, time\nprint('up', flush=True)\nwhile not os.path.exists({str(is_set)!r}): time.sleep(0.01)"
+    limits = {"MaxRuntimeInSeconds": 600, "MaxWaitTimeInSeconds": 3600}
+    name = jobs.start(script, more={"StoppingCondition": limits, "EnableManagedSpotTraining": True})
+    jobs.until_up(name)
+    is_set.touch()
+    ended = jobs.wait(name)
+    assert ended["TrainingJobStatus"] == "Completed"
+    assert 0 < ended["TrainingTimeInSeconds"] < 600
+    assert ended["TrainingStartTime"] <= ended["TrainingEndTime"] <= ended["LastModifiedTime"]
+
+
 def test_of_many_clients_with_one_name_exactly_one_gets_the_job(jobs):
     request = jobs.request("pass")
 

@@ -104,6 +104,8 @@ class Agent:
         self._job = self._asked.with_hosts(len(self._sandboxes))
         self._request = self._job.request
         self._state = folder.read_state()
+        #: When this machine started, by the time of day now.
+        self._boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
         self._children = Children()
         #: The data directory, which names the disk of the job's directory in messages.
         self._disk = folder.path.parent.parent
@@ -238,7 +240,7 @@ class Agent:
                 return outcome
             waiting = f"{MESSAGES['Starting']}: waiting for {message}"
             if waiting != self._state.transitions[-1].message:
-                self._state = self._state.with_message(waiting, time.time())
+                self._state = self._state.with_message(waiting, self._now())
                 self._states.record(self._state)
             self._wait(supervision.POLL_SECONDS)
         return None
@@ -321,7 +323,7 @@ class Agent:
     def _wait_left(self) -> float:
         """Return the seconds that are left of MaxWaitTimeInSeconds, which counts from the job's creation."""
         limit = self._request.limits.max_wait
-        return float("inf") if limit is None else self._state.created + limit - time.time()
+        return float("inf") if limit is None else self._state.created + limit - self._now()
 
     def _hooks(self) -> SupervisionHooks:
         return SupervisionHooks(
@@ -454,11 +456,15 @@ class Agent:
             raise _JobDeletedError
         self._heartbeat.beat()
         before = self._state
-        self._state = before.with_status(secondary, time.time(), message=message, reason=reason, failure=failure)
+        self._state = before.with_status(secondary, self._now(), message=message, reason=reason, failure=failure)
         if self._state.ended:
             self._states.record_last(self._state, self._wait)
         elif self._state is not before:
             self._states.record(self._state)
+
+    def _now(self) -> float:
+        """Return the time of day as it is if nobody sets the clock while the job runs: durations stay true."""
+        return self._boot + time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def _record_progress(self) -> None:
         """Record in the status message how much of the current channel is staged, every `PROGRESS_SECONDS`."""
@@ -469,7 +475,7 @@ class Agent:
             self._next_progress = time.monotonic() + PROGRESS_SECONDS
             amount = f"{here.done / 1e9:.1f} of {(here.total or 0) / 1e9:.1f} GB"
             message = f"{MESSAGES['Downloading']}: channel {here.channel!r}, {amount}"
-            self._state = self._state.with_message(message, time.time())
+            self._state = self._state.with_message(message, self._now())
             self._states.record(self._state)
 
     def _stop_requested(self) -> bool:
@@ -521,5 +527,5 @@ class Agent:
 
     def _add_event(self, reason: str, message: str, host: str = "") -> None:
         """Record an event. The next status may be the current one, with which nothing would be written."""
-        self._state = self._state.with_event(JobEvent(reason, message, host, time=time.time()))
+        self._state = self._state.with_event(JobEvent(reason, message, host, time=self._now()))
         self._states.record(self._state)
