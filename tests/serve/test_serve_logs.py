@@ -123,6 +123,25 @@ def test_lines_are_filtered_over_streams(api, job):
     assert len({event["eventId"] for event in found}) == len(found)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("asked", "is_found"),
+    [({}, True), ({"logGroupNamePrefix": "/aws/sage"}, True), ({"logGroupNamePattern": "trainingjobs"}, True),
+     ({"logGroupNamePrefix": "/aws/lambda"}, False), ({"logGroupNamePattern": "Endpoints"}, False)],
+)  # fmt: skip
+def test_the_group_of_the_logs_is_listed(api, asked, is_found):
+    groups = api.logs.describe_log_groups(**asked)["logGroups"]
+    assert [group["logGroupName"] for group in groups] == [GROUP] * is_found
+    assert all(group["arn"].endswith(f":log-group:{GROUP}:*") for group in groups)
+
+
+def test_groups_are_asked_for_by_prefix_or_by_pattern():
+    with pytest.raises(ApiError, match="mutually exclusive"):
+        Logs(tuple, None, "arn").operations["DescribeLogGroups"](
+            {"logGroupNamePrefix": "/", "logGroupNamePattern": "a"}
+        )
+
+
 def test_names_of_streams_that_are_not_a_list_of_texts_are_refused():
     logs = Logs(tuple, None, "arn").operations
     with pytest.raises(ApiError, match="InvalidParameterException: logStreamNames is not a list of texts"):
@@ -139,8 +158,10 @@ def test_errors_have_the_codes_of_aws(api, job):
     for arguments in ({"nextToken": "x"}, {"limit": 20_000}):
         with pytest.raises(ClientError, match="InvalidParameterException"):
             api.logs.get_log_events(logGroupName=GROUP, logStreamName=job[1], **arguments)
-    with pytest.raises(ClientError, match="UnknownOperationException.* DescribeLogGroups of CloudWatch Logs; it has D"):
-        api.client("logs").describe_log_groups()
+    with pytest.raises(
+        ClientError, match="UnknownOperationException.* DescribeMetricFilters of CloudWatch Logs; it has D"
+    ):
+        api.client("logs").describe_metric_filters()
 
 
 @pytest.mark.parametrize("pattern", ["{ $.a = 1 }", "[a, b]", '"open', "%a+%", "?warn ?error", "loss -nan", "x" * 1025])

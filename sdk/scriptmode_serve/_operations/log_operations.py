@@ -93,10 +93,19 @@ class Logs:
         self._group = group
         self._clock = clock
         self.operations: dict[str, Operation] = {
+            "DescribeLogGroups": self._describe_groups,
             "DescribeLogStreams": self._describe_streams,
             "GetLogEvents": self._events,
             "FilterLogEvents": self._filter,
         }
+
+    def _describe_groups(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        prefix, part = (str(arguments.get(f"logGroupName{name}") or "") for name in ("Prefix", "Pattern"))
+        if prefix and part:
+            raise _invalid("LogGroup name prefix and LogGroup name pattern are mutually exclusive parameters.")
+        is_asked = LOG_GROUP.startswith(prefix) and part.lower() in LOG_GROUP.lower()
+        row = {"logGroupName": LOG_GROUP, "arn": f"{self._group}:*", "logGroupArn": self._group, "storedBytes": 0}
+        return {"logGroups": [row] if is_asked else []}
 
     def _describe_streams(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         _check_group(arguments)
