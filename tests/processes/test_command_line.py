@@ -48,6 +48,8 @@ def test_a_job_is_run_and_its_log_is_shown_completely(first):
     assert "algo-2 | given --epochs 3 --rate 1e-3\n" in first.stdout
     # Both hosts wrote equal files, which is no warning.
     assert "training job of-two: Completed" in first.stdout.splitlines()[-1]
+    timed = program("logs", "-f", "of-two", "--timestamps").stdout.splitlines()
+    assert timed[-1] == first.stdout.splitlines()[-1]
 
 
 def test_the_command_exits_with_the_exit_code_of_a_failed_script(broken):

@@ -49,6 +49,16 @@ def test_options_are_the_estimators_arguments(here):
     assert made.job_name == "first"
 
 
+@pytest.mark.parametrize(
+    "words", [("--output-path", "s3:/b/x"), ("--checkpoint-s3-uri", "file:/b/x"), ("--input", "a=s3:b/x")]
+)
+def test_a_uri_without_its_slashes_is_no_directory(here, words):
+    scheme = "file:///b/x" if "file" in words[1] else "s3://b/x"
+    with pytest.raises(SpecError, match=f"is no URI; write {scheme}, or ./[sf3ile]+:.* for a path"):
+        read("train.py", *words)
+    assert read("train.py", "--output-path", "./s3:x").arguments["output_path"] == f"file://{here}/s3:x"
+
+
 def test_options_for_parameter_servers_and_for_a_part_of_the_files(here):
     words = ["--distribution", "parameter-server", "--ps", "1", "--shard", "train", "--input", "train=data"]
     made = read("train.py", *words, "--input", "eval=s3://b/eval")

@@ -49,6 +49,11 @@ def test_with_a_key_every_request_is_signed_with_it(tmp_path):
         with pytest.raises(urllib.error.HTTPError, match="403") as raised:
             urllib.request.urlopen(signed.replace("/mine/", "/other/"), timeout=600)
         raised.value.close()
+        second = api.client("s3", config=Config(signature_version="s3"), **keys)
+        with pytest.raises(urllib.error.HTTPError, match="403") as raised:
+            urllib.request.urlopen(second.generate_presigned_url("get_object", Params={"Bucket": "mine", "Key": "a"}))
+        assert b"The URL is signed by version 2; version 4 is" in raised.value.read()
+        raised.value.close()
         assert api.client("sts", **keys).get_caller_identity()["Account"]
         unknown = {**keys, "aws_access_key_id": "AKIAUNKNOWN"}
         wrong = {**keys, "aws_secret_access_key": "wrong"}
@@ -122,8 +127,10 @@ def test_an_address_that_is_not_one_of_this_machine_is_refused_as_such(tmp_path,
 @pytest.mark.slow
 def test_a_data_directory_has_one_server(tmp_path):
     with serving(tmp_path, "--s3", "memory") as api:
-        found = refusal(tmp_path / "data", "--listen", "127.0.0.1:0", "--s3", "memory")
-        assert f"has a server already, process {api.server.process.pid};" in found
+        # Also at the same address, where another one would not help.
+        for address in ("127.0.0.1:0", api.server.url.partition("//")[2]):
+            found = refusal(tmp_path / "data", "--listen", address, "--s3", "memory")
+            assert f"has a server already, process {api.server.process.pid};" in found
     with serving(tmp_path, "--s3", "memory"):
         pass
 

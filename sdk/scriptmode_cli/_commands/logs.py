@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from scriptmode import TrainingJob
+from scriptmode._core.handle import log_lines
 from scriptmode_cli._options import following
 from scriptmode_cli._options.options import job_options, json_option
 from scriptmode_cli._program import output
@@ -54,6 +55,8 @@ def logs(job: TrainingJob, *, follow: bool, timestamps: bool, is_plain: bool, as
             job.print_logs(follow=follow, timestamps=timestamps, **chosen)
         if follow:
             job.wait()
+            if not as_json:
+                log_lines.ended(job.platform.describe(job.name))
 
 
 def _report_no_log(job: TrainingJob, hosts: Sequence[str]) -> None:

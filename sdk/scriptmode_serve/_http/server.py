@@ -115,9 +115,13 @@ class Server:
         self._metrics = JobMetrics(self._platform, times)
         self._is_s3_elsewhere = settings.s3 not in ("disk", "memory")
         guard = Guard(settings.host, keys=self._accepted_keys, is_s3_checked=self._is_s3_elsewhere)
-        # Before the S3 server is started, which another server may use; it answers from `run` on.
-        self._http = create_http_server(self._respond, settings.host, settings.port, guard.check_headers)
         self._lock = _lock(data_dir)
+        try:
+            # Before the S3 server is started, which another server may use; it answers from `run` on.
+            self._http = create_http_server(self._respond, settings.host, settings.port, guard.check_headers)
+        except PlatformError:
+            os.close(self._lock)
+            raise
         self._has_ended = threading.Event()
         self._store, self._end_file = JobStore(data_dir), data_dir / SERVER_END_FILE
         self._objects, others = _create_s3(settings.s3, data_dir, report)
@@ -163,6 +167,11 @@ class Server:
         return f"http://{f'[{host}]' if ':' in host else host}:{self._http.effective_port}"
 
     @property
+    def needs_key(self) -> bool:
+        """Whether clients need an access key: there is one, so that any other is refused."""
+        return bool(self._keys.read())
+
+    @property
     def client_command(self) -> str:
         """The command of a shell that sets the variables of clients."""
         return _export_command(self._client_variables)
@@ -172,7 +181,7 @@ class Server:
         """The environment variables with which an AWS client that has no settings uses the server, but for its key."""
         always = {"AWS_ENDPOINT_URL": self.url, "AWS_DEFAULT_REGION": self._platform.region}
         # Where the server has no access key, it accepts any; clients send nothing without one.
-        return always if self._keys.read() else {**always, "AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
+        return always if self.needs_key else {**always, "AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
 
     def run(self) -> None:
         """Run until the process is interrupted; jobs go on."""
@@ -225,7 +234,8 @@ class Server:
             return
         names = [job["TrainingJobName"] for job in self._platform.list() if job["TrainingJobStatus"] not in ENDED]
         if any(map(self._names_objects, names)):
-            self._report("jobs that use S3 are in progress: the S3 server runs on for them")
+            until = "until scriptmode serve is started again and ends without such jobs"
+            self._report(f"jobs that use S3 are in progress: the S3 server runs on for them, {until}")
             self._objects.leave()
         else:
             self._objects.stop()

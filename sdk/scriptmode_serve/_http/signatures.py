@@ -80,7 +80,10 @@ def find_signature(environ: Environ, keys: Mapping[str, str]) -> _Signature:
     """Return what a request says of its signature; raise `ApiError` where it has none of one of the keys."""
     signature = _parse(environ)
     if signature is None:
-        raise ApiError("MissingAuthenticationTokenException", "The request is not signed.", 403)
+        text = "The request is not signed."
+        if "AWSAccessKeyId=" in environ.get("QUERY_STRING", ""):
+            text = "The URL is signed by version 2; version 4 is botocore's Config(signature_version='s3v4')."
+        raise ApiError("MissingAuthenticationTokenException", text, 403)
     if signature.key not in keys:
         raise ApiError("UnrecognizedClientException", "The security token included in the request is invalid.", 403)
     return signature
