@@ -11,6 +11,7 @@ from contextlib import closing, suppress
 
 import pytest
 from fakes.processes import until
+from fakes.promptness import stretched
 
 from scriptmode_local._remote import tls_stream
 from scriptmode_local._remote.tls_stream import ListeningStream, StreamKeys, connect
@@ -138,7 +139,7 @@ def test_connections_without_a_proof_do_not_keep_the_host_out(listener, sent, ca
     begun = time.monotonic()
     far_end(listener).send(b"from the host")
     until(lambda: near.received == b"from the host")
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < stretched(5)
     for attacker in attackers:
         attacker.close()
     lines = capfd.readouterr().err.splitlines()
@@ -241,7 +242,8 @@ def test_a_second_connection_with_the_secret_is_not_answered(listener):
     near, far = near_end(listener), far_end(listener)
     far.send(b"from the host")
     until(lambda: near.received == b"from the host")
-    with pytest.raises(TimeoutError):
+    # Which is no TimeoutError before Python 3.10.
+    with pytest.raises(socket.timeout):
         proven_by_hand(listener, seconds=1)
     far.send(b", still")
     until(lambda: near.received == b"from the host, still")
@@ -251,7 +253,7 @@ def test_a_second_connection_with_the_secret_is_not_answered(listener):
 def test_a_host_that_sends_half_a_secret_or_a_byte_now_and_then_has_no_more_time_than_others(
     listener, monkeypatch, capfd, version
 ):
-    monkeypatch.setattr(tls_stream, "_PROOF_SECONDS", 1.0)
+    monkeypatch.setattr(tls_stream, "_PROOF_SECONDS", 3.0)
     near = near_end(listener)
     begun = time.monotonic()
     with tls_by_hand(listener, version=version) as halves, socket.create_connection(listener.getsockname()) as drips:

@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from click.testing import CliRunner
 
 from scriptmode import InstanceGroup, SpecError, TrainingInput
+from scriptmode_cli import scriptmode
 from scriptmode_cli._commands.run import run
 from scriptmode_cli._options.run_options import RunOptions
 
@@ -99,3 +101,14 @@ def test_the_groups_of_a_setting_are_json():
     made = read("x.py", "--set", f"instance_groups={text}")
     assert made.arguments["instance_groups"] == [InstanceGroup("leader", "local_process", 1)]
     assert "instance_type" not in made.arguments
+
+
+def test_advice_names_options_and_leaves_the_names_of_files(here):
+    (here / "source_dir").mkdir()
+    (here / "entry_point.py").write_text("")
+    for words, advice in (
+        (["train.py", "--source-dir", "source_di"], "did you mean 'source_dir'?"),
+        (["entry_poin.py"], "did you mean 'entry_point.py'?"),
+    ):
+        done = CliRunner().invoke(scriptmode, ["plan", *words])
+        assert (done.exit_code, advice in done.output) == (2, True), done.output

@@ -184,6 +184,9 @@ def test_restricted_pods_have_one_user_unless_a_patch_leaves_it_to_the_cluster(o
         assert made["securityContext"]["capabilities"] == {"drop": ["ALL"]}
         assert "runAsUser" not in made["securityContext"]
         assert {"name": "HOME", "value": "/tmp"} in made["env"]
+    (pod,) = objects({"restricted": True}, environment={"HOME": "/opt/ml/home"})
+    (home,) = (variable for variable in container(pod, "train")["env"] if variable["name"] == "HOME")
+    assert "value" not in home
     (pod,) = objects({"restricted": True, "patch": {"spec": {"securityContext": {"runAsUser": None}}}})
     assert "runAsUser" not in pod["securityContext"]
 

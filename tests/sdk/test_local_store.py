@@ -1,6 +1,5 @@
 """The job store, whole or not at all; and the state of a job as a value and as the service describes it."""
 
-import io
 import os
 import time
 from dataclasses import replace
@@ -35,11 +34,12 @@ def store(tmp_path):
     return JobStore(tmp_path / "data")
 
 
-def test_the_last_lines_of_the_hosts_come_before_the_status_that_follows_them(store):
+@pytest.mark.parametrize("ahead", [-9, 0, 9], ids="the clock of the hosts is {} s ahead".format)
+def test_the_last_lines_of_the_hosts_come_before_the_status_that_follows_them(store, ahead):
     seen = []
-    with store.create(JOB, starting_state("job", "arn/job", time.time() - 9)) as (folder, _):
+    with store.create(JOB, starting_state("job", "arn/job", time.time() - 99)) as (folder, _):
         folder.log("algo-1").write_text("last words\n")
-        folder.write_state(folder.read_state().with_status("Uploading", time.time() + 9))
+        folder.write_state(folder.read_state().with_status("Uploading", time.time() - ahead))
         events = LocalPlatform(data_dir=store.data_dir).log_events(
             "job", follow=True, on_description=lambda description: seen.append(description.secondary)
         )
@@ -49,7 +49,7 @@ def test_the_last_lines_of_the_hosts_come_before_the_status_that_follows_them(st
     assert seen == ["Starting", "last words", "Uploading", "Completed"]
 
 
-def test_the_lines_of_an_ended_job_stand_between_its_statuses_in_the_order_of_their_times(store):
+def test_the_lines_of_an_ended_job_stand_between_its_statuses_in_the_order_of_their_times(store, capsys):
     with store.create(JOB, starting_state("job", "arn/job", 10.0)) as (folder, _):
         state, times = folder.read_state(), LogTimes(folder.log("algo-1"))
         for moment, status in enumerate(("Training", "Interrupted", "Starting", "Training", "Uploading"), 11):
@@ -60,10 +60,9 @@ def test_the_lines_of_an_ended_job_stand_between_its_statuses_in_the_order_of_th
                 os.utime(times.log, (moment, moment))
                 times.update()
         folder.write_state(state.with_status("Completed", 20))
-    show = StatusLines(stream := io.StringIO())
-    for event in LocalPlatform(data_dir=store.data_dir).log_events("job", follow=True, on_description=show):
-        stream.write(f"{event.message}\n")
-    assert [line.partition(":")[0] for line in stream.getvalue().splitlines()] == [
+    for event in LocalPlatform(data_dir=store.data_dir).log_events("job", follow=True, on_description=StatusLines()):
+        print(event.message)
+    assert [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()] == [
         "-- Starting", "-- Training", "line of second 11", "-- Interrupted", "-- Starting", "-- Training",
         "line of second 14", "-- Uploading", "-- Completed",
     ]  # fmt: skip

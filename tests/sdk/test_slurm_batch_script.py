@@ -51,7 +51,7 @@ def test_a_script_has_the_jobs_options_the_setup_and_the_agent():
         "\n"
         "exec 9>&2 2>'/shared/jobs/mnist 1%j/setup.log'\n"
         """trap 'cat '"'"'/shared/jobs/mnist 1%j/setup.log'"'"' >&9' EXIT\n"""
-        "trap 'echo setup: exit code $? in line $LINENO of the batch script >&2' ERR\n"
+        "trap 'echo setup: exit code $? in line $LINENO >&2' ERR\n"
         "module load cuda\n"
         "trap - ERR EXIT\n"
         "exec 2>&9 9>&-\n"

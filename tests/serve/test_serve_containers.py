@@ -5,17 +5,22 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 
 import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
 from fakes.local_jobs import COUNTS
 from fakes.processes import until
+from fakes.promptness import GENEROUS
 from faults import processes
 from serve.conftest import Api, serving
 from serve.test_serve_tuning import results, tuning_request
 
 from scriptmode.testing import RunningServer
 from scriptmode_local import LocalPlatform
+from scriptmode_local._hosts.local_agent import SERVER_END_FILE, is_server_ending
 from scriptmode_local._store.job_store import JobFolder
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
@@ -40,7 +45,7 @@ def contained(folder):
             yield Api(RunningServer(json.loads(process.stdout.readline())["url"], data, {}, process), folder)
             (server,) = processes.children(process.pid)
             os.kill(server, signal.SIGTERM)
-            assert process.wait(60) == 0
+            assert process.wait(GENEROUS) == 0
         finally:
             process.kill()
 
@@ -64,6 +69,9 @@ def test_the_end_of_the_container_is_the_reason_of_jobs_that_end_and_the_others_
     note = LocalPlatform(data_dir=jobs.parent).describe(retried).response["SecondaryStatusTransitions"][-1]
     assert note["StatusMessage"].endswith("; the next scriptmode serve starts it again"), note
     assert not JobFolder(jobs / retried).has_agent()
+    assert is_server_ending(JobFolder(jobs / retried))
+    os.utime(jobs.parent / SERVER_END_FILE, (0, 0))
+    assert not is_server_ending(JobFolder(jobs / retried))
     with serving(tmp_path, "--s3", "memory") as api:
         reason = api.wait(once)["FailureReason"]
         assert reason == (
@@ -81,7 +89,7 @@ def test_the_end_of_the_container_is_the_reason_of_jobs_that_end_and_the_others_
 
 def test_a_tuning_job_goes_on_in_the_next_server_and_starts_no_job_while_the_container_ends(tmp_path):
     with contained(tmp_path) as api:
-        api.sagemaker.create_hyper_parameter_tuning_job(**tuning_request(api, "tuned", seconds="10"))
+        api.sagemaker.create_hyper_parameter_tuning_job(**tuning_request(api, "tuned", seconds="30"))
         jobs = tmp_path / "data" / "jobs"
         until(lambda: sum(has_printed(job, "loss=") for job in jobs.glob("*")) == 2, 60)
     assert len(list(jobs.iterdir())) == 2
@@ -90,6 +98,21 @@ def test_a_tuning_job_goes_on_in_the_next_server_and_starts_no_job_while_the_con
     assert found["HyperParameterTuningJobStatus"] == "Completed"
     reasons = [job.get("FailureReason", "").partition(";")[0] for job in trained]
     assert sorted(reasons) == ["", *2 * ["InternalServerError: the server's container was stopped"]]
+
+
+def test_a_server_whose_container_ends_creates_no_job_that_would_end_with_it(tmp_path):
+    saves = f"lambda *_: [time.sleep(0.1) for _ in iter(lambda: os.path.exists({str(tmp_path / 'go')!r}), True)] and sys.exit()"
+    script = WAITS.replace("lambda *_: sys.exit(0)", saves).replace("import signal", "import os, signal")
+    with contained(tmp_path) as api:
+        name = api.start(script)
+        until(lambda: has_printed(tmp_path / "data" / "jobs" / name, "step 1"), 60)
+        (server,) = processes.children(api.server.process.pid)
+        os.kill(server, signal.SIGTERM)
+        client = api.client("sagemaker", config=Config(retries={"total_max_attempts": 1}))
+        with pytest.raises(ClientError, match="This server ends; try again"):
+            until(lambda: client.create_training_job(**api.request("pass")) and time.sleep(0.1))
+        assert client.list_training_jobs()["TrainingJobSummaries"]
+        (tmp_path / "go").touch()
 
 
 def test_the_first_process_of_a_container_reaps_the_agents_of_its_jobs(tmp_path):

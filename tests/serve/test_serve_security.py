@@ -118,7 +118,7 @@ def test_a_taken_port_is_refused_at_the_start(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("host", ["no_such_name", "192.0.2.1"])
+@pytest.mark.parametrize("host", ["no_such_name", "192.0.2.1", "a..b"])
 def test_an_address_that_is_not_one_of_this_machine_is_refused_as_such(tmp_path, host):
     text = f"--listen is {host!r}, which is not an address of this machine; write one, such as 127.0.0.1:4580"
     assert text in refusal(tmp_path, "--listen", f"{host}:80")

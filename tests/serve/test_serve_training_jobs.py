@@ -331,9 +331,9 @@ def test_the_printed_command_is_all_that_a_client_without_settings_needs(tmp_pat
             first, *words = server.stdout.readline().split()
             printed = dict(word.split("=", 1) for word in words)
             url = printed["AWS_ENDPOINT_URL"]
-            assert server.stderr.readline() == f"jobs in a browser: {url}\n"
             if has_key:
                 assert "signed with an access key: scriptmode serve key creates one" in server.stderr.readline()
+            assert server.stderr.readline() == f"jobs in a browser: {url}\n"
             with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": "text/html"})) as page:
                 assert b"<title>" in page.read()
             assert (first, variables.keys() & printed.keys()) == ("export", set())

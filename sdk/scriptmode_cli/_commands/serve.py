@@ -103,8 +103,6 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
     else:
         output.echo(server.client_command)
         output.echo(f"jobs in a browser: {server.url}", err=True)
-        if server.needs_key:
-            output.echo("requests must be signed with an access key: scriptmode serve key creates one", err=True)
     server.run()
 
 

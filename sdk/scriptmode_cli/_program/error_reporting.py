@@ -43,7 +43,9 @@ def translate_errors_to_options(options: Mapping[str, str]) -> Iterator[None]:
         if option is None or error.argument in _COMMON_OPTIONS:
             raise
         names = "|".join(name for name, other in options.items() if "_" in name and not other.startswith("--set "))
-        advice = re.sub(rf"\b({names})\b=?(\.\.\.)?", lambda word: options[word[1]], error.advice or "")
+        # Not within the names of files and in what is quoted.
+        named = rf"(?<![\w'\"/.-])({names})(?![\w'\"/-]|\.\w)=?(\.\.\.)?"
+        advice = re.sub(named, lambda word: options[word[1]], error.advice or "")
         raise errors.with_suffix(type(error)(error.message, advice, argument=error.argument), f"({option})") from error
 
 

@@ -30,7 +30,7 @@ class Kubernetes(LocalPlatform):
             ones); ``image`` of the hosts of jobs that name none; ``agent_image``, which has this version of
             scriptmode, where that one has not, and ``agent_python``, its interpreter; ``address`` of this machine for
             the pods; ``node_selector``, ``tolerations`` and ``resources`` (requests and limits of the container that
-            trains) as the API has them; ``group_resources``, resources that replace these, by names of instance groups;
+            trains) as the API has them; ``group_resources``, which are merged over these, by names of instance groups;
             ``queue``, a local queue of Kueue; ``restricted``, whether the pods keep to the Pod Security Standard
             "restricted"; ``patch``, a JSON merge patch (RFC 7396) of each pod, in which a list of members with names
             changes these.

@@ -208,14 +208,18 @@ def restrict(spec: Mapping[str, Any]) -> dict[str, Any]:
     rules = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
     change = {
         "securityContext": {**rules, "runAsUser": None},
-        # A user without an entry in /etc/passwd has no other.
-        "env": [{"name": "HOME", "value": "/tmp"}],  # noqa: S108 - in the pod
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
     }
+    containers = []
+    for container in spec["containers"]:
+        names = {variable["name"] for variable in container.get("env", ())}
+        # A user without an entry in /etc/passwd has no other HOME than a variable of the job.
+        env = [] if "HOME" in names else [{"name": "HOME", "value": "/tmp"}]  # noqa: S108
+        containers.append({"name": container["name"], **change, "env": env})
     user = {"runAsNonRoot": True, "runAsUser": _USER, "runAsGroup": _USER, "fsGroup": _USER}
     patch = {
         "securityContext": {**user, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [{"name": container["name"], **change} for container in spec["containers"]],
+        "containers": containers,
         "volumes": [{"name": "tmp", "emptyDir": {}}],
     }
     return dict(merge(spec, patch))

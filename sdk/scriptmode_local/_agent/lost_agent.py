@@ -17,7 +17,7 @@ from scriptmode._core.text.messages import Problem, format_duration
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
 from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, AgentSignal, StopReason, Termination
 from scriptmode_local._hosts.engine import find_control, find_engine, find_kind
-from scriptmode_local._hosts.local_agent import SERVER_END_FILE
+from scriptmode_local._hosts.local_agent import is_server_ending
 from scriptmode_local._store import agent_log, heartbeat
 from scriptmode_local._store.state import MESSAGES, Outcome
 from scriptmode_runtime._processes import proc, process_tree
@@ -250,7 +250,7 @@ def _find_other_starter(folder: JobFolder) -> str:
     from scriptmode_local._inputs import s3_locations
     from scriptmode_local._system import file_owner
 
-    if (folder.path.parent.parent / SERVER_END_FILE).exists():
+    if is_server_ending(folder):
         return "the next scriptmode serve"
     if owner := file_owner.find_other_owner(folder.path):
         return owner

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
@@ -17,15 +18,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode_local._store.job_record import Job
-    from scriptmode_local._store.job_store import JobFolder, JobStore
+    from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._store.state import JobState
 
 #: Seconds in which an agent is ready on a loaded machine.
 _START_SECONDS = 60.0
 #: The modules that run the agents of training and tuning jobs; named, not imported: agents import this package.
 AGENT_MODULE, TUNING_MODULE = "scriptmode_local._agent.agent_process", "scriptmode_local._tuning.tuning_agent"
-#: The file of the data directory that is there from the end of a server with which its container ends to the next one.
-SERVER_END_FILE = "serve/end"
+#: A file that is there from the end of a server with which its container ends, and the seconds for which it counts.
+SERVER_END_FILE, _END_SECONDS = "serve/end", 3600.0
 
 
 class LocalAgent:
@@ -48,7 +49,7 @@ class LocalAgent:
         """Return that the server or the machine goes down, for an agent that got SIGTERM without a request to stop."""
         if not was_signalled:
             return None
-        if (folder.path.parent.parent / SERVER_END_FILE).exists():
+        if is_server_ending(folder):
             where = "pod" if "KUBERNETES_SERVICE_HOST" in os.environ else "container"
             return Termination(StopReason.PREEMPTED, f"the server's {where} was stopped")
         return Termination(StopReason.TERMINATED, "the job's agent got SIGTERM")
@@ -63,21 +64,11 @@ class LocalAgent:
         return agent is not None
 
 
-def terminate_agents(store: JobStore) -> bool:
-    """End the jobs before all processes of a container are killed; return whether an agent of a training job is left.
-
-    The next server continues tuning jobs, and jobs that are Pending, of which nothing has run: their agents are killed.
-    """
-    from scriptmode_runtime._processes import proc, process_tree
-
-    process_tree.kill_all(pid for pid in proc.processes() if TUNING_MODULE in proc.command_line(pid))
-    is_left = False
-    for folder in map(store.folder, store.names()):
-        agent = folder.read_processes().get("agent") if folder.has_agent() else None
-        with suppress(PlatformError):
-            number = signal.SIGKILL if folder.read_state().secondary == "Pending" else signal.SIGTERM
-            is_left |= agent is not None and process_tree.send_signal(agent, number)
-    return is_left
+def is_server_ending(folder: JobFolder) -> bool:
+    """Return whether the container of a job's server ends, or has ended, and with it what runs there."""
+    with suppress(OSError):
+        return time.time() - (folder.path.parent.parent / SERVER_END_FILE).stat().st_mtime < _END_SECONDS
+    return False
 
 
 def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:

@@ -10,12 +10,13 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from scriptmode._core.machine.clock import SYSTEM
-from scriptmode._core.spec.service_values import LogEvent
+from scriptmode._core.spec.service_values import ENDED, LogEvent
 from scriptmode.errors import TrainingJobError, UnreadableJobError
 from scriptmode_local._agent import recovery
 from scriptmode_local._store.host_logs import LogReader
 from scriptmode_local._store.job_response import describe
 from scriptmode_local._store.log_times import LogTimes
+from scriptmode_local._store.state import STATUS_OF
 from scriptmode_local._system.file_owner import find_other_owner
 
 if TYPE_CHECKING:
@@ -63,8 +64,15 @@ def read_log_events(
 def _with_statuses(
     lines: Iterator[LogEvent], state: JobState, told: int, on_state: Callable[[JobState], None]
 ) -> Iterator[LogEvent]:
-    """Yield lines; call ``on_state`` with the job as it was, beyond ``told`` statuses, before the lines that follow."""
+    """Yield lines; call ``on_state`` with the job as it was, beyond ``told`` statuses, before the lines that follow.
+
+    Those after the hosts' end come last, whatever the clock of their machines is.
+    """
     starts = [transition.started for transition in state.transitions]
+    for transition in reversed(state.transitions):
+        if STATUS_OF[transition.status] not in ENDED and transition.status != "Uploading":
+            break
+        starts.pop()
     for line in lines:
         # The time of a line is a whole millisecond.
         passed = bisect(starts, line.time.timestamp() + 0.001) if line.time else 0

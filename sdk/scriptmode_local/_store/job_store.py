@@ -256,7 +256,12 @@ class JobFolder:
 
     def read_record(self, file: str) -> dict[str, str]:
         """Return what `write_record` recorded; an empty dict without it. Raises `UnreadableJobError`."""
-        return self._read(file, _parse_record) if (self.path / file).exists() else {}
+        try:
+            return self._read(file, _parse_record)
+        except UnreadableJobError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return {}
+            raise
 
     def write_places(self, places: Mapping[str, str]) -> None:
         """Record where an engine runs each host, for people; raise ``OSError``."""

@@ -20,18 +20,21 @@ from scriptmode._core.machine.installation import install_command
 from scriptmode._core.spec.service_values import ENDED
 from scriptmode.errors import PlatformError, ScriptmodeError, invalid
 from scriptmode_local import LocalPlatform
-from scriptmode_local._hosts.local_agent import SERVER_END_FILE, terminate_agents
+from scriptmode_local._hosts.local_agent import SERVER_END_FILE, TUNING_MODULE
 from scriptmode_local._store.job_store import JobStore
-from scriptmode_runtime._processes import proc
+from scriptmode_runtime._processes import proc, process_tree
 from scriptmode_serve._http import page, seaweedfs
 from scriptmode_serve._http.access_keys import AccessKeys, random_key
 from scriptmode_serve._http.application import Application
 from scriptmode_serve._http.cloudwatch import CloudWatch
+from scriptmode_serve._http.error_answers import render_error
 from scriptmode_serve._http.guard import Guard, is_loopback
 from scriptmode_serve._http.http_server import create_http_server
 from scriptmode_serve._http.other_services import OtherServices, require_packages
 from scriptmode_serve._http.s3_proxy import S3Proxy
 from scriptmode_serve._http.seaweedfs import ObjectStore
+from scriptmode_serve._http.wsgi import respond
+from scriptmode_serve._operations.aws_json import ApiError
 from scriptmode_serve._operations.job_details import JobDetails
 from scriptmode_serve._operations.job_metrics import JobMetrics
 from scriptmode_serve._operations.log_operations import log_operations
@@ -116,12 +119,10 @@ class Server:
         self._is_s3_elsewhere = settings.s3 not in ("disk", "memory")
         guard = Guard(settings.host, keys=self._accepted_keys, is_s3_checked=self._is_s3_elsewhere)
         self._lock = _lock(data_dir)
-        try:
-            # Before the S3 server is started, which another server may use; it answers from `run` on.
-            self._http = create_http_server(self._respond, settings.host, settings.port, guard.check_headers)
-        except PlatformError:
-            os.close(self._lock)
-            raise
+        # Before the S3 server is started, which another server may use; it answers from `run` on.
+        self._http = create_http_server(self._respond, settings.host, settings.port, guard.check_headers)
+        if self._keys.read():
+            report("requests must be signed with an access key: scriptmode serve key creates one")
         self._has_ended = threading.Event()
         self._store, self._end_file = JobStore(data_dir), data_dir / SERVER_END_FILE
         self._objects, others = _create_s3(settings.s3, data_dir, report)
@@ -158,6 +159,9 @@ class Server:
         }
 
     def _respond(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        if self._has_ended.is_set() and ".Create" in environ.get("HTTP_X_AMZ_TARGET", ""):
+            content, kind = render_error(environ, ApiError("ServiceUnavailable", "This server ends; try again.", 503))
+            return respond(start_response, content, status=503, content_type=kind)
         return self._application(environ, start_response)
 
     @property
@@ -165,11 +169,6 @@ class Server:
         """The URL for AWS_ENDPOINT_URL."""
         host = self._http.effective_host
         return f"http://{f'[{host}]' if ':' in host else host}:{self._http.effective_port}"
-
-    @property
-    def needs_key(self) -> bool:
-        """Whether clients need an access key: there is one, so that any other is refused."""
-        return bool(self._keys.read())
 
     @property
     def client_command(self) -> str:
@@ -181,7 +180,7 @@ class Server:
         """The environment variables with which an AWS client that has no settings uses the server, but for its key."""
         always = {"AWS_ENDPOINT_URL": self.url, "AWS_DEFAULT_REGION": self._platform.region}
         # Where the server has no access key, it accepts any; clients send nothing without one.
-        return always if self.needs_key else {**always, "AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
+        return always if self._keys.read() else {**always, "AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
 
     def run(self) -> None:
         """Run until the process is interrupted; jobs go on."""
@@ -224,8 +223,10 @@ class Server:
             with suppress(Exception):
                 self._platform.select(lambda _: {"TrainingJobSummaries": []})
             ended = _reap_orphans(ended) if os.getpid() == 1 else ended
-        if self._end_file.exists():
-            while terminate_agents(self._store):
+        if is_left := self._end_file.exists():
+            while is_left:
+                with suppress(ScriptmodeError):
+                    is_left = _terminate_agents(self._store)
                 time.sleep(_LOOK_SECONDS)
             os.kill(os.getpid(), signal.SIGTERM)
 
@@ -267,7 +268,7 @@ def _check(settings: Settings, keys: AccessKeys, data_dir: Path) -> None:
     """Raise `SpecError` for settings with which no server may start."""
     try:
         socket.create_server((settings.host, 0), family=socket.getaddrinfo(settings.host, 0)[0][0]).close()
-    except OSError as error:
+    except (OSError, ValueError) as error:
         step = f"write one, such as {DEFAULT_HOST}:{DEFAULT_PORT}"
         raise invalid("--listen", f"is {settings.host!r}, which is not an address of this machine", step) from error
     if not is_loopback(settings.host) and not keys.read():
@@ -298,6 +299,22 @@ def _lock(data_dir: Path) -> int:
     _record(lock, "")
     (data_dir / SERVER_END_FILE).unlink(missing_ok=True)
     return lock
+
+
+def _terminate_agents(store: JobStore) -> bool:
+    """End the jobs before all processes of a container are killed; return whether an agent of a training job is left.
+
+    The next server continues tuning jobs, and jobs that are Pending, of which nothing has run: their agents are killed.
+    """
+    process_tree.kill_all(pid for pid in proc.processes() if TUNING_MODULE in proc.command_line(pid))
+    is_left = False
+    for folder in map(store.folder, store.names()):
+        with suppress(ScriptmodeError):
+            number = signal.SIGKILL if folder.read_state().secondary == "Pending" else signal.SIGTERM
+            # One that is not recorded yet is asked in the next turn.
+            agent = folder.read_processes().get("agent")
+            is_left |= folder.has_agent() and (agent is None or process_tree.send_signal(agent, number))
+    return is_left
 
 
 def _reap_orphans(known: set[int]) -> set[int]:

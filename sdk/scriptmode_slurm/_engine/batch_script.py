@@ -148,7 +148,7 @@ def _setup_lines(setup: Sequence[str], log: str) -> Sequence[str]:
     return (
         f"exec 9>&2 2>{file}",
         f"trap {shlex.quote(f'cat {file} >&9')} EXIT",
-        f"trap 'echo {SETUP_FAILED} $? in line $LINENO of the batch script >&2' ERR",
+        f"trap 'echo {SETUP_FAILED} $? in line $LINENO >&2' ERR",
         *setup,
         "trap - ERR EXIT",
         "exec 2>&9 9>&-",

@@ -113,10 +113,11 @@ class SlurmFleet(Fleet):
         return [replace(first, warning=self._describe_setup()), *others]
 
     def _describe_setup(self) -> str:
-        """Return what the lines of the setup wrote if one of them failed; "" if none did."""
-        told = last_lines(self._folder.path / batch_script.SETUP_LOG, lines=6, limit=1000)
-        is_failed = batch_script.SETUP_FAILED in told
-        return f"a line of Slurm(setup=...) failed: {': '.join(told.splitlines())}" if is_failed else ""
+        """Return which lines of the setup failed, each with what was written before it; "" if none did."""
+        told = last_lines(self._folder.path / batch_script.SETUP_LOG, lines=1000, limit=100_000).splitlines()
+        pairs = (pair for pair in zip(["", *told], told) if pair[1].startswith(batch_script.SETUP_FAILED))
+        failed = "; ".join(": ".join(filter(None, pair)) for pair in [*pairs][:3])
+        return f"a line of Slurm(setup=...) failed: {failed}" if failed else ""
 
     def _start_agent(self, host: str, node: steps.Node) -> StartedAgent:
         their_commands, command_pipe = os.pipe()
