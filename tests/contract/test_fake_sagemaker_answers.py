@@ -71,6 +71,7 @@ def calls(fake):
         ("cloudwatch", "get_metric_data"): {"MetricDataQueries": [{"Id": "m", "MetricStat": statistic}], **span},
         ("cloudwatch", "get_metric_statistics"): {**METRIC, **span, "Period": 60, "Statistics": ["Average", "Sum"]},
         ("iam", "get_role"): {"RoleName": "training"},
+        ("logs", "describe_log_groups"): {"logGroupNamePrefix": "/aws/"},
         ("logs", "describe_log_streams"): {"logGroupName": LOG_GROUP, "limit": 1},
         ("logs", "filter_log_events"): {"logGroupName": LOG_GROUP, "filterPattern": "one"},
         ("logs", "get_log_events"): {"logGroupName": LOG_GROUP, "logStreamName": stream},

@@ -236,7 +236,7 @@ def test_a_job_with_more_hosts_than_the_machine_bears_is_refused(api):
     code, message = code_of(api.sagemaker.create_training_job, **request)
     assert code == "ResourceLimitExceeded"
     assert re.search(
-        r"1,000 processes at once .* \d+ fit: .*; go past that with .* --force \(of scriptmode serve", message
+        r"1,000 processes at once .* \d+ fit: .*; go past that with .* --force \(of run, plan, and serve", message
     )
     assert api.sagemaker.list_training_jobs(NameContains=request["TrainingJobName"])["TrainingJobSummaries"] == []
 
