@@ -92,7 +92,9 @@ def test_a_trainers_server_answers_at_the_loopback_interface_alone(tmp_path, lau
         launcher.says("serving")
     for port in ports(job, "mirrored"):
         assert answers(LOCALHOST, port)
-        assert {answers(address, port) for address in addresses} == {exposed}
+        found = {address: answers(address, port) for address in addresses}
+        # Without those of other programs' containers that ended meanwhile.
+        assert {found[address] for address in loopback.other_addresses() if address in found} == {exposed}
 
 
 @pytest.mark.long
