@@ -74,7 +74,7 @@ def test_a_job_trains_as(user, image, plain_job):
 
 @users_of_images
 def test_requirements_are_installed_for(user, image, plain_job):
-    plain_job.prepare("import extra, yaml; print('extra', extra.NUMBER, yaml.__name__)")
+    plain_job.prepare("import extra, yaml; print(f'extra {extra.NUMBER} {yaml.__name__}')")
     (plain_job.folder / "code" / wheels.NAME).write_bytes(wheels.extra())
     (plain_job.folder / "code" / "requirements.txt").write_text(f"./{wheels.NAME}\n")
     plain_job.folder.chmod(0o777)

@@ -92,9 +92,8 @@ def test_a_trainers_server_answers_at_the_loopback_interface_alone(tmp_path, lau
         launcher.says("serving")
     for port in ports(job, "mirrored"):
         assert answers(LOCALHOST, port)
-        found = {address: answers(address, port) for address in addresses}
-        # Without those of other programs' containers that ended meanwhile.
-        assert {found[address] for address in loopback.other_addresses() if address in found} == {exposed}
+        # Addresses of other programs' containers come and go, and do not answer at once.
+        assert any(answers(address, port) for address in addresses) == exposed
 
 
 @pytest.mark.long
