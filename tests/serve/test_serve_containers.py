@@ -11,17 +11,21 @@ from contextlib import contextmanager
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from fakes.local_jobs import COUNTS
+from fakes.local_jobs import COUNTS, request_for
 from fakes.processes import until
 from fakes.promptness import GENEROUS
 from faults import processes
 from serve.conftest import Api, serving
 from serve.test_serve_tuning import results, tuning_request
 
+from scriptmode._core.request.parse import parse_request
 from scriptmode.testing import RunningServer
 from scriptmode_local import LocalPlatform
 from scriptmode_local._hosts.local_agent import SERVER_END_FILE, is_server_ending
-from scriptmode_local._store.job_store import JobFolder
+from scriptmode_local._store.job_record import Job
+from scriptmode_local._store.job_store import JobFolder, JobStore
+from scriptmode_local._store.state import starting_state
+from scriptmode_serve._http.server import _terminate_agents
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 SERVER = ("-m", "scriptmode", "serve", "--json", "--listen", "127.0.0.1:0", "--s3", "memory", "--queue", "2")
@@ -121,3 +125,11 @@ def test_the_first_process_of_a_container_reaps_the_agents_of_its_jobs(tmp_path)
         (server,) = processes.children(api.server.process.pid)
         namespace = processes.namespace(server)
         until(lambda: processes.members(namespace) == [server], 30)
+
+
+def test_an_agent_that_has_not_recorded_itself_yet_is_waited_for(tmp_path):
+    store = JobStore(tmp_path)
+    job = Job(parse_request(request_for("job", source="file:///source")), "arn", "us-east-1", sys.executable, 120.0)
+    with store.create(job, starting_state("job", "arn", 0.0)):
+        assert _terminate_agents(store)
+    assert not _terminate_agents(store)

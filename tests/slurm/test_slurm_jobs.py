@@ -130,7 +130,7 @@ def test_mpirun_starts_ranks_on_both_nodes_without_ssh_and_without_slurm(jobs):
 @pytest.mark.parametrize("line", ["no_such_module load cuda", "echo loaded >&2"])
 def test_a_line_of_the_setup_that_fails_is_a_warning_of_the_job_which_goes_on(jobs, line):
     script = "import os, sys; print('has', os.environ['LOADED'], file=sys.stderr)"
-    jobs.platform = Slurm(data_dir=jobs.data_dir, setup=(line, "export LOADED=rest"))
+    jobs.platform = Slurm(data_dir=jobs.data_dir, setup=(line, "seq 9 >&2", "export LOADED=rest"))
     lines = jobs.completed_lines(name := jobs.start(script))
     assert sum("has rest" in line for line in lines) == 2
     warned = [event.message for event in jobs.platform.events(name) if event.reason == "SetupFailed"]
