@@ -14,7 +14,7 @@ from tests.benchmarks import figures
 #: In the order in which they run.
 NAMES = (
     "client", "wire", "launcher", "training", "reader", "streams", "peers", "first_step", "footprint",
-    "command_line", "entry_point", "serve",
+    "command_line", "entry_point", "serve", "scale",
 )  # fmt: skip
 
 
