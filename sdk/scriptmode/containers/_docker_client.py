@@ -10,15 +10,13 @@ import os
 import re
 import socket
 from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from scriptmode._core.machine.installation import install_command
 from scriptmode.errors import ContainerError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 #: Seconds without output: compiling may be silent for minutes.
 _LONG_SECONDS = 3600

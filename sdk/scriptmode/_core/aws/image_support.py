@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.distribution import MultiWorkerMirrored, ParameterServer
@@ -10,8 +11,6 @@ from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from scriptmode._core.spec.training_job import TrainingJobSpec
 
 #: The images that train, in AWS's registries and in its public one.

@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import json
 import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,6 @@ from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
     from scriptmode._core.spec.training_job import TrainingJobSpec
 
 #: The family of an instance type, ``ml.<family>.<size>`` or ``ml_<family>``, as the SageMaker SDK reads it.

@@ -6,8 +6,9 @@ import os
 import re
 import socket
 import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, TimeoutError as FutureTimeoutError
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
@@ -20,8 +21,6 @@ from scriptmode._core.spec.inputs import LEAST_RATE
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError, ScriptmodeError, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
 #: Up to this size one plain GET is faster than s3transfer's HEAD and ranged GETs.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.hosts import LOCAL_PROCESS, LOCAL_ROLE
@@ -14,7 +15,6 @@ from scriptmode.errors import SourceError
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from scriptmode._core.platforms.base import Platform

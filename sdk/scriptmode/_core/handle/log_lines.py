@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
@@ -13,8 +14,6 @@ from scriptmode.errors import ScriptmodeError
 from scriptmode_runtime import _terminal_line as terminal_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from scriptmode._core.platforms.base import Platform
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode._core.spec.service_values import LogEvent

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from scriptmode._core.platforms.registry import local_platform, resolve_platform, session_platform
 from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from scriptmode._core.platforms.base import Platform
 
 

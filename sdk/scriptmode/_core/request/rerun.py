@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from scriptmode._core.request.parse import parse_request
 from scriptmode._core.request.render import derived_model_dir, render_request
 from scriptmode._core.request.service_model import DESCRIBED_DEFAULTS, REQUEST_SHAPE, SELECTED_HOSTS, shapes
 from scriptmode._core.spec import arguments, hyperparameters, names
-from scriptmode._core.spec.distribution import KINDS, parse_distribution
+from scriptmode._core.spec.distribution import KINDS, Distribution, parse_distribution
 from scriptmode._core.spec.job_request import ABSENT, JobRequest
 from scriptmode._core.spec.monitoring import rule_for_job, rules_of_next_job
 from scriptmode._core.spec.whole_numbers import whole_number
@@ -21,9 +22,6 @@ from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scriptmode._core.spec.distribution import Distribution
     from scriptmode._core.spec.inputs import Input
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode._core.spec.training_job import Limits, Resources

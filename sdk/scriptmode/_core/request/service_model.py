@@ -11,6 +11,7 @@ import importlib.util
 import json
 import os
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,8 +20,6 @@ from scriptmode.errors import PlatformError, RequestError
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from scriptmode._core.text.messages import Problem
 
 REQUEST_SHAPE = "CreateTrainingJobRequest"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,6 @@ from scriptmode._core.spec.names import account_of_role
 from scriptmode.errors import CredentialsError, DataAccessError, DataNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from scriptmode._core.aws.session import Connection
 
 

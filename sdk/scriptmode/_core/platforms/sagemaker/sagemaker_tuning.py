@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.platforms.sagemaker.host_secret import with_host_secret
@@ -12,8 +13,6 @@ from scriptmode._core.spec.service_values import ENDED
 from scriptmode.errors import JobNotFoundError, RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from scriptmode._core.aws.session import Connection
 
 #: Entries of ``Environment`` that the service takes (HyperParameterTrainingJobEnvironmentMap).

@@ -5,6 +5,7 @@ Its model for botocore is beside `scriptmode._core.aws`; values are JSON objects
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from datetime import datetime, timezone
@@ -20,8 +21,6 @@ from scriptmode._core.spec.service_values import JobEvent, Metric
 from scriptmode.errors import JobNotFoundError, PlatformError, RequestError, TransientError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from scriptmode._core.aws.session import Connection
 
 _T = TypeVar("_T")
