@@ -11,20 +11,16 @@ import functools
 import hashlib
 import math
 import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from scriptmode.errors import JobNotFoundError
 from scriptmode_runtime._terminal_line import render_line
-from scriptmode_serve._operations.aws_json import not_found_error, validation_error
+from scriptmode_serve._http.wsgi import Environ, StartResponse
+from scriptmode_serve._operations.aws_json import Operation, not_found_error, validation_error
 from scriptmode_serve._operations.log_pages import MOST_LINES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from scriptmode_serve._http.wsgi import Environ, StartResponse
-    from scriptmode_serve._operations.metric_operations import MetricValue
-    from scriptmode_serve._operations.training_jobs import Operation
+from scriptmode_serve._operations.metric_operations import MetricValue
 
 #: The prefix of X-Amz-Target in calls of the operations below.
 TARGET = "Scriptmode"

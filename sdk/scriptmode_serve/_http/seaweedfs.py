@@ -18,9 +18,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE, make_private
 from scriptmode.errors import PlatformError, invalid
@@ -31,9 +31,6 @@ from scriptmode_runtime import contract
 from scriptmode_runtime._processes import proc, process_tree
 from scriptmode_runtime._processes.proc import ProcessIdentity
 from scriptmode_serve._http.store_access import StoreAccess
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 PROGRAM = "weed"
 _HOST = "127.0.0.1"

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from scriptmode_serve._operations.aws_json import validation_error
+from scriptmode_local import LocalPlatform
+from scriptmode_serve._operations.aws_json import Operation, validation_error
 from scriptmode_serve._operations.metric_operations import MetricValue
 from scriptmode_serve._operations.training_jobs import list_jobs, translated_errors
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from scriptmode_local import LocalPlatform
-    from scriptmode_serve._operations.training_jobs import Operation
 
 
 class JobDetails:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Protocol
+from typing import Any, Callable, NamedTuple, Protocol
 
 from scriptmode.errors import JobNotFoundError, UnreadableJobError
 from scriptmode_serve._operations.aws_json import ApiError, NotServedError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    Points = list[tuple[datetime, list[float]]]
-
+Points = list[tuple[datetime, list[float]]]
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
 _DIMENSION = "TrainingJobName"
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
