@@ -20,7 +20,7 @@ from scriptmode.errors import SpecError, invalid
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from scriptmode._core.platforms.base import Platform
+    from scriptmode._core.platforms.registry import Platform
     from scriptmode._core.source.rule_files import RuleFile
     from scriptmode._core.source.source_archive import Source
     from scriptmode._core.spec.job_request import JobRequest

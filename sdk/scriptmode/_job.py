@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.handle import log_lines
-from scriptmode._core.platforms.registry import resolve_platform, session_platform
+from scriptmode._core.platforms.registry import Platform, resolve_platform, session_platform
 from scriptmode._core.spec.service_values import JobEvent, JobFilter, LogEvent
 from scriptmode.errors import DataError, JobNotFoundError, PlatformError, ScriptmodeError, UnreadableJobError, invalid
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from scriptmode._core.platforms.base import Platform
     from scriptmode._core.spec.host_values import HostActivity
     from scriptmode._core.spec.inputs import Input
     from scriptmode._core.spec.job_description import JobDescription

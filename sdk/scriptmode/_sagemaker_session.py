@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from scriptmode._core.aws.sagemaker_config import SageMakerConfig
     from scriptmode._core.machine.clock import Clock
-    from scriptmode._core.platforms.base import Platform
+    from scriptmode._core.platforms.registry import Platform
 
 
 class Session:

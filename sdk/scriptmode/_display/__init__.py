@@ -17,7 +17,7 @@ from scriptmode._core.handle.log_filter import ALL_LINES, LogFilter, filtered_ev
 from scriptmode.errors import invalid
 
 if TYPE_CHECKING:
-    from scriptmode._core.platforms.base import Platform
+    from scriptmode._core.platforms.registry import Platform
 
 PLAIN, TERMINAL, NOTEBOOK = "plain", "terminal", "notebook"
 #: Held while a live view is in the terminal: two would erase each other's rows.

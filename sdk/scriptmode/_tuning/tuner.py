@@ -31,7 +31,7 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from scriptmode._core.platforms.base import Platform
+    from scriptmode._core.platforms.registry import Platform
     from scriptmode._core.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
     from scriptmode._results.tuning_results import TuningResults
     from scriptmode._sagemaker_session import Session

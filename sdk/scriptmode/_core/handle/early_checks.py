@@ -17,7 +17,7 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from scriptmode._core.platforms.base import Platform
+    from scriptmode._core.platforms.registry import Platform
     from scriptmode._core.source.source_archive import Source
     from scriptmode._core.spec.job_request import JobRequest
 

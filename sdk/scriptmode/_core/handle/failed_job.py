@@ -15,7 +15,7 @@ from scriptmode.errors import CapacityError, ScriptmodeError, TrainingJobFailed,
 from scriptmode_runtime._terminal_line import sanitize
 
 if TYPE_CHECKING:
-    from scriptmode._core.platforms.base import Platform
+    from scriptmode._core.platforms.registry import Platform
     from scriptmode._core.spec.job_failure import Failure
 
 #: What the service's FailureReason says when there were no instances.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
-    from scriptmode._core.platforms.base import Platform
+    from scriptmode._core.platforms.registry import Platform
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode._core.spec.service_values import LogEvent
 

@@ -14,7 +14,7 @@ from scriptmode.errors import ScriptmodeError
 from scriptmode_runtime import _terminal_line as terminal_line
 
 if TYPE_CHECKING:
-    from scriptmode._core.platforms.base import Platform
+    from scriptmode._core.platforms.registry import Platform
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode._core.spec.service_values import LogEvent
 

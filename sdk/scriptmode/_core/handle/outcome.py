@@ -11,7 +11,7 @@ from scriptmode._core.text.messages import still_running
 from scriptmode.errors import TransientError, WaitTimeoutError, invalid
 
 if TYPE_CHECKING:
-    from scriptmode._core.platforms.base import Platform
+    from scriptmode._core.platforms.registry import Platform
 
 
 def wait_for_end(name: str, platform: Platform, timeout: float | None, poll: float | None) -> JobDescription:
