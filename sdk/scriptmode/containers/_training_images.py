@@ -5,13 +5,10 @@ from __future__ import annotations
 import base64
 import os
 import re
-from typing import TYPE_CHECKING
 
 from scriptmode.containers import _docker_client as docker_client, _image_recipe, _package_indexes as package_indexes
+from scriptmode.containers._docker_client import OnLine
 from scriptmode.errors import ContainerError
-
-if TYPE_CHECKING:
-    from scriptmode.containers._docker_client import OnLine
 
 #: Names of `image_recipe.Recipe.name`.
 _PROJECT_IMAGE = re.compile(_image_recipe.REPOSITORY + r":(?P<tensorflow>[0-9.]+)(?P<gpu>-gpu)?-[0-9a-f]+")

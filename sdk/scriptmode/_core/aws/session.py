@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
@@ -13,8 +14,6 @@ from scriptmode._core.spec.pipeline_variables import INSTEAD_OF_PIPELINES
 from scriptmode.errors import CredentialsError, invalid
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from scriptmode._core.aws.s3 import S3
 
 _T = TypeVar("_T")
