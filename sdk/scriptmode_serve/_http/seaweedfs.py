@@ -185,7 +185,9 @@ class ObjectStore:
         return self._process is not None
 
     def _command(self, ports: list[int]) -> tuple[str, ...]:
+        names = [f"{service}.port{kind}" for service in _SERVICES for kind in ("", ".grpc")]
         options = {
+            **dict(zip(names, ports)),
             "ip": _HOST,
             "ip.bind": _HOST,
             "dir": str(self._folder),
@@ -193,19 +195,11 @@ class ObjectStore:
             "master.volumeSizeLimitMB": _VOLUME_MEGABYTES,
             "master.volumePreallocate": "false",
             "volume.max": _VOLUMES,
-            "master.port": ports[0],
-            "master.port.grpc": ports[1],
-            "volume.port": ports[2],
-            "volume.port.grpc": ports[3],
             "filer": "true",
-            "filer.port": ports[4],
-            "filer.port.grpc": ports[5],
             # In the working directory: the path of a socket has 107 characters at most (unix(7)).
             "filer.localSocket": _LOCAL_SOCKETS[0],
             "filer.allowedOrigins": "none",
             "s3": "true",
-            "s3.port": ports[6],
-            "s3.port.grpc": ports[7],
             "s3.localSocket": _LOCAL_SOCKETS[1],
             "s3.config": str(self.access.configuration),
             "s3.allowedOrigins": "none",
