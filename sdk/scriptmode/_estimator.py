@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -139,25 +138,20 @@ class Estimator:
         #: The handles of the jobs that `fit` started, the latest one last.
         self.jobs: list[TrainingJob] = []
         self._latest: dict[str, object] = {}
-        with self._deferred():
+        #: Why an attached job cannot start as it is; raised by the next `fit`.
+        self._refused: SpecError | None = None
+        try:
             self._spec = given.to_spec(
                 base_job_name=self._base_name,
                 gives_model_dir=self._gives_model_dir,
                 stores_metrics=self._stores_metrics,
                 ignore_config_defaults=self._ignores_config_defaults,
             )
-        self._arguments = arguments.kept(vars(given))
-
-    @contextmanager
-    def _deferred(self) -> Iterator[None]:
-        """Store a `SpecError` about an attached job for the next `fit`."""
-        self._refused: SpecError | None = None
-        try:
-            yield
         except SpecError as error:
             if not self._defers_checks:
                 raise
             self._refused = error
+        self._arguments = arguments.kept(vars(given))
 
     def __getattr__(self, name: str) -> Any:
         """Return an argument of the constructor; called for names that are not attributes otherwise."""
