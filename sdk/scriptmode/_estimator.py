@@ -284,16 +284,10 @@ class Estimator:
     ) -> Plan:
         """Return what `fit` would do: the request, the hosts' files and processes, the source archive.
 
-        Nothing is stored or started.
-
-        Args:
-            inputs: The inputs, as `fit` takes them.
-            job_name: The job's name; by default a new one.
-            experiment_config: The service's ExperimentConfig.
+        Nothing is stored or started. Arguments and errors are those of `request`.
 
         Raises:
-            SpecError: For arguments that cannot make a job, and for what the hosts themselves would refuse.
-            RequestError: With everything for which the service would refuse the request.
+            SpecError: Also for what the hosts themselves would refuse.
             MissingPackageError: Where the package ``scriptmode`` is installed alone.
         """
         registry.require_local_package("plan()", "read request(), which needs nothing")
