@@ -133,7 +133,7 @@ class Server:
                     **JobDetails(self._platform, self._metrics.values).operations,
                 },
             },
-            CloudWatch(Metrics(self._metrics, time.time).operations, others),
+            CloudWatch(Metrics(self._metrics.values, time.time).operations, others),
             guard,
             report,
         )
