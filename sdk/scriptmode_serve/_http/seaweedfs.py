@@ -63,6 +63,7 @@ class ObjectStore:
     def __init__(self, data_dir: Path, program: str) -> None:
         self._data_dir = data_dir
         self._folder = data_dir / "objects"
+        self._record = self._folder / "process.json"
         self._program = program
         self._process: ProcessIdentity | None = None
         self._child: subprocess.Popen[bytes] | None = None
@@ -73,10 +74,6 @@ class ObjectStore:
         self.access: StoreAccess
         #: The URL of S3, known once it was started.
         self.url = ""
-
-    @property
-    def _record(self) -> Path:
-        return self._folder / "process.json"
 
     def start(self) -> None:
         """Start the program, unless it runs; it is ready some seconds later. Raises `PlatformError`."""
