@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,11 +17,9 @@ from scriptmode._core.text import messages
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from typing_extensions import Self
 
-    from scriptmode._core.platforms.base import Platform
+    from scriptmode._core.platforms.registry import Platform
     from scriptmode._core.source.rule_files import RuleFile
     from scriptmode._core.source.source_archive import Source
     from scriptmode._core.spec.job_request import JobRequest
@@ -140,25 +138,20 @@ class Estimator:
         #: The handles of the jobs that `fit` started, the latest one last.
         self.jobs: list[TrainingJob] = []
         self._latest: dict[str, object] = {}
-        with self._deferred():
+        #: Why an attached job cannot start as it is; raised by the next `fit`.
+        self._refused: SpecError | None = None
+        try:
             self._spec = given.to_spec(
                 base_job_name=self._base_name,
                 gives_model_dir=self._gives_model_dir,
                 stores_metrics=self._stores_metrics,
                 ignore_config_defaults=self._ignores_config_defaults,
             )
-        self._arguments = arguments.kept(vars(given))
-
-    @contextmanager
-    def _deferred(self) -> Iterator[None]:
-        """Store a `SpecError` about an attached job for the next `fit`."""
-        self._refused: SpecError | None = None
-        try:
-            yield
         except SpecError as error:
             if not self._defers_checks:
                 raise
             self._refused = error
+        self._arguments = arguments.kept(vars(given))
 
     def __getattr__(self, name: str) -> Any:
         """Return an argument of the constructor; called for names that are not attributes otherwise."""
@@ -291,16 +284,10 @@ class Estimator:
     ) -> Plan:
         """Return what `fit` would do: the request, the hosts' files and processes, the source archive.
 
-        Nothing is stored or started.
-
-        Args:
-            inputs: The inputs, as `fit` takes them.
-            job_name: The job's name; by default a new one.
-            experiment_config: The service's ExperimentConfig.
+        Nothing is stored or started. Arguments and errors are those of `request`.
 
         Raises:
-            SpecError: For arguments that cannot make a job, and for what the hosts themselves would refuse.
-            RequestError: With everything for which the service would refuse the request.
+            SpecError: Also for what the hosts themselves would refuse.
             MissingPackageError: Where the package ``scriptmode`` is installed alone.
         """
         registry.require_local_package("plan()", "read request(), which needs nothing")

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.handle import log_lines
-from scriptmode._core.platforms.registry import resolve_platform, session_platform
-from scriptmode._core.spec.service_values import JobFilter
+from scriptmode._core.platforms.registry import Platform, resolve_platform, session_platform
+from scriptmode._core.spec.service_values import JobEvent, JobFilter, LogEvent
 from scriptmode.errors import DataError, JobNotFoundError, PlatformError, ScriptmodeError, UnreadableJobError, invalid
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Iterator, Mapping
     from datetime import datetime
     from pathlib import Path
 
-    from scriptmode._core.platforms.base import Platform
     from scriptmode._core.spec.host_values import HostActivity
     from scriptmode._core.spec.inputs import Input
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode._core.spec.job_failure import Failure
     from scriptmode._core.spec.job_request import JobRequest
-    from scriptmode._core.spec.service_values import JobEvent, LogEvent
     from scriptmode._display.job_list import JobList
     from scriptmode._results.analytics import TrainingJobAnalytics
     from scriptmode._results.metrics import Metrics

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode._core.aws import local_bucket
 from scriptmode._core.aws.iam_role import find_execution_role, resolve_role_arn
 from scriptmode._core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS
-from scriptmode._core.aws.s3_transfers import decode_text, parse_path, upload_path
+from scriptmode._core.aws.s3_transfers import Store, decode_text, parse_path, upload_path
 from scriptmode._core.aws.s3_uris import LOCAL_BUCKET, SCHEME, is_on_this_machine, parse_s3_uri
+from scriptmode._core.aws.sagemaker_config import SageMakerConfig
 from scriptmode._core.aws.session import Connection, default_bucket_name
+from scriptmode._core.machine.clock import Clock
 from scriptmode._core.platforms.job_platforms import find_job_platform, find_tuning_platform
+from scriptmode._core.platforms.registry import Platform
 from scriptmode._core.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION
 from scriptmode.errors import CredentialsError, DataAccessError, invalid
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Mapping
-
-    from scriptmode._core.aws.s3_transfers import Store
-    from scriptmode._core.aws.sagemaker_config import SageMakerConfig
-    from scriptmode._core.machine.clock import Clock
-    from scriptmode._core.platforms.base import Platform
 
 
 class Session:

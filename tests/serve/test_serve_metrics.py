@@ -111,14 +111,9 @@ def test_metrics_that_a_program_puts_are_kept(api, protocol, monkeypatch):
     assert [point["Sum"] for point in found["Datapoints"]] == [2.0]
 
 
-class Values:
-    """Jobs that each have a metric of these values."""
-
-    def __init__(self, values):
-        self._values = [MetricValue(*each) for each in values]
-
-    def values(self, name):
-        return {"loss-0": self._values}
+def reading(values):
+    """Return what reads a metric of these values for each job."""
+    return lambda _: {"loss-0": [MetricValue(*each) for each in values]}
 
 
 NOON = 1_700_049_600
@@ -129,7 +124,7 @@ def statistics(values, now=NOON, **changes):
     dimensions = [{"Name": "TrainingJobName", "Value": "job-0"}]
     metric = {"Namespace": NAMESPACE, "MetricName": "loss-0", "Dimensions": dimensions}
     span = {"StartTime": NOON - 3600, "EndTime": NOON, "Period": 60, "Statistics": ["Sum"]}
-    operation = Metrics(Values(values), lambda: now).operations["GetMetricStatistics"]
+    operation = Metrics(reading(values), lambda: now).operations["GetMetricStatistics"]
     found = operation({**metric, **span, **changes})["Datapoints"]
     return sorted((point["Timestamp"].timestamp() - NOON, point["Sum"]) for point in found)
 
@@ -178,7 +173,7 @@ def test_statistics_that_cloudwatch_or_the_server_refuses_are_refused(changes, m
 def test_an_answer_of_no_values_is_refused():
     span = {"StartTime": NOON - 3600, "EndTime": NOON, "MaxDatapoints": 0}
     with pytest.raises(ApiError, match="ValidationError: MaxDatapoints is 0; it must be at least 1"):
-        Metrics(Values([(NOON - 60, 1.0)]), lambda: NOON).operations["GetMetricData"](
+        Metrics(reading([(NOON - 60, 1.0)]), lambda: NOON).operations["GetMetricData"](
             {"MetricDataQueries": [query("job-0", "loss-0")], **span}
         )
 

@@ -10,14 +10,11 @@ from __future__ import annotations
 import os
 import sys
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from scriptmode._core.handle import log_lines
 from scriptmode._core.handle.log_filter import ALL_LINES, LogFilter, filtered_events
+from scriptmode._core.platforms.registry import Platform
 from scriptmode.errors import invalid
-
-if TYPE_CHECKING:
-    from scriptmode._core.platforms.base import Platform
 
 PLAIN, TERMINAL, NOTEBOOK = "plain", "terminal", "notebook"
 #: Held while a live view is in the terminal: two would erase each other's rows.

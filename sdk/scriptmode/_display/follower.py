@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Union
 
 from scriptmode._core.handle.failed_job import find_failure
 from scriptmode._core.handle.log_filter import ALL_LINES, LineSelector, LogFilter
-from scriptmode._core.platforms.base import Platform
+from scriptmode._core.platforms.registry import Platform
 from scriptmode._core.spec.host_values import HostActivity
 from scriptmode._core.spec.job_description import JobDescription
 from scriptmode._core.spec.job_request import JobRequest

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from scriptmode._core.handle.failed_job import find_failure
-from scriptmode._core.platforms.base import Platform
+from scriptmode._core.platforms.registry import Platform
 from scriptmode._core.spec.job_description import JobDescription, JobStatus
 from scriptmode._core.text import messages
 from scriptmode._display import html_card

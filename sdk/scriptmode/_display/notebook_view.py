@@ -10,7 +10,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from scriptmode._core.platforms.base import Platform
+from scriptmode._core.platforms.registry import Platform
 from scriptmode._core.spec.service_values import LogEvent
 from scriptmode._core.text import messages
 from scriptmode._display import formatting, html_card

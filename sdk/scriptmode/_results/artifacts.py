@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scriptmode._core.machine import drafts
 from scriptmode._core.machine.data_dir import FETCHED, default_data_dir, make_private, mark_used
-from scriptmode._core.platforms.base import Platform
+from scriptmode._core.platforms.registry import Platform
 from scriptmode._core.spec.job_description import JobDescription
 from scriptmode._core.spec.job_request import JobRequest
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-from scriptmode._core.platforms.base import Platform
+from scriptmode._core.platforms.registry import Platform
 from scriptmode._core.spec.job_description import JobDescription
 from scriptmode._core.spec.monitoring import monitoring_output
 from scriptmode._results.artifacts import download_cached, output_uri

@@ -13,7 +13,7 @@ from scriptmode._display import tuning_lines
 from scriptmode.errors import TuningJobFailed
 
 if TYPE_CHECKING:
-    from scriptmode._core.platforms.base import Platform
+    from scriptmode._core.platforms.registry import Platform
     from scriptmode._core.spec.tuning_description import TunedJob, TuningDescription
     from scriptmode._sagemaker_session import Session
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -29,11 +29,9 @@ from scriptmode.errors import DataError, SpecError, invalid
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from typing_extensions import Self
 
-    from scriptmode._core.platforms.base import Platform
+    from scriptmode._core.platforms.registry import Platform
     from scriptmode._core.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
     from scriptmode._results.tuning_results import TuningResults
     from scriptmode._sagemaker_session import Session
@@ -160,7 +158,8 @@ class Tuner:
         hyperparameters_to_keep_static: Iterable[str] | None = None,
     ) -> None:
         self._base_name = base_tuning_job_name
-        self._latest: TuningJob | None = None
+        #: The handle of the tuning job that `fit` started last, or that the tuner is attached to.
+        self.latest_tuning_job: TuningJob | None = None
         spec = tuning_job.TuningJobSpec(
             objective=objective_metric_name,
             ranges=dict(hyperparameter_ranges) if isinstance(hyperparameter_ranges, Mapping) else hyperparameter_ranges,
@@ -240,7 +239,7 @@ class Tuner:
             raise invalid("tuning_job_name", f"is {tuning_job_name!r}", "give a tuning job's name")
         where = find_tuning_platform(tuning_job_name, sagemaker_session, platform)
         tuner = cls.__new__(cls)
-        vars(tuner).update(_searches={}, _latest=TuningJob(tuning_job_name, where))
+        vars(tuner).update(_searches={}, latest_tuning_job=TuningJob(tuning_job_name, where))
         return tuner
 
     def _restored(self) -> dict[str, _EstimatorSearch]:
@@ -269,7 +268,7 @@ class Tuner:
     @property
     def sagemaker_session(self) -> Session:
         """The estimator's session; that of the tuning job's platform for a tuner that is attached."""
-        origins = [*(search.estimator for search in self._searches.values()), self._latest]
+        origins = [*(search.estimator for search in self._searches.values()), self.latest_tuning_job]
         session: Session = next(origin for origin in origins if origin is not None).sagemaker_session
         return session
 
@@ -343,7 +342,7 @@ class Tuner:
         spec = replace(search.spec, warm_start=WarmStartConfig(kind, parents))
         made = copy.copy(self)
         search = replace(search, spec=spec, estimator=estimator or search.estimator)
-        vars(made).update(_searches={name: search}, _latest=None)
+        vars(made).update(_searches={name: search}, latest_tuning_job=None)
         return made
 
     def request(self, inputs: object = None, *, job_name: str | None = None) -> dict[str, Any]:
@@ -403,7 +402,7 @@ class Tuner:
         except KeyboardInterrupt:
             sys.stderr.write(f"\nTuning job {job.name} may have been started: Tuner.attach({job.name!r})\n")
             raise
-        self._latest = job
+        self.latest_tuning_job = job
         if shown:
             log_lines.write_line(tuning_lines.describe_start(tuning.parse_tuning_description(request)))
         if wait:
@@ -428,17 +427,12 @@ class Tuner:
         return kind.attach(name, platform=self._job.platform)
 
     @property
-    def latest_tuning_job(self) -> TuningJob | None:
-        """The handle of the tuning job that `fit` started last, or that the tuner is attached to."""
-        return self._latest
-
-    @property
     def _job(self) -> TuningJob:
-        if self._latest is None:
+        if self.latest_tuning_job is None:
             raise SpecError(
                 "this tuner has no tuning job yet", "call fit() or Tuner.attach(name) first", argument="job_name"
             )
-        return self._latest
+        return self.latest_tuning_job
 
     def wait(self, *, logs: bool | str = True) -> dict[str, Any]:
         """Wait until the tuning job has ended, and display its progress; return its description.

@@ -10,15 +10,13 @@ import os
 import re
 import socket
 from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from scriptmode._core.machine.installation import install_command
 from scriptmode.errors import ContainerError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 #: Seconds without output: compiling may be silent for minutes.
 _LONG_SECONDS = 3600
@@ -143,14 +141,14 @@ def build(
 
     Args:
         context: The context as a tar archive.
-        image: Name of the image, "" for none.
+        image: Name of the image.
         options: Further arguments of Docker's client, such as ``buildargs`` and ``nocache``.
         discarded: A label: images of stages with it are removed after the build, even if it fails. By default the
             builder keeps them as its cache.
         on_line: Called with each line of the builder.
     """
     steps: list[str] = []
-    subject = f"building {image or options.get('target')} failed"
+    subject = f"building {image} failed"
 
     def follow(line: str) -> None:
         steps.extend(_STEP_IMAGE.findall(line))
@@ -159,7 +157,7 @@ def build(
     with docker_client(subject) as client:
         settings = {"custom_context": True, "rm": True, "forcerm": True, "decode": True, "timeout": _LONG_SECONDS}
         try:
-            answers = client.api.build(fileobj=io.BytesIO(context), tag=image or None, **settings, **options)
+            answers = client.api.build(fileobj=io.BytesIO(context), tag=image, **settings, **options)
             _read_progress(answers, subject, follow)
         finally:
             # Later images depend on earlier ones.

@@ -5,16 +5,13 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scriptmode.errors import SpecError
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: The versions with lock files (container/lock.sh); the last one is the default.
 TENSORFLOW_VERSIONS = ("2.15.1", "2.21.0")

@@ -7,14 +7,11 @@ import os
 import re
 import ssl
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scriptmode._core.machine.programs import run_program
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: pip's options for the location of packages and the connection to it (pip documentation, "Configuration").
 _PIP_OPTIONS = ("index-url", "extra-index-url", "find-links", "no-index", "trusted-host", "proxy", "timeout", "retries")

@@ -5,13 +5,10 @@ from __future__ import annotations
 import base64
 import os
 import re
-from typing import TYPE_CHECKING
 
 from scriptmode.containers import _docker_client as docker_client, _image_recipe, _package_indexes as package_indexes
+from scriptmode.containers._docker_client import OnLine
 from scriptmode.errors import ContainerError
-
-if TYPE_CHECKING:
-    from scriptmode.containers._docker_client import OnLine
 
 #: Names of `image_recipe.Recipe.name`.
 _PROJECT_IMAGE = re.compile(_image_recipe.REPOSITORY + r":(?P<tensorflow>[0-9.]+)(?P<gpu>-gpu)?-[0-9a-f]+")
@@ -34,7 +31,6 @@ def default_image(tensorflow: str | None = None, *, gpu: bool = False, base: str
 
     Raises:
         SpecError: There is no image for the version, or ``gpu`` is set without ``base``.
-
     """
     return _image_recipe.resolve_recipe(tensorflow, gpu=gpu, base=base).name
 
@@ -51,7 +47,6 @@ def built_image(tensorflow: str | None = None) -> str:
     Raises:
         SpecError: There is no image for the version.
         ContainerError: No daemon answers, or the image was not built; the message has the command that builds it.
-
     """
     wanted = _image_recipe.resolve_recipe(tensorflow)
     require_built(wanted.name)
@@ -105,7 +100,6 @@ def build_image(
     Raises:
         SpecError: There is no image for the version, or ``gpu`` is set without ``base``.
         ContainerError: The build failed.
-
     """
     wanted = _image_recipe.resolve_recipe(tensorflow, gpu=gpu, base=base)
     if refresh or not docker_client.has_image(wanted.name):
@@ -160,7 +154,7 @@ def _find_or_pull_base(base: str, *, refresh: bool, on_line: OnLine) -> docker_c
     raise ContainerError(f"image {base} was pulled and removed again at once", advice="build again")
 
 
-def registry_login(image: str, session: object = None) -> dict[str, str] | None:
+def registry_login(image: str) -> dict[str, str] | None:
     """Return ``username`` and ``password`` for the registry of an image, or None where it is not one of Amazon ECR's.
 
     Raises `PlatformError`.
@@ -171,7 +165,7 @@ def registry_login(image: str, session: object = None) -> dict[str, str] | None:
     match = _ECR_HOST.fullmatch(image.partition("/")[0])
     if not match:
         return None
-    client = Connection(session, region=match["region"]).client("ecr")
+    client = Connection(region=match["region"]).client("ecr")
     with translate_errors(f"image {image}"):
         token = client.get_authorization_token()["authorizationData"][0]["authorizationToken"]
     username, _, password = base64.b64decode(token).decode().partition(":")

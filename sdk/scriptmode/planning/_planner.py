@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator, Mapping
 
 from scriptmode._core.aws.instance_gpus import gpu_count
-from scriptmode._core.platforms.base import Platform
+from scriptmode._core.platforms.registry import Platform
 from scriptmode._core.request.render import render_request
 from scriptmode._core.source.source_archive import Source
 from scriptmode._core.spec.host_values import PlannedHost

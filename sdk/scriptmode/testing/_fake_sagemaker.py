@@ -46,7 +46,7 @@ class FakeSageMaker(FakeAccount):
     ) -> None:
         super().__init__(region_name, account, FakeClock() if clock is None else clock)
         self._operations: dict[str, Mapping[str, Operation]] = {
-            "cloudwatch": _by_method(_FakeMetrics(self).operations),
+            "cloudwatch": _by_method(_metric_operations(self)),
             "iam": {"get_role": partial(_get_role, self)},
             "logs": _by_method(FakeLogs(self).operations),
             "s3": FakeObjects(self).operations,
@@ -147,17 +147,14 @@ def _by_method(operations: Mapping[str, Operation]) -> dict[str, Operation]:
     return {xform_name(name): operation for name, operation in operations.items()}
 
 
-class _FakeMetrics:
-    """The operations of `scriptmode serve` on the metrics of the training jobs."""
+def _metric_operations(account: FakeAccount) -> Mapping[str, Operation]:
+    """Return the operations of `scriptmode serve` on the metrics of the training jobs."""
 
-    def __init__(self, account: FakeAccount) -> None:
-        self._account = account
-        self.operations = Metrics(self, lambda: account.clock.wall_time().timestamp(), expires=True).operations
+    def values(name: str) -> Mapping[str, Sequence[MetricValue]]:
+        job = account.jobs.get(name)
+        return {} if job is None else job.metrics(account.clock.now())
 
-    def values(self, name: str) -> Mapping[str, Sequence[MetricValue]]:
-        """Return the values of a job's metrics so far."""
-        job = self._account.jobs.get(name)
-        return {} if job is None else job.metrics(self._account.clock.now())
+    return Metrics(values, lambda: account.clock.wall_time().timestamp(), expires=True).operations
 
 
 def _get_role(account: FakeAccount, arguments: Mapping[str, Any]) -> dict[str, object]:

@@ -13,14 +13,12 @@ from functools import partial
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from typing import TYPE_CHECKING, Any, Union
+from types import ModuleType
+from typing import Any, Union
 
 from scriptmode._core.text.messages import Problem
 from scriptmode.errors import NotIncludedError
 from scriptmode.v2 import _name_table as name_table
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 
 class _Finder(MetaPathFinder, Loader):

@@ -5,13 +5,10 @@ The import alias reads these tables; the guide "Coming from sagemaker v2" lists 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from scriptmode._core.spec.older_names import MISSING_METHODS
 from scriptmode._core.text.messages import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 #: The version of the SageMaker SDK whose names these are, for programs that print or compare it.
 VERSION = "2.257.7"

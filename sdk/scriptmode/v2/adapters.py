@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import scriptmode
 from scriptmode._core.aws.images import look_up_image, look_up_rule_image
 from scriptmode.errors import NotIncludedError, invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 #: Letters and digits of a job's name at most (CreateTrainingJob).
 _NAME_LIMIT = 63

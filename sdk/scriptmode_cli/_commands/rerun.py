@@ -46,7 +46,6 @@ def rerun(job: TrainingJob, *, parameters: tuple[str, ...], **given: Any) -> Non
     Example:
       scriptmode rerun mnist-1 -p epochs=3 --instance-count 2
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
-    following.require_view_to_follow(wait=given["wait"], is_plain=given["is_plain"], as_json=given["as_json"])
     changed = {name: parse_number_or_text(value) for name, value in parse_pairs("-p", parameters, "epochs=3").items()}
     with translate_errors_to_options(_OPTIONS):
         again = job.rerun(hyperparameters=changed, **{name: given.pop(name) for name in _OPTIONS})

@@ -27,7 +27,6 @@ def run(*, wait: bool, is_plain: bool, as_json: bool, **given: Any) -> None:
       scriptmode run train.py --instance-count 2 --distribution mpi --processes-per-host 2 \\
         --input train=data/train --metric 'loss=loss=([0-9.]+)' -- --epochs 5
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
-    following.require_view_to_follow(wait=wait, is_plain=is_plain, as_json=as_json)
     options = RunOptions.parse(given)
     with translate_errors_to_options(estimator_options.OPTION_NAMES):
         job = options.estimator().fit(options.inputs, wait=False, job_name=options.job_name)

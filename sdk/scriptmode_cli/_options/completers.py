@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import click
 
 from scriptmode import ScriptmodeError, TrainingJob
-
-if TYPE_CHECKING:
-    import click
 
 
 def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

@@ -11,7 +11,6 @@ import click
 
 from scriptmode import ScriptmodeError, TrainingJob, TrainingJobError
 from scriptmode._core.text.messages import still_running
-from scriptmode._display import choose_view
 from scriptmode_cli._options.options import add_options
 from scriptmode_cli._program import output
 from scriptmode_cli._program.group import INTERRUPTED
@@ -24,15 +23,6 @@ _wait_option = click.option(
     help="Follow the job until it ends, or return as soon as it has started. [default: --wait]",
 )  # fmt: skip
 wait_options = add_options((_wait_option, plain_option))
-
-
-def require_view_to_follow(*, wait: bool, is_plain: bool, as_json: bool) -> None:
-    """Raise `SpecError` if a new job is to be followed in a view that does not exist, which the environment names.
-
-    It is called before a job is started, which would otherwise run without its log being shown.
-    """
-    if wait and not as_json:
-        choose_view(False if is_plain else None)
 
 
 def follow_job(job: TrainingJob, *, is_plain: bool, **lines: Any) -> None:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import secrets
 import string
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from scriptmode._core.machine.data_dir import default_data_dir, make_private, unwritable_error
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import DataError
 from scriptmode_local._data import regular_files
 from scriptmode_local._data.durable import replace_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: The length and the characters of AWS's own keys. (IAM User Guide, "IAM identifiers")
 _ID_PREFIX, _ID_CHARACTERS, _ID_LENGTH = "AKIA", string.ascii_uppercase + "234567", 16

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import time
 import traceback
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.hosts import CLIENT_REGION
 from scriptmode_serve._http.error_answers import render_error
+from scriptmode_serve._http.guard import Guard
 from scriptmode_serve._http.page import is_for_page, respond_with_page
 from scriptmode_serve._http.signatures import client_region
-from scriptmode_serve._http.wsgi import read_body, respond
+from scriptmode_serve._http.wsgi import Environ, Service, StartResponse, read_body, respond
 from scriptmode_serve._operations import aws_json
-from scriptmode_serve._operations.aws_json import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from scriptmode_serve._http.guard import Guard
-    from scriptmode_serve._http.wsgi import Environ, Service, StartResponse
-    from scriptmode_serve._operations.training_jobs import Operation
+from scriptmode_serve._operations.aws_json import ApiError, Operation
 
 _TITLES = {"Logs_20140328": "CloudWatch Logs"}
 #: Operations that the server reports, with the argument that names the job.

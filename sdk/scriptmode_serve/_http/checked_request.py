@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.utilities import Error
@@ -14,12 +15,8 @@ from scriptmode._core.spec.inputs import LEAST_RATE
 from scriptmode_serve._http import wsgi
 from scriptmode_serve._http.error_answers import render_error
 from scriptmode_serve._http.s3_requests import is_for_s3
+from scriptmode_serve._http.wsgi import Environ
 from scriptmode_serve._operations.aws_json import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scriptmode_serve._http.wsgi import Environ
 
 #: A longer body of a refused request is not awaited: the connection is closed.
 _MOST_DISCARDED = 16 * 1024 * 1024

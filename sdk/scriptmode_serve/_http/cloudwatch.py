@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, parse_qsl
 from xml.etree import ElementTree as ET
 
 from scriptmode_serve._http.error_answers import encode, render_error
 from scriptmode_serve._http.s3_requests import is_query_call
-from scriptmode_serve._http.wsgi import CBOR_TYPE, LARGEST_BODY, read_body, respond
+from scriptmode_serve._http.wsgi import CBOR_TYPE, LARGEST_BODY, Environ, Service, StartResponse, read_body, respond
 from scriptmode_serve._operations import aws_json
-from scriptmode_serve._operations.aws_json import ApiError, NotServedError
+from scriptmode_serve._operations.aws_json import ApiError, NotServedError, Operation
 from scriptmode_serve._operations.metric_operations import NAMESPACE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from scriptmode_serve._http.wsgi import Environ, Service, StartResponse
-    from scriptmode_serve._operations.training_jobs import Operation
 
 _TARGET = "GraniteServiceVersion20100801"
 _VERSION = "2010-08-01"

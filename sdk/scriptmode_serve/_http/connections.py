@@ -13,19 +13,16 @@ import socket
 import struct
 import termios
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from waitress.channel import HTTPChannel
 from waitress.task import WSGITask
 
 from scriptmode_serve._http import wsgi
 from scriptmode_serve._http.checked_request import later
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from scriptmode_serve._http.wsgi import Environ, Service, StartResponse
+from scriptmode_serve._http.wsgi import Environ, Service, StartResponse
 
 #: Bytes of an answer that are ready at the end of a turn, and at the beginning of the next one.
 MOST_READY, _LEAST_READY = 2 * 1024**2, 512 * 1024

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from scriptmode_serve._http.s3_requests import is_for_s3, is_query_call
-from scriptmode_serve._http.wsgi import CBOR_TYPE
+from scriptmode_serve._http.wsgi import CBOR_TYPE, Environ
 from scriptmode_serve._operations import aws_json
-
-if TYPE_CHECKING:
-    from scriptmode_serve._http.wsgi import Environ
-    from scriptmode_serve._operations.aws_json import ApiError
+from scriptmode_serve._operations.aws_json import ApiError
 
 _SERVER_ERROR = 500
 #: AWS's codes for the same error, in the query protocol (IAM, "Common Errors") and of S3 (its "Error responses").

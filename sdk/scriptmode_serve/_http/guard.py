@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import time
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from scriptmode_serve._http.s3_requests import is_for_s3
 from scriptmode_serve._http.signatures import check_signature, find_signature
-from scriptmode_serve._http.wsgi import LARGEST_BODY, too_large_error
+from scriptmode_serve._http.wsgi import LARGEST_BODY, Environ, too_large_error
 from scriptmode_serve._operations.aws_json import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from scriptmode_serve._http.wsgi import Environ
 
 
 class Guard:

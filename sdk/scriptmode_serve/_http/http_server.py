@@ -9,15 +9,12 @@ from __future__ import annotations
 import logging
 import resource
 import time
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode.errors import PlatformError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scriptmode_serve._http.wsgi import Environ, Service
+from scriptmode_serve._http.wsgi import Environ, Service
 
 _THREADS = 16
 _MOST_CONNECTIONS = 1000

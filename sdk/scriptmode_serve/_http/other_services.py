@@ -12,7 +12,7 @@ import json
 import os
 import threading
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qs, quote
 from xml.etree import ElementTree as ET
 
@@ -20,12 +20,7 @@ from scriptmode._core.machine.installation import install_command, missing_packa
 from scriptmode._core.spec.hosts import LOCAL_ACCOUNT, LOCAL_ROLE
 from scriptmode_serve._http.error_answers import add_texts, encode
 from scriptmode_serve._http.s3_requests import FORM, is_for_s3, is_query_call
-from scriptmode_serve._http.wsgi import read_body, respond
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from scriptmode_serve._http.wsgi import Environ, Service, StartResponse
+from scriptmode_serve._http.wsgi import Environ, Service, StartResponse, read_body, respond
 
 _IAM_NAMESPACE = "https://iam.amazonaws.com/doc/2010-05-08/"
 _TRUST = {

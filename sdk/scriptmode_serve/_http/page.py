@@ -11,20 +11,16 @@ import functools
 import hashlib
 import math
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from scriptmode.errors import JobNotFoundError
 from scriptmode_runtime._terminal_line import render_line
-from scriptmode_serve._operations.aws_json import not_found_error, validation_error
+from scriptmode_serve._http.wsgi import Environ, StartResponse
+from scriptmode_serve._operations.aws_json import Operation, not_found_error, validation_error
 from scriptmode_serve._operations.log_pages import MOST_LINES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from scriptmode_serve._http.wsgi import Environ, StartResponse
-    from scriptmode_serve._operations.metric_operations import MetricValue
-    from scriptmode_serve._operations.training_jobs import Operation
+from scriptmode_serve._operations.metric_operations import MetricValue, ReadValues
 
 #: The prefix of X-Amz-Target in calls of the operations below.
 TARGET = "Scriptmode"
@@ -48,11 +44,11 @@ class PageOperations:
     """Operations that AWS does not have.
 
     Args:
-        values: Returns the values of a job's metrics by their names.
+        values: Returns the values of a job's metrics.
         logs: The operations of CloudWatch Logs.
     """
 
-    def __init__(self, values: Callable[[str], Mapping[str, list[MetricValue]]], logs: Mapping[str, Operation]) -> None:
+    def __init__(self, values: ReadValues, logs: Mapping[str, Operation]) -> None:
         self._values = values
         self._logs = logs
         self.operations: dict[str, Operation] = {

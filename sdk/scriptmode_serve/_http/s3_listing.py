@@ -7,22 +7,18 @@ SeaweedFS lists ``a/b`` before ``a-b``, because it compares the names ``a`` and 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator, Mapping
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Callable, NamedTuple
+from typing import Callable, NamedTuple
 from urllib.parse import parse_qs, quote, quote_plus, unquote_plus, urlencode
 from xml.etree import ElementTree as ET
 
 from scriptmode_serve._http.error_answers import add_texts, encode
 from scriptmode_serve._http.s3_requests import SIGNED_URL
+from scriptmode_serve._http.wsgi import Environ
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from scriptmode_serve._http.wsgi import Environ
-
-    #: Returns the other server's answer to parameters of ListObjectsV2.
-    Fetch = Callable[[Mapping[str, str]], ET.Element]
-
+#: Returns the other server's answer to parameters of ListObjectsV2.
+Fetch = Callable[[Mapping[str, str]], ET.Element]
 _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 #: Parameters that the answer repeats, by their elements there.
 _REPEATED = {

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, partial
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.etree import ElementTree as ET
 
 from scriptmode.errors import invalid
+from scriptmode_serve._http.access_keys import AccessKey
 from scriptmode_serve._http.error_answers import render_s3_error
 from scriptmode_serve._http.s3_listing import ordered, parse_listing
 from scriptmode_serve._http.s3_requests import SIGNED_URL
 from scriptmode_serve._http.signatures import BODY_HASH, client_region, sign_for_s3
-from scriptmode_serve._http.wsgi import read_body, request_headers, respond
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from scriptmode_serve._http.access_keys import AccessKey
-    from scriptmode_serve._http.wsgi import Environ, StartResponse
+from scriptmode_serve._http.wsgi import Environ, StartResponse, read_body, request_headers, respond
 
 _SECONDS = 60.0
 _CHUNK = 1024 * 1024

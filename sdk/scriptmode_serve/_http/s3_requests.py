@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
-if TYPE_CHECKING:
-    from scriptmode_serve._http.wsgi import Environ
+from scriptmode_serve._http.wsgi import Environ
 
 #: Parameters of a presigned URL, also of Signature Version 2.
 SIGNED_URL = frozenset(

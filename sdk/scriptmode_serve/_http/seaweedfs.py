@@ -18,9 +18,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE, make_private
 from scriptmode.errors import PlatformError, invalid
@@ -31,9 +31,6 @@ from scriptmode_runtime import contract
 from scriptmode_runtime._processes import proc, process_tree
 from scriptmode_runtime._processes.proc import ProcessIdentity
 from scriptmode_serve._http.store_access import StoreAccess
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 PROGRAM = "weed"
 _HOST = "127.0.0.1"
@@ -66,6 +63,7 @@ class ObjectStore:
     def __init__(self, data_dir: Path, program: str) -> None:
         self._data_dir = data_dir
         self._folder = data_dir / "objects"
+        self._record = self._folder / "process.json"
         self._program = program
         self._process: ProcessIdentity | None = None
         self._child: subprocess.Popen[bytes] | None = None
@@ -76,10 +74,6 @@ class ObjectStore:
         self.access: StoreAccess
         #: The URL of S3, known once it was started.
         self.url = ""
-
-    @property
-    def _record(self) -> Path:
-        return self._folder / "process.json"
 
     def start(self) -> None:
         """Start the program, unless it runs; it is ready some seconds later. Raises `PlatformError`."""
@@ -188,7 +182,9 @@ class ObjectStore:
         return self._process is not None
 
     def _command(self, ports: list[int]) -> tuple[str, ...]:
+        names = [f"{service}.port{kind}" for service in _SERVICES for kind in ("", ".grpc")]
         options = {
+            **dict(zip(names, ports)),
             "ip": _HOST,
             "ip.bind": _HOST,
             "dir": str(self._folder),
@@ -196,19 +192,11 @@ class ObjectStore:
             "master.volumeSizeLimitMB": _VOLUME_MEGABYTES,
             "master.volumePreallocate": "false",
             "volume.max": _VOLUMES,
-            "master.port": ports[0],
-            "master.port.grpc": ports[1],
-            "volume.port": ports[2],
-            "volume.port.grpc": ports[3],
             "filer": "true",
-            "filer.port": ports[4],
-            "filer.port.grpc": ports[5],
             # In the working directory: the path of a socket has 107 characters at most (unix(7)).
             "filer.localSocket": _LOCAL_SOCKETS[0],
             "filer.allowedOrigins": "none",
             "s3": "true",
-            "s3.port": ports[6],
-            "s3.port.grpc": ports[7],
             "s3.localSocket": _LOCAL_SOCKETS[1],
             "s3.config": str(self.access.configuration),
             "s3.allowedOrigins": "none",

@@ -9,10 +9,10 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE, SERVER_FILE, make_private, unwritable_error
@@ -33,8 +33,8 @@ from scriptmode_serve._http.http_server import create_http_server
 from scriptmode_serve._http.other_services import OtherServices, require_packages
 from scriptmode_serve._http.s3_proxy import S3Proxy
 from scriptmode_serve._http.seaweedfs import ObjectStore
-from scriptmode_serve._http.wsgi import respond
-from scriptmode_serve._operations.aws_json import ApiError
+from scriptmode_serve._http.wsgi import Environ, StartResponse, respond
+from scriptmode_serve._operations.aws_json import ApiError, Operation
 from scriptmode_serve._operations.job_details import JobDetails
 from scriptmode_serve._operations.job_metrics import JobMetrics
 from scriptmode_serve._operations.log_operations import log_operations
@@ -44,12 +44,6 @@ from scriptmode_serve._operations.request_mapping import HostTable
 from scriptmode_serve._operations.tag_operations import TagOperations
 from scriptmode_serve._operations.training_jobs import TrainingJobs
 from scriptmode_serve._operations.tuning_operations import TuningJobs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from scriptmode_serve._http.wsgi import Environ, StartResponse
-    from scriptmode_serve._operations.training_jobs import Operation
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 4580
 _LOOK_SECONDS = 1.0
@@ -139,7 +133,7 @@ class Server:
                     **JobDetails(self._platform, self._metrics.values).operations,
                 },
             },
-            CloudWatch(Metrics(self._metrics, time.time).operations, others),
+            CloudWatch(Metrics(self._metrics.values, time.time).operations, others),
             guard,
             report,
         )

@@ -5,19 +5,15 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
+from collections.abc import Mapping
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
+from scriptmode_serve._http.access_keys import AccessKey
 from scriptmode_serve._http.s3_requests import is_for_s3
-from scriptmode_serve._http.wsgi import read_body, request_headers
+from scriptmode_serve._http.wsgi import Environ, read_body, request_headers
 from scriptmode_serve._operations.aws_json import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scriptmode_serve._http.access_keys import AccessKey
-    from scriptmode_serve._http.wsgi import Environ
 
 _HEADER = re.compile(
     r"AWS4-HMAC-SHA256\s+Credential=(?P<key>[^/,]+)/\d{8}/(?P<region>[^/,]+)/(?P<service>[^/,]+)/aws4_request,\s*"

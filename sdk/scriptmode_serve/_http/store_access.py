@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import json
 import ssl
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from scriptmode_local._data import regular_files
 from scriptmode_local._data.durable import replace_file
 from scriptmode_local._system.certificates import create_certificate
 from scriptmode_serve._http.access_keys import AccessKey, random_key
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: The parts that accept connections by gRPC and by HTTP, and those that connect to others.
 _GRPC, _HTTPS = ("master", "volume", "filer", "s3", "client"), ("master", "volume", "filer", "client")

@@ -5,17 +5,15 @@ from __future__ import annotations
 import io
 import struct
 import uuid
+from collections.abc import Iterable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any, Callable
 
 from scriptmode_serve._operations.aws_json import CONTENT_TYPE, ApiError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    Environ = dict[str, Any]
-    StartResponse = Callable[[str, list[tuple[str, str]]], Any]
-    Service = Callable[[Environ, StartResponse], Iterable[bytes]]
+Environ = dict[str, Any]
+StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+Service = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 CBOR_TYPE = "application/cbor"
 #: Bytes of a request's body. A CreateTrainingJob request with 100 hyperparameters of 2,500 characters has 0.3 MB.

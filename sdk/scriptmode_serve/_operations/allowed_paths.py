@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scriptmode_local._data import file_uris
 from scriptmode_runtime import contract
 from scriptmode_serve._operations.aws_json import validation_error
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 #: Variables and hyperparameters that the host takes as the path of a source also without a scheme.
 _PATHS = (contract.SUBMIT_DIRECTORY, contract.SUBMIT_DIRECTORY.upper())

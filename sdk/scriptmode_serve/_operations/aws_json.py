@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, Callable
 
+#: What a service does with the arguments of a request: it returns the answer.
+Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 CONTENT_TYPE = "application/x-amz-json-1.1"
 
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from scriptmode_serve._operations.aws_json import validation_error
-from scriptmode_serve._operations.metric_operations import MetricValue
+from scriptmode_local import LocalPlatform
+from scriptmode_serve._operations.aws_json import Operation, validation_error
+from scriptmode_serve._operations.metric_operations import MetricValue, ReadValues
 from scriptmode_serve._operations.training_jobs import list_jobs, translated_errors
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from scriptmode_local import LocalPlatform
-    from scriptmode_serve._operations.training_jobs import Operation
 
 
 class JobDetails:
     """The operations that return them, in the fields of the SDK's own; ``values`` has those of a job's metrics."""
 
-    def __init__(self, platform: LocalPlatform, values: Callable[[str], Mapping[str, list[MetricValue]]]) -> None:
+    def __init__(self, platform: LocalPlatform, values: ReadValues) -> None:
         self._details: dict[str, Callable[[str], object]] = {
             "Failure": lambda name: platform.failure(platform.describe(name)),
             "Events": platform.events,
@@ -42,7 +38,7 @@ class JobDetails:
         return {detail: value for detail, value in values.items() if value is not None}
 
 
-def _in_columns(metrics: Mapping[str, list[MetricValue]]) -> list[dict[str, object]]:
+def _in_columns(metrics: Mapping[str, Sequence[MetricValue]]) -> list[dict[str, object]]:
     """Return the values of each metric, of each host one after the other, in columns: there may be a million."""
     ordered = {
         name: sorted(values, key=lambda value: (len(value.host), value.host)) for name, values in metrics.items()

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from datetime import datetime
 
+from scriptmode._core.spec.job_request import JobRequest
 from scriptmode._core.spec.metric_definitions import Definition, LogPositions, MetricFinder
 from scriptmode.errors import JobNotFoundError
-from scriptmode_serve._operations.log_pages import LogFile
+from scriptmode_local import LocalPlatform
+from scriptmode_serve._operations.log_pages import Line, LogFile
+from scriptmode_serve._operations.log_times import KnownTimes
 from scriptmode_serve._operations.metric_operations import MetricValue, last_values
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from scriptmode._core.spec.job_request import JobRequest
-    from scriptmode_local import LocalPlatform
-    from scriptmode_serve._operations.log_pages import Line
-    from scriptmode_serve._operations.log_times import KnownTimes
 
 #: Jobs whose values are kept in memory.
 _MOST_JOBS = 200

@@ -10,22 +10,19 @@ import heapq
 import json
 import re
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from scriptmode._core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode.errors import JobNotFoundError, UnreadableJobError
-from scriptmode_serve._operations.aws_json import ApiError
-from scriptmode_serve._operations.log_pages import MOST_BYTES, MOST_LINES, LogFile
+from scriptmode_serve._operations.aws_json import ApiError, Operation
+from scriptmode_serve._operations.log_pages import MOST_BYTES, MOST_LINES, Line, LogFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
     from scriptmode_local import LocalPlatform
-    from scriptmode_serve._operations.log_pages import Line
     from scriptmode_serve._operations.log_times import KnownTimes
-    from scriptmode_serve._operations.training_jobs import Operation
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 #: A time after those of all lines.

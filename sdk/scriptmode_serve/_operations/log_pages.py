@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from scriptmode_local._data.regular_files import open_regular
 from scriptmode_runtime._terminal_line import overwritten
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from typing import BinaryIO
-
     from scriptmode_local._store.log_times import LogTimes
 
 #: The most lines and bytes of a page (GetLogEvents, CloudWatch Logs API reference).

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from scriptmode._core.spec.job_description import JobDescription
 from scriptmode._core.spec.service_values import UNREADABLE
+from scriptmode_local import LocalPlatform
 from scriptmode_local._store.log_times import LogTimes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from scriptmode._core.spec.job_description import JobDescription
-    from scriptmode_local import LocalPlatform
 
 
 class KnownTimes:

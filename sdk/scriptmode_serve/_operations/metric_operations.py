@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Protocol
+from typing import Any, Callable, NamedTuple
 
 from scriptmode.errors import JobNotFoundError, UnreadableJobError
 from scriptmode_serve._operations.aws_json import ApiError, NotServedError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    Points = list[tuple[datetime, list[float]]]
-
+Points = list[tuple[datetime, list[float]]]
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
 _DIMENSION = "TrainingJobName"
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -44,27 +41,22 @@ class MetricValue(NamedTuple):
     epoch: int | None = None
 
 
-class MetricSource(Protocol):
-    """The jobs that have metrics."""
-
-    def values(self, name: str) -> Mapping[str, Sequence[MetricValue]]:
-        """Return the values of a job's metrics by their names.
-
-        Raises `JobNotFoundError`, `UnreadableJobError`, and ``FileNotFoundError`` for a job that is deleted meanwhile.
-        """
+#: Returns the values of a job's metrics by their names. Raises `JobNotFoundError`, `UnreadableJobError`, and
+#: ``FileNotFoundError`` for a job that is deleted meanwhile.
+ReadValues = Callable[[str], Mapping[str, Sequence[MetricValue]]]
 
 
 class Metrics:
     """The operations on metrics of training jobs. Their times are seconds since the epoch, those of answers datetimes.
 
     Args:
-        source: The jobs.
+        values: Returns the values of a job's metrics.
         now: Returns the time.
         expires: Whether values get coarser with their age and are deleted at last, as those of CloudWatch.
     """
 
-    def __init__(self, source: MetricSource, now: Callable[[], float], *, expires: bool = False) -> None:
-        self._source = source
+    def __init__(self, values: ReadValues, now: Callable[[], float], *, expires: bool = False) -> None:
+        self._values_of_job = values
         self._now = now
         self._expires = expires
         self.operations = {"GetMetricData": self._data, "GetMetricStatistics": self._statistics}
@@ -146,7 +138,7 @@ class Metrics:
         if set(dimensions) != {_DIMENSION} or metric["Namespace"] != NAMESPACE or metric.get("Unit", "None") != "None":
             return ()
         try:
-            return self._source.values(dimensions[_DIMENSION]).get(metric["MetricName"], ())
+            return self._values_of_job(dimensions[_DIMENSION]).get(metric["MetricName"], ())
         except (JobNotFoundError, UnreadableJobError, FileNotFoundError):
             return ()
 

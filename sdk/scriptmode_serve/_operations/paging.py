@@ -8,17 +8,14 @@ from __future__ import annotations
 import base64
 import json
 import operator
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode_serve._operations.aws_json import to_seconds, validation_error
 from scriptmode_serve._operations.request_errors import validate
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    Row = Mapping[str, Any]
-
+Row = Mapping[str, Any]
 #: The rows of a page if the call does not say (MaxResults, ListTrainingJobs, API reference).
 _PAGE = 10
 #: The same of ListTags.

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from scriptmode._core.request import service_model
-from scriptmode._core.request.service_model import SELECTED_HOSTS, MapKey
+from scriptmode._core.request.service_model import SELECTED_HOSTS, MapKey, Violation
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode_serve._operations.aws_json import ApiError, validation_error
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from scriptmode._core.request.service_model import Violation
 
 _COLLECTIONS = ("structure", "list", "map")
 #: The most characters of a value in an error.

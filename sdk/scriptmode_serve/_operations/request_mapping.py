@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import copy
 import fnmatch
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from scriptmode._core.request import tuning
 from scriptmode._core.request.service_model import shapes
@@ -21,9 +22,6 @@ from scriptmode.errors import invalid
 from scriptmode_local._data import file_uris
 from scriptmode_local._service.validation import FILE_URI_FIELDS, INSTANCE_TYPE_FIELDS
 from scriptmode_serve._operations.aws_json import validation_error
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 _TYPES, _IMAGE = f"{SERVER_TAGS}instance-types", f"{SERVER_TAGS}training-image"
 #: The fields of a description that have what was asked for.

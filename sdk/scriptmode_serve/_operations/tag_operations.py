@@ -7,28 +7,23 @@ from __future__ import annotations
 
 import re
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Callable
 
 from scriptmode.errors import DataError
+from scriptmode_local import LocalPlatform
 from scriptmode_local._data import regular_files
 from scriptmode_local._data.durable import replace_file
+from scriptmode_local._tuning.tuning_service import LocalTuning
 from scriptmode_serve._operations import paging
-from scriptmode_serve._operations.aws_json import ApiError, validation_error
+from scriptmode_serve._operations.aws_json import ApiError, Operation, validation_error
 from scriptmode_serve._operations.request_errors import validate
 from scriptmode_serve._operations.request_mapping import check_tags, without_own_tags
 from scriptmode_serve._operations.training_jobs import translated_errors
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from scriptmode_local import LocalPlatform
-    from scriptmode_local._tuning.tuning_service import LocalTuning
-    from scriptmode_serve._operations.training_jobs import Operation
-
-    #: Of jobs of one kind: what finds a job's folder, and the tags that it was created with.
-    TaggedJobs = tuple[Callable[[str], Path], Callable[[str], Mapping[str, str]]]
-
+#: Of jobs of one kind: what finds a job's folder, and the tags that it was created with.
+TaggedJobs = tuple[Callable[[str], Path], Callable[[str], Mapping[str, str]]]
 _FILE = "tags.json"
 _ARN = re.compile(r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]*:[0-9]{12}:([a-z-]+)/([a-zA-Z0-9-]{1,63})")
 #: The most tags of a resource (AddTags, API reference).

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode._core.platforms.registry import local_platform
 from scriptmode._core.spec.service_values import ENDED, UNREADABLE
@@ -22,21 +23,14 @@ from scriptmode.errors import (
     SpecError,
     UnreadableJobError,
 )
-from scriptmode_local._store.state import STATUS_OF
+from scriptmode_local import LocalPlatform
+from scriptmode_local._store.state import STATUS_OF, JobSummary
 from scriptmode_local._store.summary_response import render_summary
 from scriptmode_serve._operations import paging, request_errors, request_mapping
 from scriptmode_serve._operations.allowed_paths import check_local_paths
-from scriptmode_serve._operations.aws_json import ApiError, not_found_error, validation_error
+from scriptmode_serve._operations.aws_json import ApiError, Operation, not_found_error, validation_error
 from scriptmode_serve._operations.request_errors import validate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from scriptmode_local import LocalPlatform
-    from scriptmode_local._store.state import JobSummary
-    from scriptmode_serve._operations.request_mapping import HostTable
-
-    Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+from scriptmode_serve._operations.request_mapping import HostTable
 
 _NAME = "TrainingJobName"
 _ROW = (_NAME, "TrainingJobStatus", "CreationTime", "LastModifiedTime", "job")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode._core.platforms.registry import local_platform
 from scriptmode._core.request.tuning import DEFINITION, FINAL_OBJECTIVE, REQUEST_SHAPE, field_of_training_job
@@ -11,16 +12,11 @@ from scriptmode._core.spec.service_values import ENDED
 from scriptmode_local._tuning.tuning_service import LocalTuning
 from scriptmode_serve._operations import paging, request_mapping
 from scriptmode_serve._operations.allowed_paths import check_local_paths
-from scriptmode_serve._operations.aws_json import ApiError, validation_error
+from scriptmode_serve._operations.aws_json import ApiError, Operation, validation_error
 from scriptmode_serve._operations.paging import SORT_FIELDS
 from scriptmode_serve._operations.request_errors import check_training_job, status_error, validate
+from scriptmode_serve._operations.request_mapping import HostTable
 from scriptmode_serve._operations.training_jobs import translated_errors
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from scriptmode_serve._operations.request_mapping import HostTable
-    from scriptmode_serve._operations.training_jobs import Operation
 
 _KIND = "HyperParameterTuningJob"
 _NAME = f"{_KIND}Name"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from scriptmode._core.text.messages import validate_keys
 from scriptmode.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SCHEMA_VERSION = "1.0"
 

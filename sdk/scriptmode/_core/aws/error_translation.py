@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from scriptmode._core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, credential_errors, foreign_text
 from scriptmode.errors import (
@@ -16,9 +16,6 @@ from scriptmode.errors import (
     RequestError,
     TransientError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _UNAVAILABLE = (TransientError, "the service is unavailable, try again later")
 _QUOTA = "use fewer or other instances, wait for a job to end, or ask AWS or the server's owner for a higher quota"

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from scriptmode._core.spec.distribution import MultiWorkerMirrored, ParameterServer
+from scriptmode._core.spec.training_job import TrainingJobSpec
 from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from scriptmode._core.spec.training_job import TrainingJobSpec
 
 #: The images that train, in AWS's registries and in its public one.
 _IMAGE = re.compile(

@@ -6,20 +6,17 @@ import functools
 import importlib.util
 import json
 import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode._core.aws import image_table
+from scriptmode._core.spec.training_job import TrainingJobSpec
 from scriptmode._core.spec.versions import version_numbers
 from scriptmode._core.text.caller_warning import warn_caller
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import SpecError, invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from scriptmode._core.spec.training_job import TrainingJobSpec
 
 #: The family of an instance type, ``ml.<family>.<size>`` or ``ml_<family>``, as the SageMaker SDK reads it.
 _FAMILY = re.compile(r"ml[._]([a-z\d-]+)\.?\w*")

@@ -8,19 +8,16 @@ from __future__ import annotations
 import io
 import os
 import shutil
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import BinaryIO
 
 from scriptmode._core.aws.s3_uris import LOCAL_BUCKET_URI, is_in_local_bucket
 from scriptmode._core.machine import drafts
 from scriptmode._core.machine.data_dir import default_data_dir, make_private
 from scriptmode.errors import DataError, DataNotFoundError
 from scriptmode_runtime._files import beneath, directory_tree
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import BinaryIO
 
 _DIRECTORY = "bucket"
 _FILE_SCHEME = "file://"

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import math
 import random
-from typing import TYPE_CHECKING, Callable, TypeVar
+from typing import Callable, TypeVar
 
+from scriptmode._core.machine.clock import Clock
 from scriptmode.errors import TransientError
-
-if TYPE_CHECKING:
-    from scriptmode._core.machine.clock import Clock
 
 _T = TypeVar("_T")
 #: Seconds of failures after which a warning is logged.

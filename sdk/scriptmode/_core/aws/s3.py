@@ -6,10 +6,12 @@ import os
 import re
 import socket
 import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, TimeoutError as FutureTimeoutError
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from scriptmode._core.aws.direct_endpoints import create_client, is_loopback
@@ -18,11 +20,6 @@ from scriptmode._core.aws.s3_reader import BucketSettings
 from scriptmode._core.aws.s3_uris import SCHEME, S3Location, S3Object, parse_s3_uri
 from scriptmode._core.spec.inputs import LEAST_RATE
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError, ScriptmodeError, invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from contextlib import AbstractContextManager
-    from pathlib import Path
 
 #: Up to this size one plain GET is faster than s3transfer's HEAD and ranged GETs.
 SMALL_OBJECT = 8 * 1024 * 1024

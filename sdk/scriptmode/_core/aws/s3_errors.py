@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any, Callable
 from urllib.parse import urlsplit
 
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError, PlatformError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HOW_TO_GIVE_CREDENTIALS = (
     "run 'aws configure', set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile in AWS_PROFILE"

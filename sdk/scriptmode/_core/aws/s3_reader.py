@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -21,8 +22,6 @@ from urllib.parse import urlsplit
 from scriptmode._core.aws.direct_endpoints import is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from obstore import GetResult
     from obstore.store import S3Credential, S3Store
 

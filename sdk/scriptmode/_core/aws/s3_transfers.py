@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Union
 
 from scriptmode._core.aws import local_bucket
 from scriptmode._core.aws.s3 import S3, require_credentials
@@ -12,9 +13,6 @@ from scriptmode._core.aws.s3_uris import SCHEME, is_on_this_machine, parse_s3_ur
 from scriptmode._core.aws.session import Connection
 from scriptmode._core.text.messages import did_you_mean_path
 from scriptmode.errors import DataError, DataNotFoundError, invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 #: What reads and writes objects.
 Store = Union[S3, local_bucket.LocalBucket]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from scriptmode._core.aws.s3_uris import SCHEME
 from scriptmode.errors import ConfigError, DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 FILE_NAME = "config.yaml"
 #: Environment variables with other locations of the files (SageMaker SDK, "Configuring and using defaults").

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from scriptmode._core.aws.sagemaker_config import SageMakerConfig, parse_config, read_config
-from scriptmode._core.machine.clock import SYSTEM
+from scriptmode._core.machine.clock import SYSTEM, Clock
 from scriptmode._core.spec.pipeline_variables import INSTEAD_OF_PIPELINES
 from scriptmode.errors import CredentialsError, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from contextlib import AbstractContextManager
-
     from scriptmode._core.aws.s3 import S3
-    from scriptmode._core.machine.clock import Clock
 
 _T = TypeVar("_T")
 #: Seconds: longer than any response of these services takes. Botocore's 60 s would hold a dead connection too long.

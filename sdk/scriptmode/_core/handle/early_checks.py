@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scriptmode._core.platforms.registry import Platform
 from scriptmode._core.spec.hosts import LOCAL_PROCESS, LOCAL_ROLE
+from scriptmode._core.spec.job_request import JobRequest
 from scriptmode._core.spec.training_job import Resources
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import SourceError
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from scriptmode._core.platforms.base import Platform
     from scriptmode._core.source.source_archive import Source
-    from scriptmode._core.spec.job_request import JobRequest
 
 _OURS, _THREADS = "SCRIPTMODE_", "TF_NUM_INTEROP_THREADS"
 #: The script's variables that the launcher sets for each job, in place of those of the same names.

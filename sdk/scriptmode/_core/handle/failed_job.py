@@ -6,18 +6,14 @@ import re
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scriptmode._core.handle.log_lines import describe_events
+from scriptmode._core.platforms.registry import Platform
 from scriptmode._core.spec import failure_text
-from scriptmode._core.spec.job_description import JobStatus
+from scriptmode._core.spec.job_description import JobDescription, JobStatus
+from scriptmode._core.spec.job_failure import Failure
 from scriptmode.errors import CapacityError, ScriptmodeError, TrainingJobFailed, TrainingJobStopped
 from scriptmode_runtime._terminal_line import sanitize
-
-if TYPE_CHECKING:
-    from scriptmode._core.platforms.base import Platform
-    from scriptmode._core.spec.job_description import JobDescription
-    from scriptmode._core.spec.job_failure import Failure
 
 #: What the service's FailureReason says when there were no instances.
 _NO_CAPACITY = ("CapacityError", "InsufficientCapacity", "InternalServerError: InsufficientCapacity")

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from scriptmode._core.platforms.registry import Platform
+from scriptmode._core.spec.job_description import JobDescription
+from scriptmode._core.spec.service_values import LogEvent
 from scriptmode.errors import SpecError, invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-
-    from scriptmode._core.platforms.base import Platform
-    from scriptmode._core.spec.job_description import JobDescription
-    from scriptmode._core.spec.service_values import LogEvent
 
 
 @dataclass(frozen=True)

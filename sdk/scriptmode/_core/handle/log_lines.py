@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
+from scriptmode._core.platforms.registry import Platform
+from scriptmode._core.spec.job_description import JobDescription
+from scriptmode._core.spec.service_values import LogEvent
 from scriptmode._core.text import messages
 from scriptmode._core.text.colours import colours_enabled
 from scriptmode.errors import ScriptmodeError
 from scriptmode_runtime import _terminal_line as terminal_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from scriptmode._core.platforms.base import Platform
-    from scriptmode._core.spec.job_description import JobDescription
-    from scriptmode._core.spec.service_values import LogEvent
 
 #: ANSI foreground colours, one a host in turn: cyan, yellow, green, magenta, blue.
 _COLOURS = (36, 33, 32, 35, 34)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from scriptmode._core.aws.retry import Retry
-from scriptmode._core.spec.job_description import JobStatus
+from scriptmode._core.platforms.registry import Platform
+from scriptmode._core.spec.job_description import JobDescription, JobStatus
 from scriptmode._core.text.messages import still_running
 from scriptmode.errors import TransientError, WaitTimeoutError, invalid
-
-if TYPE_CHECKING:
-    from scriptmode._core.platforms.base import Platform
-    from scriptmode._core.spec.job_description import JobDescription
 
 
 def wait_for_end(name: str, platform: Platform, timeout: float | None, poll: float | None) -> JobDescription:

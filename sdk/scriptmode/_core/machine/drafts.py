@@ -12,12 +12,9 @@ import os
 import stat
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PREFIX = ".new-"
 #: Seconds for which a new draft waits for a process that removes orphans.

@@ -6,13 +6,11 @@ import os
 import signal
 import subprocess
 import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, NamedTuple
 
 from scriptmode_runtime._processes import process_tree
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 #: Not the current directory, whose files could shadow the packages that a Python program imports.
 _ROOT = os.path.abspath(os.sep)  # noqa: PTH100 - the root, as the operating system calls it

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from scriptmode._core.platforms.registry import local_platform, resolve_platform, session_platform
+from scriptmode._core.platforms.registry import Platform, local_platform, resolve_platform, session_platform
 from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scriptmode._core.platforms.base import Platform
 
 
 def find_job_platform(job_name: str, session: object = None, given: Platform | str | None = None) -> Platform:

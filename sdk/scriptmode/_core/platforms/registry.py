@@ -1,6 +1,7 @@
-"""The choice of a platform: by instance type, or by name; `job_platforms` finds the one that has a job.
+"""The type of a training platform, and the choice of one by instance type or by name; `job_platforms` finds a job's.
 
-This module alone compares the names "local" and "sagemaker".
+A platform gets a job as a value of `scriptmode._core.spec`; lists, tuning jobs and described responses have SageMaker's
+shapes. This module alone compares the names "local" and "sagemaker".
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ import re
 import sys
 from importlib.util import find_spec
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Union
 
 from scriptmode._core.spec.hosts import LOCAL_PROCESS, HostKind, instance_kind
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
-    from scriptmode._core.platforms.base import Platform
+    from scriptmode._core.platforms.sagemaker import SageMakerPlatform
     from scriptmode_local import LocalPlatform
 
+#: Both have the methods that the SDK calls, which raise only errors of `scriptmode.errors`.
+Platform = Union["SageMakerPlatform", "LocalPlatform"]
 #: A family and a size. The list of those that exist changes often: one that botocore does not know may be new.
 _SAGEMAKER_TYPE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
 

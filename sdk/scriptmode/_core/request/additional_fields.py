@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from scriptmode._core.request.fields import FIELDS, without_empty
 from scriptmode._core.request.parse import parse_request
 from scriptmode._core.request.render import render_request
-from scriptmode._core.spec.job_request import ABSENT
+from scriptmode._core.spec.job_request import ABSENT, JobRequest
 from scriptmode.errors import SpecError, invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scriptmode._core.spec.job_request import JobRequest
 
 
 def with_additional_fields(request: JobRequest, additional: Mapping[str, Any]) -> JobRequest:

@@ -7,14 +7,12 @@ sets it. A field that is not in a request has the attribute's default.
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable, Mapping
 from dataclasses import fields as dataclass_fields
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar
+from typing import Any, Callable, NamedTuple, TypeVar
 
 from scriptmode._core.spec.inputs import Channel, FileSystemInput, OtherInput, ShuffleConfig, TrainingInput
 from scriptmode._core.spec.training_job import InstanceGroup
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _T = TypeVar("_T")
 

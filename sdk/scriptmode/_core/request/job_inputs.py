@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode._core.request.fields import parse_input
-from scriptmode._core.spec.inputs import DEFAULT_CHANNEL, Channel, FileSystemInput, TrainingInput, parse_uri
+from scriptmode._core.spec.inputs import DEFAULT_CHANNEL, Channel, FileSystemInput, Input, TrainingInput, parse_uri
 from scriptmode._core.spec.pipeline_variables import refuse_pipeline_variables
 from scriptmode.errors import SpecError
-
-if TYPE_CHECKING:
-    from scriptmode._core.spec.inputs import Input
 
 
 def parse_inputs(inputs: object) -> tuple[Channel, ...]:

@@ -6,18 +6,15 @@ what other packages read.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode._core.request.fields import FIELDS, parse_fields, unchecked
 from scriptmode._core.request.render import render_request
 from scriptmode._core.spec.job_description import JobDescription, JobStatus, Transition
 from scriptmode._core.spec.job_request import ABSENT, Correction, JobRequest
 from scriptmode._core.spec.training_job import Algorithm, Limits, Monitoring, Network, Output, Resources
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 #: The class of each group of attributes of a `JobRequest`.
 _SECTIONS: dict[str, type[Any]] = {

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.request.fields import FIELDS, changed, render_fields, unchecked, without_empty
 from scriptmode._core.spec import hyperparameters
 from scriptmode._core.spec.inputs import MODEL_CONTENT_TYPE, Channel, TrainingInput
 from scriptmode._core.spec.job_request import ABSENT, JobRequest
-from scriptmode._core.spec.training_job import CODE_CHANNEL, Monitoring
+from scriptmode._core.spec.training_job import CODE_CHANNEL, Monitoring, TrainingJobSpec
 from scriptmode.errors import SpecError
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode._core.spec.distribution import Distribution
-    from scriptmode._core.spec.training_job import TrainingJobSpec
 
 
 def to_request(spec: TrainingJobSpec, job_name: str, *, region: str, source_uri: str | None = None) -> JobRequest:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode._core.request.fields import FIELDS, changed, field_at
 from scriptmode._core.request.job_inputs import parse_source
@@ -11,23 +12,17 @@ from scriptmode._core.request.parse import parse_request
 from scriptmode._core.request.render import derived_model_dir, render_request
 from scriptmode._core.request.service_model import DESCRIBED_DEFAULTS, REQUEST_SHAPE, SELECTED_HOSTS, shapes
 from scriptmode._core.spec import arguments, hyperparameters, names
-from scriptmode._core.spec.distribution import KINDS, parse_distribution
+from scriptmode._core.spec.distribution import KINDS, Distribution, parse_distribution
+from scriptmode._core.spec.inputs import Input
+from scriptmode._core.spec.job_description import JobDescription
 from scriptmode._core.spec.job_request import ABSENT, JobRequest
 from scriptmode._core.spec.monitoring import rule_for_job, rules_of_next_job
+from scriptmode._core.spec.training_job import Limits, Resources
 from scriptmode._core.spec.whole_numbers import whole_number
 from scriptmode._core.text.caller_warning import warn_caller
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scriptmode._core.spec.distribution import Distribution
-    from scriptmode._core.spec.inputs import Input
-    from scriptmode._core.spec.job_description import JobDescription
-    from scriptmode._core.spec.training_job import Limits, Resources
-
 
 _NAMES = names.JobNames()
 #: The hyperparameters of the distributions for which the runtime writes a TF_CONFIG for each host.

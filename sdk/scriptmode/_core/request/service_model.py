@@ -11,17 +11,14 @@ import importlib.util
 import json
 import os
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from scriptmode._core.text.messages import Problem
 from scriptmode.errors import PlatformError, RequestError
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from scriptmode._core.text.messages import Problem
 
 REQUEST_SHAPE = "CreateTrainingJobRequest"
 #: Fields of CreateTrainingJobRequest that DescribeTrainingJobResponse does not have.

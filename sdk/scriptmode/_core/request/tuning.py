@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from scriptmode._core.request import service_model
 from scriptmode._core.request.fields import without_empty
 from scriptmode._core.request.violation_texts import argument_of
 from scriptmode._core.spec import hyperparameters
-from scriptmode._core.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
+from scriptmode._core.spec.parameter_ranges import (
+    CategoricalParameter,
+    ContinuousParameter,
+    IntegerParameter,
+    ParameterRange,
+)
 from scriptmode._core.spec.tuning_description import TunedJob, TuningDescription
 from scriptmode._core.spec.tuning_job import TuningJobSpec
 from scriptmode._core.text.caller_warning import warn_caller
 from scriptmode.errors import QuotaError, SpecError, invalid
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from scriptmode._core.spec.parameter_ranges import ParameterRange
 
 #: The objective of a training job that ended, in its HyperParameterTrainingJobSummary.
 FINAL_OBJECTIVE = "FinalHyperParameterTuningJobObjectiveMetric"

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from scriptmode._core.request.fields import FIELDS, PLAIN_ARGUMENTS
-from scriptmode._core.request.service_model import SECRETS, UNITS, MapKey, field_of, limits, raise_problems
+from scriptmode._core.request.service_model import SECRETS, UNITS, MapKey, Violation, field_of, limits, raise_problems
 from scriptmode._core.text.messages import Problem, did_you_mean
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from scriptmode._core.request.service_model import Violation
 
 #: Fields that are set by an argument of ``fit``, or by one that is made of several fields.
 _OTHER_ARGUMENTS = {

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.errors import ScriptmodeError, SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
     from pathlib import Path
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400

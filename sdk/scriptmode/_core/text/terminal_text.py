@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+from collections.abc import Container, Sequence
 
 #: A command in a message: the text from a colon up to the next mark.
 _COMMAND = re.compile(r"(?<=: )scriptmode [^.;,:()]*[^.;,:() ]")

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode._core.aws.retry import RETRY_SECONDS, Retry
-from scriptmode._core.spec.job_description import JobStatus
+from scriptmode._core.aws.session import Connection
+from scriptmode._core.spec.job_description import JobDescription, JobStatus
 from scriptmode._core.spec.service_values import LogEvent
 from scriptmode._core.text.messages import still_running
 from scriptmode.errors import JobNotFoundError, PlatformError, RequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
-
-    from scriptmode._core.aws.session import Connection
-    from scriptmode._core.spec.job_description import JobDescription
 
 #: Where the service logs (Amazon SageMaker developer guide, "Log groups and streams").
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"

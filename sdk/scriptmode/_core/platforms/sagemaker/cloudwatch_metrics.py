@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scriptmode._core.aws.session import Connection
 from scriptmode._core.spec.service_values import Metric
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from scriptmode._core.aws.session import Connection
 
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
 #: Days for which CloudWatch keeps values of this many seconds (Metrics retention, CloudWatch user guide).

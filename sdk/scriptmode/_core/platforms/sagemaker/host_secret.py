@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from scriptmode._core.request.fields import changed
+from scriptmode._core.spec.job_request import JobRequest
 from scriptmode_runtime.contract import DISTRIBUTION_SWITCHES, SECRET_VARIABLE, enabled
-
-if TYPE_CHECKING:
-    from scriptmode._core.spec.job_request import JobRequest
 
 #: Entries of ``Environment`` that the service takes (TrainingEnvironmentMap).
 _MOST_VARIABLES = 100

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from scriptmode._core.aws.s3_uris import SCHEME, parse_s3_uri
+from scriptmode._core.aws.session import Connection
 from scriptmode._core.platforms.sagemaker.job_defaults import default_bucket_of_role
 from scriptmode._core.spec.names import account_of_role
 from scriptmode.errors import CredentialsError, DataAccessError, DataNotFoundError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from scriptmode._core.aws.session import Connection
 
 
 class JobBuckets:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from scriptmode._core.aws.s3_uris import is_in_local_bucket, is_on_this_machine
 from scriptmode._core.aws.sagemaker_config import SageMakerConfig
-from scriptmode._core.aws.session import default_bucket_name
+from scriptmode._core.aws.session import Connection, default_bucket_name
 from scriptmode._core.request.render import names_algorithm
 from scriptmode._core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode._core.spec.inputs import FileSystemInput
 from scriptmode._core.spec.names import account_of_role
+from scriptmode._core.spec.training_job import Monitoring, Network, TrainingJobSpec
 from scriptmode.errors import SpecError, invalid
-
-if TYPE_CHECKING:
-    from scriptmode._core.aws.session import Connection
-    from scriptmode._core.spec.training_job import Monitoring, Network, TrainingJobSpec
 
 #: Prefix of source archives below the output path; the names of archives contain their digest.
 SOURCE_PREFIX = "scriptmode/source"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,7 +12,6 @@ from scriptmode._core.platforms.sagemaker import job_defaults
 from scriptmode._core.request.render import as_fields, render_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from scriptmode._core.aws.sagemaker_config import SageMakerConfig

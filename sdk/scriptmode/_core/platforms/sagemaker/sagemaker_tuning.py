@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from scriptmode._core.aws.session import Connection
 from scriptmode._core.platforms.sagemaker.host_secret import with_host_secret
 from scriptmode._core.request import service_model, tuning
 from scriptmode._core.request.parse import parse_request
 from scriptmode._core.request.violation_texts import raise_violations
 from scriptmode._core.spec.service_values import ENDED
 from scriptmode.errors import JobNotFoundError, RequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from scriptmode._core.aws.session import Connection
 
 #: Entries of ``Environment`` that the service takes (HyperParameterTrainingJobEnvironmentMap).
 _MOST_VARIABLES = 48

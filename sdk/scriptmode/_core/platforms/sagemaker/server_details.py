@@ -5,24 +5,21 @@ Its model for botocore is beside `scriptmode._core.aws`; values are JSON objects
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from datetime import datetime, timezone
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from scriptmode._core import aws
 from scriptmode._core.aws.direct_endpoints import add_models
+from scriptmode._core.aws.session import Connection
 from scriptmode._core.spec.host_values import ChannelProgress, HostActivity
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode._core.spec.service_values import JobEvent, Metric
 from scriptmode.errors import JobNotFoundError, PlatformError, RequestError, TransientError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from scriptmode._core.aws.session import Connection
 
 _T = TypeVar("_T")
 _AMAZONS = (".amazonaws.com", ".amazonaws.com.cn", ".aws")
