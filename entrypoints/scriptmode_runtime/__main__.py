@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import _environment as environment, _report as report, contract
@@ -24,8 +25,6 @@ from scriptmode_runtime._values.failure import LAUNCHER_FAILED, HostFailure
 from scriptmode_runtime.plan import LaunchPlan, as_document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from scriptmode_runtime._mpi.daemons import Daemons
     from scriptmode_runtime._peers.lead import Lead
     from scriptmode_runtime._peers.member import Member

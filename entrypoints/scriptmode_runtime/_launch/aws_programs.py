@@ -14,6 +14,7 @@ import signal
 import stat
 import sys
 import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from scriptmode_runtime import contract
@@ -21,7 +22,6 @@ from scriptmode_runtime._values.errors import RuntimeFailure, UserCodeError
 from scriptmode_runtime.plan import ProcessSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from io import FileIO
 
     from scriptmode_runtime._environment import TrainingEnvironment

@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
@@ -47,7 +48,6 @@ from scriptmode_runtime._values.failure import LAUNCHER_FAILED, SIGNALLED, HostF
 from scriptmode_runtime.plan import DAEMONS_ENDED, RANKS_SAVED, STOP_RANKS, TRAINERS_ENDED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
     from types import TracebackType
 
     from scriptmode_runtime._mpi.daemons import Daemons

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
@@ -16,8 +17,6 @@ from scriptmode_runtime._values.errors import UserCodeError
 from scriptmode_runtime.plan import STOP_RANKS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from scriptmode_runtime._processes.streams import Source
     from scriptmode_runtime.plan import File, ProcessSpec
 

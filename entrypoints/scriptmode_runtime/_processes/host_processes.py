@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime._processes import children, process_tree
@@ -11,8 +12,6 @@ from scriptmode_runtime._processes.process_tree import ProcessTree
 from scriptmode_runtime.plan import STOP_RANKS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from scriptmode_runtime._processes.children import Child
     from scriptmode_runtime._processes.launcher_output import LauncherOutput
     from scriptmode_runtime._processes.loop import Loop

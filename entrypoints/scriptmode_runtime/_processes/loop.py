@@ -6,10 +6,10 @@ import os
 import selectors
 import signal
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Protocol
 
     class Ticker(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
@@ -23,8 +24,6 @@ from scriptmode_runtime.plan import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from scriptmode_runtime._environment import TrainingEnvironment
     from scriptmode_runtime._host.programs import Mpirun
     from scriptmode_runtime.plan import Command

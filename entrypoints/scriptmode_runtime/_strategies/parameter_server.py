@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
@@ -10,8 +11,6 @@ from scriptmode_runtime._values.errors import ConfigurationError
 from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from scriptmode_runtime._environment import TrainingEnvironment
     from scriptmode_runtime._strategies.tf_config import Task
     from scriptmode_runtime._values.cluster import Host

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime import contract
@@ -10,8 +11,6 @@ from scriptmode_runtime._values.errors import ConfigurationError
 from scriptmode_runtime.plan import TRAINERS_ENDED, ProcessSpec, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from scriptmode_runtime._environment import TrainingEnvironment
     from scriptmode_runtime._values.cluster import Host
     from scriptmode_runtime.plan import Command
