@@ -17,6 +17,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -42,8 +43,6 @@ from scriptmode_runtime import contract
 from scriptmode_runtime._processes import forks, proc, system
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode._core.spec.host_values import ChannelProgress
     from scriptmode_local._hosts import Host
     from scriptmode_local._hosts.fleet import Fleet

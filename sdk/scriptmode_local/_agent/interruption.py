@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -31,8 +32,6 @@ from scriptmode_local._system.forked_tasks import Tasks
 from scriptmode_runtime._files import beneath, directory_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import Limits, Output
     from scriptmode_local._agent.artifact_delivery import Losses

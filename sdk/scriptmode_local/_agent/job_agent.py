@@ -29,6 +29,7 @@ from __future__ import annotations
 import os
 import time
 import traceback
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -59,8 +60,6 @@ from scriptmode_runtime import contract
 from scriptmode_runtime._processes import proc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from scriptmode_local._agent.host_link import LinkedHost
     from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._system.forked_tasks import ForkedTask

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -24,8 +25,6 @@ from scriptmode_runtime._processes import proc, process_tree
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from scriptmode_local._hosts.agent_control import AgentControl, AgentLocation
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._store.state import JobState

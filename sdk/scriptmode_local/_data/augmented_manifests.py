@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode._core.text.messages import did_you_mean
@@ -11,8 +12,6 @@ from scriptmode_local._data.manifests import after_space, require_reachable
 from scriptmode_local._data.object_store import Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from scriptmode_local._data.object_store import ObjectStore, Piece
 
 #: Suffix of attributes that hold an object's URI ("Augmented Manifest Files for Training Jobs", SageMaker's guide).

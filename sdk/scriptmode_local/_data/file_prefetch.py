@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable, Union
@@ -31,8 +32,6 @@ from scriptmode_local._data.object_store import CHUNK_BYTES
 from scriptmode_local._data.prefetch import WORKERS, read_chunk, verifying_store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from scriptmode_local._data.integrity import ObjectCheck
     from scriptmode_local._data.object_store import Buffer, ObjectStore, StoredObject
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError
@@ -11,9 +13,6 @@ from scriptmode_local._data import recordio
 from scriptmode_local._data.object_store import Chunk
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
-    from pathlib import Path
-
     from scriptmode_local._data.object_store import Buffer
 
 #: zlib's window for data with gzip's header and checksum.

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -23,8 +24,6 @@ from scriptmode_local._data import file_prefetch, fuse_protocol, mounts
 from scriptmode_local._data.fuse_protocol import Operation, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from scriptmode_local._data.fast_file import ObjectTree
     from scriptmode_local._data.file_prefetch import Content, PrefetchedFile
     from scriptmode_local._data.fuse_protocol import Name

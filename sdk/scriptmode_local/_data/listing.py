@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar
 from urllib.parse import unquote
@@ -15,8 +16,6 @@ from scriptmode_local._data.object_store import StoredObject, require_any, requi
 from scriptmode_local._data.sharding import Shard, shard_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from scriptmode_local._data.channel_source import ChannelSource
     from scriptmode_local._data.object_store import ObjectStore, Piece
 

@@ -20,6 +20,7 @@ Scheduling stops at the end of the pieces, after the first error, and when the c
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from threading import Condition, Lock, Thread
@@ -30,8 +31,6 @@ from scriptmode_local._data.integrity import Verifying
 from scriptmode_local._data.object_store import CHUNK_BYTES, Chunk, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
-
     from scriptmode_local._data.integrity import ObjectCheck
     from scriptmode_local._data.object_store import Buffer, ObjectStore, Piece, StoredObject
 

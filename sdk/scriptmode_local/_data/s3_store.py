@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
@@ -29,8 +30,6 @@ from scriptmode_local._data.integrity import ObjectCheck, Verifier
 from scriptmode_local._data.object_store import CHUNK_BYTES, Buffer, StoredObject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from scriptmode_local._data.integrity import Checksum
 
 CONNECT_SECONDS = 10

@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Callable, NamedTuple, cast
 
@@ -22,9 +24,6 @@ from scriptmode_local._data.prefetch import ordered_prefetch
 from scriptmode_local._data.stores import Stores
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
     from scriptmode._core.text.messages import Problem
     from scriptmode_local._data.object_store import StoredObject
     from scriptmode_local._data.s3_store import S3Store

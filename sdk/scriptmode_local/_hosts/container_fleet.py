@@ -7,8 +7,10 @@ import json
 import os
 import secrets
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.hosts import LOCAL_GPU
@@ -29,9 +31,6 @@ from scriptmode_local._system import file_systems
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode_local._hosts import Host
     from scriptmode_local._hosts.fleet import Serve, StartedAgent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,6 @@ from scriptmode_local._hosts.agent_control import AgentLocation, Presence
 from scriptmode_local._hosts.local_agent import LocalAgent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from scriptmode._core.spec.host_values import PlannedHost
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import TrainingJobSpec

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable
 
@@ -10,7 +11,6 @@ from scriptmode_local._system.forked_tasks import ForkedProcess
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Mapping, Sequence
 
     from scriptmode._core.text.messages import Problem
     from scriptmode_local._data.staging import StagingArea

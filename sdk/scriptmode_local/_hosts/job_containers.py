@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,8 +24,6 @@ from scriptmode_runtime._files import beneath, directory_tree
 from scriptmode_runtime._processes import process_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from scriptmode_local._system.forked_tasks import Tasks
     from scriptmode_runtime._files.directory_tree import Entry
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,8 +21,6 @@ from scriptmode_runtime._files import scratch
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE, DEFAULT_BASE_DIR, WORLD_VARIABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode_local._hosts import Host
     from scriptmode_local._hosts.fleet import Serve, StartedAgent

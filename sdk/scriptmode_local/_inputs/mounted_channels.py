@@ -5,7 +5,9 @@ Where mounts are impossible, FastFile channels are copied and read-only file sys
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode._core.spec.inputs import FileSystemInput
@@ -18,9 +20,6 @@ from scriptmode_local._opt_ml.opt_ml import channel_hosts
 from scriptmode_local._system import file_systems
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.text.messages import Problem
     from scriptmode_local._data.fast_file import ObjectTree

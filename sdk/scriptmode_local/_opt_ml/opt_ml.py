@@ -7,8 +7,10 @@ import json
 import os
 import shutil
 import stat
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from scriptmode.errors import DataError
@@ -17,9 +19,6 @@ from scriptmode_runtime import contract
 from scriptmode_runtime._files import beneath, directory_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from scriptmode._core.spec.inputs import Channel
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import Output

@@ -11,9 +11,11 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from scriptmode._core.text.messages import Problem, problem_of
@@ -27,9 +29,6 @@ from scriptmode_local._store import shapes
 from scriptmode_runtime._files.beneath import EscapeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import Output
     from scriptmode_local._opt_ml.opt_ml import Sandbox

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,6 @@ from scriptmode._core.spec.service_values import Metric
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from scriptmode._core.spec.service_values import LogEvent
     from scriptmode._core.spec.training_job import Algorithm
 

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.request.fields import changed
@@ -27,8 +28,6 @@ from scriptmode_runtime import contract
 from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from scriptmode._core.spec.inputs import Channel
     from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._remote.frames import Frame

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 from operator import attrgetter
@@ -20,8 +21,6 @@ from scriptmode_local._store.state import STATUS_OF
 from scriptmode_local._system.file_owner import find_other_owner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._store.state import JobState

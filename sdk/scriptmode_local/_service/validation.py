@@ -6,7 +6,9 @@ import os
 import re
 import tempfile
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode._core.request import service_model
@@ -24,9 +26,6 @@ from scriptmode_runtime import contract
 from scriptmode_runtime.contract import CHECKPOINTS_DIR, DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
     from scriptmode._core.spec.inputs import Channel
     from scriptmode._core.spec.training_job import InstanceGroup, Resources
 

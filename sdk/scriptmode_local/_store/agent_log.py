@@ -6,7 +6,9 @@ import os
 import re
 import sys
 import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from scriptmode._core.spec.service_values import JobEvent
@@ -15,9 +17,6 @@ from scriptmode_local._data.regular_files import open_regular, open_to_append
 from scriptmode_local._store.host_logs import CHUNK, UNFINISHED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
-    from pathlib import Path
-
     from scriptmode_local._store.state import JobState
 
 _MISSING = b"and are missing here:"

@@ -19,6 +19,7 @@ import math
 import sys
 import time
 import traceback
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -43,8 +44,6 @@ from scriptmode_runtime import contract
 from scriptmode_runtime._terminal_line import readable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode_local._store.job_store import JobFolder
 
 #: Seconds between two looks at the training jobs.
