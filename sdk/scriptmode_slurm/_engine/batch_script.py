@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,8 +14,6 @@ from scriptmode_slurm._engine.partitions import find_partitions, parse_time_limi
 from scriptmode_slurm._engine.settings import REFUSED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from scriptmode._core.spec.training_job import Resources
     from scriptmode_local._store.job_record import Job
     from scriptmode_slurm._engine.partitions import Partition

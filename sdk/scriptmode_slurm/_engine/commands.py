@@ -10,9 +10,11 @@ import os
 import re
 import signal
 import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING, Callable, TypeVar
 
 from scriptmode._core.machine.clock import SYSTEM
@@ -23,9 +25,6 @@ from scriptmode_slurm._engine import problems
 from scriptmode_slurm._engine.partitions import FORMAT, Partition, parse_partitions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from scriptmode._core.machine.clock import Clock
 
 _Answer = TypeVar("_Answer")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,6 @@ from scriptmode_slurm._engine.agent import CLUSTER, NUMBER, SlurmAgent, find_own
 from scriptmode_slurm._engine.settings import parse_settings, settings_from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from scriptmode._core.spec.host_values import PlannedHost
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import TrainingJobSpec

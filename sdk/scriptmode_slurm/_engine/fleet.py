@@ -8,6 +8,7 @@ import secrets
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -30,8 +31,6 @@ from scriptmode_slurm._engine import addresses, batch_script, commands, steps
 from scriptmode_slurm._engine.settings import settings_from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from scriptmode_local._hosts.fleet import Serve
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
