@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode_runtime import contract
 from scriptmode_runtime._values.errors import RuntimeFailure, UserCodeError
-from scriptmode_runtime.plan import ProcessSpec
+from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
 
 if TYPE_CHECKING:
     from io import FileIO
 
     from scriptmode_runtime._environment import TrainingEnvironment
-    from scriptmode_runtime.plan import LaunchPlan
 
 S3 = "s3://"
 #: The job's region, as the script sees it.

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
 from scriptmode_runtime._processes import children, system
-from scriptmode_runtime._processes.children import DAEMON, OPTIONAL, SERVICE, TRAINER
+from scriptmode_runtime._processes.children import DAEMON, OPTIONAL, SERVICE, TRAINER, Child
 from scriptmode_runtime._processes.loop import STOPPING
 from scriptmode_runtime._processes.process_tree import POLL_SECONDS
 from scriptmode_runtime._values.failure import LAUNCHER_FAILED, SIGNALLED, HostFailure, how_ended
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
     from scriptmode_runtime._mpi.daemons import Daemons
     from scriptmode_runtime._peers.agreement import Agreement
-    from scriptmode_runtime._processes.children import Child
     from scriptmode_runtime._processes.hang import HangDetector
     from scriptmode_runtime._processes.host_processes import HostProcesses
     from scriptmode_runtime.plan import LaunchPlan, ProcessSpec, Wait
