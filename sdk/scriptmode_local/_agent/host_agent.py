@@ -38,7 +38,7 @@ from scriptmode_local._store.heartbeat import LONGEST_WORK_SECONDS
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_local._system import full_disk
 from scriptmode_local._system.directory_lock import above_streams
-from scriptmode_local._system.forked_tasks import Children, Tasks
+from scriptmode_local._system.forked_tasks import Children, ForkedTask, Tasks
 from scriptmode_runtime import contract
 from scriptmode_runtime._processes import forks, proc, system
 
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from scriptmode_local._hosts import Host
     from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
-    from scriptmode_local._system.forked_tasks import ForkedTask
 
 
 class HostAgent:

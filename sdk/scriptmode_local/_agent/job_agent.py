@@ -40,7 +40,7 @@ from scriptmode.errors import ContainerError, DataError
 from scriptmode_local._agent import cleanup, host_agent, interruption, progress, supervision
 from scriptmode_local._agent.artifact_delivery import Delivery
 from scriptmode_local._agent.host_failure import describe_host_failure
-from scriptmode_local._agent.host_link import HostLinks
+from scriptmode_local._agent.host_link import HostLinks, LinkedHost
 from scriptmode_local._agent.supervision import SupervisionHooks
 from scriptmode_local._data import mounts
 from scriptmode_local._data.durable import sync_directory, sync_file
@@ -55,14 +55,12 @@ from scriptmode_local._store.log_times import LogTimesRecorder
 from scriptmode_local._store.state import MESSAGES, Outcome
 from scriptmode_local._store.state_recorder import StateRecorder
 from scriptmode_local._system import full_disk
-from scriptmode_local._system.forked_tasks import Children, Tasks
+from scriptmode_local._system.forked_tasks import Children, ForkedTask, Tasks
 from scriptmode_runtime import contract
 from scriptmode_runtime._processes import proc
 
 if TYPE_CHECKING:
-    from scriptmode_local._agent.host_link import LinkedHost
     from scriptmode_local._hosts.fleet import Fleet
-    from scriptmode_local._system.forked_tasks import ForkedTask
     from scriptmode_runtime._processes.proc import ProcessIdentity
 
 #: Interval of checking whether it is the turn of a queued job.

@@ -8,16 +8,12 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError, DataNotFoundError
 from scriptmode_local._data import file_uris, regular_files
 from scriptmode_runtime._files import beneath, directory_tree
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
 
 #: Bytes that the kernel copies before it checks whether the process was killed.
 COPY_CHUNK = 16 * 1024 * 1024

@@ -28,12 +28,11 @@ from typing import TYPE_CHECKING, Callable, Union
 
 from scriptmode.errors import DataError
 from scriptmode_local._data.cancellation import cancelled_by
-from scriptmode_local._data.object_store import CHUNK_BYTES
+from scriptmode_local._data.object_store import CHUNK_BYTES, Buffer, ObjectStore, StoredObject
 from scriptmode_local._data.prefetch import WORKERS, read_chunk, verifying_store
 
 if TYPE_CHECKING:
     from scriptmode_local._data.integrity import ObjectCheck
-    from scriptmode_local._data.object_store import Buffer, ObjectStore, StoredObject
 
 #: The result of a read: consecutive bytes in one or more buffers, or an error.
 Content = Union["Sequence[Buffer]", BaseException]

@@ -6,14 +6,10 @@ import zlib
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError
 from scriptmode_local._data import recordio
-from scriptmode_local._data.object_store import Chunk
-
-if TYPE_CHECKING:
-    from scriptmode_local._data.object_store import Buffer
+from scriptmode_local._data.object_store import Buffer, Chunk
 
 #: zlib's window for data with gzip's header and checksum.
 _GZIP = 31

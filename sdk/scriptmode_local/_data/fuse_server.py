@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING, Callable, TypeVar
 
 from scriptmode.errors import DataError, ScriptmodeError
 from scriptmode_local._data import file_prefetch, fuse_protocol, mounts
-from scriptmode_local._data.fuse_protocol import Operation, Request
+from scriptmode_local._data.fuse_protocol import Name, Operation, Request
 
 if TYPE_CHECKING:
     from scriptmode_local._data.fast_file import ObjectTree
     from scriptmode_local._data.file_prefetch import Content, PrefetchedFile
-    from scriptmode_local._data.fuse_protocol import Name
     from scriptmode_local._data.object_store import Buffer
 
 _Opened = TypeVar("_Opened")

@@ -12,12 +12,11 @@ from scriptmode._core.aws.s3_uris import parse_s3_uri
 from scriptmode._core.text.messages import Problem
 from scriptmode.errors import DataError
 from scriptmode_local._data import file_uris
-from scriptmode_local._data.object_store import StoredObject, require_any, require_objects
+from scriptmode_local._data.object_store import ObjectStore, Piece, StoredObject, require_any, require_objects
 from scriptmode_local._data.sharding import Shard, shard_records
 
 if TYPE_CHECKING:
     from scriptmode_local._data.channel_source import ChannelSource
-    from scriptmode_local._data.object_store import ObjectStore, Piece
 
 #: How many of the objects that a manifest names are looked up ahead of the consumer.
 LOOKUP_WINDOW = 64

@@ -24,15 +24,11 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from threading import Condition, Lock, Thread
-from typing import TYPE_CHECKING, Callable, Generic, NamedTuple, TypeVar
+from typing import Callable, Generic, NamedTuple, TypeVar
 
 from scriptmode_local._data.cancellation import cancelled_by
-from scriptmode_local._data.integrity import Verifying
-from scriptmode_local._data.object_store import CHUNK_BYTES, Chunk, Literal
-
-if TYPE_CHECKING:
-    from scriptmode_local._data.integrity import ObjectCheck
-    from scriptmode_local._data.object_store import Buffer, ObjectStore, Piece, StoredObject
+from scriptmode_local._data.integrity import ObjectCheck, Verifying
+from scriptmode_local._data.object_store import CHUNK_BYTES, Buffer, Chunk, Literal, ObjectStore, Piece, StoredObject
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

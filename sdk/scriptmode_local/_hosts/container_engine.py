@@ -13,7 +13,7 @@ from scriptmode._core.spec.hosts import LOCAL_GPU
 from scriptmode._core.spec.versions import version_numbers
 from scriptmode._core.text.messages import Problem
 from scriptmode.errors import ContainerError, invalid
-from scriptmode_local._hosts import container_fleet, job_containers
+from scriptmode_local._hosts import HostSettings, container_fleet, job_containers
 from scriptmode_local._hosts.container_limits import parse_limits
 from scriptmode_local._hosts.engine import Engine
 from scriptmode_local._hosts.interpreter import warn_of_others
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.host_values import PlannedHost
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import TrainingJobSpec
-    from scriptmode_local._hosts import HostSettings
     from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder

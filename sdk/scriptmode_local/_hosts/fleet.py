@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode_local._system.forked_tasks import ForkedProcess
+from scriptmode_local._system.forked_tasks import ForkedProcess, Tasks
 
 if TYPE_CHECKING:
     import subprocess
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from scriptmode_local._data.staging import StagingArea
     from scriptmode_local._hosts import Host
     from scriptmode_local._opt_ml.opt_ml import Sandbox
-    from scriptmode_local._system.forked_tasks import Tasks
 
 #: Runs the agent of a part of a fleet: it reads commands from the first descriptor and writes events to the second.
 Serve = Callable[["Fleet", int, int], None]

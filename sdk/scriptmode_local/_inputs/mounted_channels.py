@@ -16,7 +16,7 @@ from scriptmode.errors import DataError
 from scriptmode_local._data import listing, mounts
 from scriptmode_local._inputs.file_mode import HostChannel, add_channel_to_errors, channels_in_mode
 from scriptmode_local._inputs.fuse_mount import FuseMount
-from scriptmode_local._opt_ml.opt_ml import channel_hosts
+from scriptmode_local._opt_ml.opt_ml import Sandbox, channel_hosts
 from scriptmode_local._system import file_systems
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from scriptmode._core.text.messages import Problem
     from scriptmode_local._data.fast_file import ObjectTree
     from scriptmode_local._data.stores import Stores
-    from scriptmode_local._opt_ml.opt_ml import Sandbox
     from scriptmode_local._system.forked_tasks import Tasks
 
     #: Writes a line to a host's log, given the host's name and the line.

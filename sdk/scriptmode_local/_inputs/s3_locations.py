@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 
 from scriptmode._core.aws.s3_uris import is_in_local_bucket, parse_s3_uri
 from scriptmode._core.machine.data_dir import SERVER_FILE
-from scriptmode._core.spec.inputs import TrainingInput
+from scriptmode._core.spec.inputs import Channel, TrainingInput
 from scriptmode._core.spec.names import SERVER_TAGS
 from scriptmode.errors import CredentialsError, DataError, DataNotFoundError, PlatformError
 
 if TYPE_CHECKING:
     from scriptmode._core.aws.s3 import S3
-    from scriptmode._core.spec.inputs import Channel
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode_local._data.s3_store import S3Store

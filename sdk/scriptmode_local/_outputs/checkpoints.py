@@ -23,7 +23,7 @@ from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 from scriptmode_local._data import file_copy, file_uris, regular_files
 from scriptmode_local._data.durable import ChangedDirectories, replace_file
 from scriptmode_local._data.replaced_files import ReplacedFiles
-from scriptmode_local._opt_ml.opt_ml import checkpoints_path
+from scriptmode_local._opt_ml.opt_ml import Sandbox, checkpoints_path
 from scriptmode_local._outputs import packed_artifacts
 from scriptmode_local._store import shapes
 from scriptmode_runtime._files.beneath import EscapeError
@@ -31,7 +31,6 @@ from scriptmode_runtime._files.beneath import EscapeError
 if TYPE_CHECKING:
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import Output
-    from scriptmode_local._opt_ml.opt_ml import Sandbox
     from scriptmode_local._store.job_store import JobFolder
 
     #: By host and name, a file's size, time of change (ns) and inode.

@@ -22,7 +22,7 @@ from scriptmode.errors import DataError, PlatformError
 from scriptmode_local._agent import host_messages
 from scriptmode_local._data import file_uris
 from scriptmode_local._opt_ml.opt_ml import checkpoints_path
-from scriptmode_local._remote.frames import FrameReader, StreamError, send_frame, wait_for
+from scriptmode_local._remote.frames import Frame, FrameReader, StreamError, send_frame, wait_for
 from scriptmode_local._remote.trees import KINDS, TreeReceiver, send_all
 from scriptmode_runtime import contract
 from scriptmode_runtime._files import beneath
@@ -30,7 +30,6 @@ from scriptmode_runtime._files import beneath
 if TYPE_CHECKING:
     from scriptmode._core.spec.inputs import Channel
     from scriptmode_local._hosts.fleet import Fleet
-    from scriptmode_local._remote.frames import Frame
     from scriptmode_local._remote.tls_stream import ListeningStream
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder

@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Callable
 
 from scriptmode_local._data.replaced_files import ReplacedFiles
-from scriptmode_local._remote.frames import CHUNK
+from scriptmode_local._remote.frames import CHUNK, Frame
 from scriptmode_runtime._files import beneath, directory_tree
 
 if TYPE_CHECKING:
-    from scriptmode_local._remote.frames import Frame
-
     #: Sends a frame: its kind, its bytes, its other fields.
     Send = Callable[..., None]
 

@@ -17,13 +17,12 @@ from scriptmode_local._agent import recovery
 from scriptmode_local._store.host_logs import LogReader
 from scriptmode_local._store.job_response import describe
 from scriptmode_local._store.log_times import LogTimes
-from scriptmode_local._store.state import STATUS_OF
+from scriptmode_local._store.state import STATUS_OF, JobState
 from scriptmode_local._system.file_owner import find_other_owner
 
 if TYPE_CHECKING:
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode_local._store.job_store import JobFolder
-    from scriptmode_local._store.state import JobState
 
 
 def read_log_events(

@@ -24,7 +24,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode._core.machine.clock import SYSTEM
 from scriptmode._core.request import tuning
@@ -37,14 +37,11 @@ from scriptmode.errors import JobExistsError, JobNotFoundError, ScriptmodeError
 from scriptmode_local._data import file_uris
 from scriptmode_local._service.service import LocalPlatform
 from scriptmode_local._store.host_logs import LogReader
-from scriptmode_local._store.job_store import JobStore
+from scriptmode_local._store.job_store import JobFolder, JobStore
 from scriptmode_local._tuning.search import Search
 from scriptmode_local._tuning.tuning_store import TuningFolder
 from scriptmode_runtime import contract
 from scriptmode_runtime._terminal_line import readable
-
-if TYPE_CHECKING:
-    from scriptmode_local._store.job_store import JobFolder
 
 #: Seconds between two looks at the training jobs.
 _POLL_SECONDS = 0.25
