@@ -14,10 +14,10 @@ from scriptmode_local._data.durable import replace_file
 from scriptmode_local._hosts.local_agent import AGENT_MODULE
 from scriptmode_local._hosts.planned_processes import plan_processes
 from scriptmode_local._hosts.process_engine import ProcessEngine
-from scriptmode_local._store.job_store import ENGINE_RECORD
+from scriptmode_local._store.job_store import ENGINE_RECORD, JobFolder
 from scriptmode_slurm._engine import batch_script, commands, fleet
 from scriptmode_slurm._engine.agent import CLUSTER, NUMBER, SlurmAgent, find_own_job
-from scriptmode_slurm._engine.settings import parse_settings, settings_from_json
+from scriptmode_slurm._engine.settings import SlurmSettings, parse_settings, settings_from_json
 
 if TYPE_CHECKING:
     from scriptmode._core.spec.host_values import PlannedHost
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from scriptmode_local._hosts import HostSettings
     from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
-    from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._system.forked_tasks import Tasks
-    from scriptmode_slurm._engine.settings import SlurmSettings
 
 #: The batch script in the job's folder.
 _SCRIPT = "job.sh"
