@@ -151,8 +151,7 @@ class Server:
         return content
 
     def _lookup(self, request: Request) -> bytes:
-        node = self._tree.lookup(request.number, fuse_protocol.parse_name(request.body))
-        return fuse_protocol.render_entry(node) if node else fuse_protocol.render_missing_entry()
+        return fuse_protocol.render_entry(self._tree.lookup(request.number, fuse_protocol.parse_name(request.body)))
 
     def _add(self, table: dict[int, _Opened], opened: _Opened) -> bytes:
         self._handles += 1
@@ -200,8 +199,7 @@ class Server:
                 break
             if with_nodes:
                 # "." and ".." are listed without attributes: the kernel has them.
-                node = self._tree.lookup(request.number, names[offset].name)
-                answer += fuse_protocol.render_entry(node) if node else fuse_protocol.render_missing_entry()
+                answer += fuse_protocol.render_entry(self._tree.lookup(request.number, names[offset].name))
             answer += record
         return bytes(answer)
 
