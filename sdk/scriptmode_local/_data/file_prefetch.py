@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Callable, Union
 from scriptmode.errors import DataError
 from scriptmode_local._data.cancellation import cancelled_by
 from scriptmode_local._data.object_store import CHUNK_BYTES, Buffer, ObjectStore, StoredObject
-from scriptmode_local._data.prefetch import WORKERS, read_chunk, verifying_store
+from scriptmode_local._data.prefetch import WORKERS, object_check, read_chunk
 
 if TYPE_CHECKING:
     from scriptmode_local._data.integrity import ObjectCheck
@@ -230,8 +230,8 @@ class PrefetchedFile:
             return False
         self.drop()
         self._sequence_start = start
-        if start == 0 and (store := verifying_store(self._prefetcher.store_of, self._item)):
-            self._check = store.object_check(self._item)
+        if start == 0:
+            self._check = object_check(self._prefetcher.store_of, self._item)
         return True
 
     def _covering(self, start: int, end: int) -> list[PendingChunk]:
