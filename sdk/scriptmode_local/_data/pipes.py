@@ -71,10 +71,6 @@ class Fifos:
         self._directory = beneath.Directory(channel.parent)
         self._channel = channel
 
-    def close(self) -> None:
-        """Close the directory."""
-        self._directory.close()
-
     def create(self, epoch: int) -> None:
         """Create an epoch's FIFO."""
         with self._directory.at(fifo(self._channel, epoch).name) as at:
