@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import _environment as environment, _report as report, contract
@@ -21,16 +22,13 @@ from scriptmode_runtime._processes.loop import STOPPING, Loop
 from scriptmode_runtime._strategies import plan_for
 from scriptmode_runtime._values.errors import ConfigurationError, RuntimeFailure
 from scriptmode_runtime._values.failure import LAUNCHER_FAILED, HostFailure
-from scriptmode_runtime.plan import LaunchPlan, as_document
+from scriptmode_runtime.plan import LaunchPlan, ProcessSpec, as_document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from scriptmode_runtime._mpi.daemons import Daemons
     from scriptmode_runtime._peers.lead import Lead
     from scriptmode_runtime._peers.member import Member
     from scriptmode_runtime._processes.hang import HangDetector
-    from scriptmode_runtime.plan import ProcessSpec
 
 #: Variables for the parent of Open MPI 4's and 5's session directories, which a killed mpirun leaves.
 _SESSIONS = ("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")

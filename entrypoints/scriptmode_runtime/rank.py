@@ -23,6 +23,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import _environment as environment, _report as report, contract
@@ -33,8 +34,6 @@ from scriptmode_runtime._strategies.mpi import processes_per_host
 from scriptmode_runtime._values.errors import RuntimeFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from scriptmode_runtime._values.cluster import Cluster
 
 _VISIBLE_GPUS, _JAX_DEVICES = "CUDA_VISIBLE_DEVICES", "JAX_LOCAL_DEVICE_IDS"

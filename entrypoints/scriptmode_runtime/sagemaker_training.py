@@ -14,12 +14,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import NoReturn
 
 from scriptmode_runtime._processes.loop import STOPPING
-
-if TYPE_CHECKING:
-    from typing import NoReturn
 
 #: Without the working directory on the path: it may be the source's, whose modules would hide those of the runtime.
 _LAUNCH = """\

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode_runtime import contract
@@ -14,8 +15,6 @@ from scriptmode_runtime._values import cluster as clusters, settings
 from scriptmode_runtime._values.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode_runtime._host.machine import Machine
     from scriptmode_runtime._host.programs import Mpirun
     from scriptmode_runtime._values.cluster import Cluster

@@ -9,14 +9,13 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
 from scriptmode_runtime._requirements import OVERLAY_DIR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from scriptmode_runtime._environment import TrainingEnvironment
 
 _STRATEGIES = (contract.MULTI_WORKER_MIRRORED, contract.PARAMETER_SERVER)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from scriptmode_runtime import contract
 from scriptmode_runtime._values.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _PARAMETERS = {
     contract.PARAMETER_SERVER: contract.PARAMETER_SERVER_ROLES,

@@ -8,17 +8,15 @@ import shutil
 import stat
 import tarfile
 import zlib
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from scriptmode_runtime import contract
 from scriptmode_runtime._files import beneath
 from scriptmode_runtime._files.tar_members import members, opened, shortened, shown
 from scriptmode_runtime._values import settings
 from scriptmode_runtime._values.errors import UserCodeError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _GB = 10**9
 #: More files than any program or model has.

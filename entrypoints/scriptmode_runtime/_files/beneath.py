@@ -19,10 +19,8 @@ import contextlib
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 #: The number of symbolic links that Linux follows in one path. (path_resolution(7))
 MOST_LINKS = 40

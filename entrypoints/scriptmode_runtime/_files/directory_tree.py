@@ -6,14 +6,12 @@ import contextlib
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from scriptmode_runtime._files.beneath import At, Directory, MovedError, Position
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    Failed = Callable[[str, OSError], None]
+Failed = Callable[[str, OSError], None]
 
 
 class Entry(NamedTuple):

@@ -10,13 +10,10 @@ import contextlib
 import os
 import re
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from scriptmode_runtime._files import directory_tree
 from scriptmode_runtime._values.errors import ClusterError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 #: Longest path, for sockets below it: the path of a socket has 107 characters at most (unix(7)).
 _LONGEST = 80

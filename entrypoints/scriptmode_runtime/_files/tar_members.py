@@ -7,12 +7,10 @@ import importlib
 import os
 import stat
 import tarfile
-from typing import IO, TYPE_CHECKING
+from collections.abc import Iterator
+from typing import IO
 
 from scriptmode_runtime._values.errors import UserCodeError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: Most bytes before one member, which tarfile holds in memory. Names and attributes take some kilobytes at most.
 _LONGEST_HEADER = 4 * 1024 * 1024

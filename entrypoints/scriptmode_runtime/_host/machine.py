@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from scriptmode_runtime._processes import proc
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 #: CUDA's selection of visible GPUs ("CUDA Environment Variables", CUDA C++ Programming Guide).
 _VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"

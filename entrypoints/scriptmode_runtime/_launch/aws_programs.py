@@ -14,18 +14,17 @@ import signal
 import stat
 import sys
 import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from scriptmode_runtime import contract
 from scriptmode_runtime._values.errors import RuntimeFailure, UserCodeError
-from scriptmode_runtime.plan import ProcessSpec
+from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from io import FileIO
 
     from scriptmode_runtime._environment import TrainingEnvironment
-    from scriptmode_runtime.plan import LaunchPlan
 
 S3 = "s3://"
 #: The job's region, as the script sees it.

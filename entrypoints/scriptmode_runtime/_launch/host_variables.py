@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from scriptmode_runtime._environment import TrainingEnvironment
 
 #: Hosts that are reached without a proxy. gRPC reads its own variable, or else the first, and knows neither "*" nor

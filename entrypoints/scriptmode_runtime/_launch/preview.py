@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from scriptmode_runtime import _environment as environment, contract
@@ -19,8 +20,6 @@ from scriptmode_runtime._strategies import plan_for
 from scriptmode_runtime.plan import Command, LaunchPlan, ProcessSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from scriptmode_runtime._environment import TrainingEnvironment
 
 _NO_FILES: environment.Files = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime import _environment as environment, _report as report, contract
@@ -10,8 +11,6 @@ from scriptmode_runtime._strategies import plan_for
 from scriptmode_runtime.plan import ProcessSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode_runtime._environment import TrainingEnvironment
 
 

@@ -36,23 +36,22 @@ from __future__ import annotations
 
 import contextlib
 import signal
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
 from scriptmode_runtime._processes import children, system
-from scriptmode_runtime._processes.children import DAEMON, OPTIONAL, SERVICE, TRAINER
+from scriptmode_runtime._processes.children import DAEMON, OPTIONAL, SERVICE, TRAINER, Child
 from scriptmode_runtime._processes.loop import STOPPING
 from scriptmode_runtime._processes.process_tree import POLL_SECONDS
 from scriptmode_runtime._values.failure import LAUNCHER_FAILED, SIGNALLED, HostFailure, how_ended
 from scriptmode_runtime.plan import DAEMONS_ENDED, RANKS_SAVED, STOP_RANKS, TRAINERS_ENDED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
     from types import TracebackType
 
     from scriptmode_runtime._mpi.daemons import Daemons
     from scriptmode_runtime._peers.agreement import Agreement
-    from scriptmode_runtime._processes.children import Child
     from scriptmode_runtime._processes.hang import HangDetector
     from scriptmode_runtime._processes.host_processes import HostProcesses
     from scriptmode_runtime.plan import LaunchPlan, ProcessSpec, Wait

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
-from scriptmode_runtime._environment import keras
+from scriptmode_runtime._environment import TrainingEnvironment, keras
 from scriptmode_runtime._launch import aws_programs
 from scriptmode_runtime._launch.variables import program_arguments, script_variables
 from scriptmode_runtime._requirements import OVERLAY_DIR, PIP
 from scriptmode_runtime._values.errors import UserCodeError
 from scriptmode_runtime.plan import Command, ProcessSpec
-
-if TYPE_CHECKING:
-    from scriptmode_runtime._environment import TrainingEnvironment
 
 _FILE = "file://"
 _SHELL = ".sh"

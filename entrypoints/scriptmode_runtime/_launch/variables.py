@@ -6,14 +6,13 @@ Names and encodings are those of the SageMaker Training Toolkit's ENVIRONMENT_VA
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from scriptmode_runtime import contract
 from scriptmode_runtime._values.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode_runtime._environment import TrainingEnvironment
 
 _PREFIX = "SM_"

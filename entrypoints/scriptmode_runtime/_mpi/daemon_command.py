@@ -9,13 +9,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from scriptmode_runtime._values.errors import ClusterError
 from scriptmode_runtime.plan import STOP_RANKS, ProcessSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 NAME = "daemon"
 #: Parameters for the program that starts daemons; each daemon requires it, though only mpirun uses it.

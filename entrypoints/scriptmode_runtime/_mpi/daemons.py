@@ -13,6 +13,7 @@ import os
 import selectors
 import signal
 import socket
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode_runtime import contract
@@ -25,8 +26,6 @@ from scriptmode_runtime._values.errors import RuntimeFailure
 from scriptmode_runtime._values.failure import LAUNCHER_FAILED, SIGNALLED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode_runtime._peers.agreement import Agreement
     from scriptmode_runtime._peers.lead import Lead
     from scriptmode_runtime._peers.member import Member

@@ -17,13 +17,13 @@ failure of the job unless all trainers have ended. `tick` sends and checks heart
 from __future__ import annotations
 
 import hmac
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode_runtime._values.failure import LAUNCHER_FAILED, HostFailure
 
 if TYPE_CHECKING:
     import selectors
-    from collections.abc import Callable, Iterable, Mapping
 
     from scriptmode_runtime._peers.connection import Connection
     from scriptmode_runtime._values.cluster import Cluster

@@ -7,10 +7,7 @@ import json
 import os
 import selectors
 import socket
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 _LONGEST_LINE = 64 * 1024
 #: On a network connection that is not authenticated yet.

@@ -8,18 +8,16 @@ import os
 import signal
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
 from scriptmode_runtime._processes import forks, proc, process_tree, system
 from scriptmode_runtime._values.errors import UserCodeError
-from scriptmode_runtime.plan import STOP_RANKS
+from scriptmode_runtime.plan import STOP_RANKS, File, ProcessSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from scriptmode_runtime._processes.streams import Source
-    from scriptmode_runtime.plan import File, ProcessSpec
 
 #: Roles of a child: its end ends the plan; it outlives the trainers, or may; it belongs to a trainer on another host.
 TRAINER, SERVICE, OPTIONAL, DAEMON = "trainer", "service", "optional", "daemon"

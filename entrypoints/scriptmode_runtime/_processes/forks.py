@@ -9,13 +9,13 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode_runtime._processes import proc
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Sequence
 
 #: Seconds in which the kernel ends a thread that Python has joined, or that has given its result.
 _ENDING_SECONDS, _POLL_SECONDS = 0.5, 0.001

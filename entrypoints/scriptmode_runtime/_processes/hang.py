@@ -9,6 +9,7 @@ job.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime import contract
@@ -16,8 +17,6 @@ from scriptmode_runtime._processes import stacks
 from scriptmode_runtime._values.failure import LAUNCHER_FAILED, HostFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from scriptmode_runtime._peers.lead import Lead
     from scriptmode_runtime._peers.member import Member
     from scriptmode_runtime._values.cluster import Cluster

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime._processes import children, process_tree
-from scriptmode_runtime._processes.children import DAEMON, TRAINER
-from scriptmode_runtime._processes.launcher_output import FLUSH_SECONDS
+from scriptmode_runtime._processes.children import DAEMON, TRAINER, Child
+from scriptmode_runtime._processes.launcher_output import FLUSH_SECONDS, LauncherOutput
 from scriptmode_runtime._processes.process_tree import ProcessTree
-from scriptmode_runtime.plan import STOP_RANKS
+from scriptmode_runtime.plan import STOP_RANKS, ProcessSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from scriptmode_runtime._processes.children import Child
-    from scriptmode_runtime._processes.launcher_output import LauncherOutput
     from scriptmode_runtime._processes.loop import Loop
-    from scriptmode_runtime.plan import ProcessSpec
 
 #: Seconds to read output that other processes of an ended one still write.
 _DRAIN_SECONDS = 0.3

@@ -6,24 +6,21 @@ import os
 import selectors
 import signal
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Protocol
-
-    class Ticker(Protocol):
-        """An object with deadlines of its own, on the loop's clock."""
-
-        def deadline(self) -> float | None:
-            """Return when `tick` is due next; None for never."""
-
-        def tick(self) -> None:
-            """Handle the deadlines that have passed."""
-
+from collections.abc import Callable
+from typing import Protocol
 
 #: Signals that stop the job.
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Ticker(Protocol):
+    """An object with deadlines of its own, on the loop's clock."""
+
+    def deadline(self) -> float | None:
+        """Return when `tick` is due next; None for never."""
+
+    def tick(self) -> None:
+        """Handle the deadlines that have passed."""
 
 
 class Loop:

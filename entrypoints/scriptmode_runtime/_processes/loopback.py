@@ -13,13 +13,12 @@ import json
 import selectors
 import socket
 import struct
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode_runtime._processes import proc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from scriptmode_runtime.plan import LaunchPlan
 
 #: Whether TensorFlow's servers set SO_REUSEPORT (tensorflow/core/distributed_runtime/rpc/grpc_server_lib.cc).

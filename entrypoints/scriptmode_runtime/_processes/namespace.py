@@ -16,13 +16,11 @@ import errno
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from scriptmode_runtime._processes import forks, system
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HOSTS_FILE = "/etc/hosts"
 # unshare(2) and mount(2): flags of <linux/sched.h> and <linux/mount.h>.

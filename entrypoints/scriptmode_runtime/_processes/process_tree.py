@@ -17,13 +17,13 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime._processes import proc
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Iterable, Mapping
 
     from scriptmode_runtime._processes.proc import Process, ProcessIdentity
 

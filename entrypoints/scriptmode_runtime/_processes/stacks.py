@@ -9,14 +9,12 @@ import json
 import os
 import re
 import signal
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from scriptmode_runtime import contract
 from scriptmode_runtime._processes import proc, process_tree
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 VARIABLE = "SCRIPTMODE_STACKS"
 #: A real-time signal that neither Open MPI nor TensorFlow uses.

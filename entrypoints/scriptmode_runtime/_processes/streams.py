@@ -21,13 +21,10 @@ import os
 import selectors
 import stat
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 # Imported at once: on a full disk Python leaves truncated bytecode of a module, with which the next import fails.
 from scriptmode_runtime._processes.log_backlog import Backlog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _CHUNK = 64 * 1024
 #: Requested capacity of a pipe, the default maximum (fs.pipe-max-size): fewer switches between writer and relay.

@@ -16,12 +16,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from scriptmode_runtime._values.secret_names import MASK, USERINFO, is_secret, without_userinfo
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 #: Shorter values, and these words, cannot be distinguished from any other text.
 _SHORTEST = 6

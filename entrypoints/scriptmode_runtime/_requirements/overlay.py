@@ -16,16 +16,13 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scriptmode_runtime._files import directory_tree
 from scriptmode_runtime._processes import system
 from scriptmode_runtime._requirements import OWN_PATH, PIP
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 #: The INSTALLER of the records of packages that the interpreter has.
 _OWN_RECORD = "scriptmode"

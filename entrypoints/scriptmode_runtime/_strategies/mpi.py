@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
@@ -16,6 +17,7 @@ from scriptmode_runtime.plan import (
     MPIRUN_ENDED,
     STOP_RANKS,
     TRAINERS_ENDED,
+    Command,
     File,
     LaunchPlan,
     ProcessSpec,
@@ -23,11 +25,8 @@ from scriptmode_runtime.plan import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from scriptmode_runtime._environment import TrainingEnvironment
     from scriptmode_runtime._host.programs import Mpirun
-    from scriptmode_runtime.plan import Command
 
 #: Installing requirements on another host may take long; the loss of a host is detected earlier.
 _READY_TIMEOUT = 3600.0

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
 from scriptmode_runtime._strategies.tf_config import NO_GPU, final_waits, tasks, with_evaluator
-from scriptmode_runtime.plan import LaunchPlan
+from scriptmode_runtime.plan import Command, LaunchPlan
 
 if TYPE_CHECKING:
     from scriptmode_runtime._environment import TrainingEnvironment
-    from scriptmode_runtime.plan import Command
 
 _PORTS = {"chief": "mirrored", "worker": "mirrored"}
 

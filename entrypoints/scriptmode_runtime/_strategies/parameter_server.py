@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
-from scriptmode_runtime._strategies.tf_config import EVALUATOR, NO_GPU, final_waits, tasks, with_evaluator
+from scriptmode_runtime._strategies.tf_config import EVALUATOR, NO_GPU, Task, final_waits, tasks, with_evaluator
 from scriptmode_runtime._values.errors import ConfigurationError
-from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
+from scriptmode_runtime.plan import Command, LaunchPlan, ProcessSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from scriptmode_runtime._environment import TrainingEnvironment
-    from scriptmode_runtime._strategies.tf_config import Task
     from scriptmode_runtime._values.cluster import Host
-    from scriptmode_runtime.plan import Command
 
 #: TensorFlow's guide to parameter server training: without it a lost task hangs the coordinator.
 _FAIL_FAST = {"GRPC_FAIL_FAST": "use_caller"}

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime import contract
 from scriptmode_runtime._values.errors import ConfigurationError
-from scriptmode_runtime.plan import TRAINERS_ENDED, ProcessSpec, Wait
+from scriptmode_runtime.plan import TRAINERS_ENDED, Command, ProcessSpec, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from scriptmode_runtime._environment import TrainingEnvironment
     from scriptmode_runtime._values.cluster import Host
-    from scriptmode_runtime.plan import Command
 
 EVALUATOR = "evaluator"
 #: The GPU is for another task: a parameter server holds variables in memory, an evaluator runs beside a trainer.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from scriptmode_runtime import contract
 from scriptmode_runtime._values.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 class Host(NamedTuple):

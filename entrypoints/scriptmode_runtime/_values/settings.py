@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from scriptmode_runtime import contract
 from scriptmode_runtime._values.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class SettingError(ConfigurationError):

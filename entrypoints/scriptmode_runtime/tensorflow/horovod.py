@@ -9,14 +9,12 @@ XLA cannot compile Horovod's operations: where there are GPUs, ``model.compile(.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import horovod.tensorflow as _horovod
 import tensorflow as tf
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 def __getattr__(name: str) -> Any:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import tensorflow as tf
 
 from scriptmode_runtime.tensorflow import operations
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _RECORD_FORMATS = ("RecordIO", "TFRecord", "TextLine")
 #: Waiting for the pipe happens in a thread of the dataset, not in TensorFlow's threads for computation.

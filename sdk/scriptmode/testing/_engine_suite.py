@@ -13,14 +13,13 @@ import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from scriptmode._estimator import Estimator
 from scriptmode.errors import JobNotFoundError, TrainingJobError, TrainingJobFailed, TrainingJobStopped
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from scriptmode._job import TrainingJob
     from scriptmode_local import LocalPlatform
 

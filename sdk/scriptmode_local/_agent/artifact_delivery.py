@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import tarfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.errors import DataError
@@ -17,9 +19,6 @@ from scriptmode_runtime import contract
 from scriptmode_runtime._files import directory_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
-
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode_local._opt_ml.opt_ml import Sandbox
     from scriptmode_local._outputs.checkpoints import CheckpointSync

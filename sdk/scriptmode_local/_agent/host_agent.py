@@ -17,6 +17,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -37,18 +38,15 @@ from scriptmode_local._store.heartbeat import LONGEST_WORK_SECONDS
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_local._system import full_disk
 from scriptmode_local._system.directory_lock import above_streams
-from scriptmode_local._system.forked_tasks import Children, Tasks
+from scriptmode_local._system.forked_tasks import Children, ForkedTask, Tasks
 from scriptmode_runtime import contract
 from scriptmode_runtime._processes import forks, proc, system
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode._core.spec.host_values import ChannelProgress
     from scriptmode_local._hosts import Host
     from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
-    from scriptmode_local._system.forked_tasks import ForkedTask
 
 
 class HostAgent:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,6 @@ from scriptmode_local._system import full_disk
 from scriptmode_runtime._terminal_line import readable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode._core.spec.job_failure import Failure
     from scriptmode_local._opt_ml.opt_ml import Sandbox
     from scriptmode_local._store.job_store import JobFolder

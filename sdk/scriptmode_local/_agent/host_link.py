@@ -7,6 +7,7 @@ something else than events, is lost: its hosts are ended with it, so the job fai
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable
@@ -21,8 +22,6 @@ from scriptmode_local._store.state import Outcome, failure_from_json
 from scriptmode_runtime._processes.proc import ProcessIdentity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from scriptmode_local._hosts.fleet import StartedAgent
 
 #: Seconds without an event after which an agent is lost, also on a busy machine.

@@ -36,13 +36,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode_local._store.shapes import shortened_repr, validate_shape
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _IDENTITY = {"pid!": int, "started!": int, "boot!": str}
 _COMMANDS: Mapping[str, object] = {

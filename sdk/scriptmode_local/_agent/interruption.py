@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,26 +20,22 @@ from scriptmode._core.spec.job_failure import Failure
 from scriptmode._core.spec.service_values import JobEvent
 from scriptmode._core.text.messages import format_duration, pluralize
 from scriptmode.errors import PlatformError
-from scriptmode_local._agent.artifact_delivery import Delivery
+from scriptmode_local._agent.artifact_delivery import Delivery, Losses
 from scriptmode_local._data import mounts
 from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, AgentSignal, StopReason, Termination
 from scriptmode_local._hosts.engine import find_control, find_engine, find_kind
 from scriptmode_local._opt_ml.opt_ml import checkpoints_path
 from scriptmode_local._outputs import checkpoints
 from scriptmode_local._store import agent_log
-from scriptmode_local._store.state import Outcome
+from scriptmode_local._store.state import JobState, Outcome
 from scriptmode_local._system.forked_tasks import Tasks
 from scriptmode_runtime._files import beneath, directory_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import Limits, Output
-    from scriptmode_local._agent.artifact_delivery import Losses
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
-    from scriptmode_local._store.state import JobState
 
 
 #: Exit codes of a host that SIGTERM or SIGKILL ended.

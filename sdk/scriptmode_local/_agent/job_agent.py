@@ -29,6 +29,7 @@ from __future__ import annotations
 import os
 import time
 import traceback
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,7 @@ from scriptmode.errors import ContainerError, DataError
 from scriptmode_local._agent import cleanup, host_agent, interruption, progress, supervision
 from scriptmode_local._agent.artifact_delivery import Delivery
 from scriptmode_local._agent.host_failure import describe_host_failure
-from scriptmode_local._agent.host_link import HostLinks
+from scriptmode_local._agent.host_link import HostLinks, LinkedHost
 from scriptmode_local._agent.supervision import SupervisionHooks
 from scriptmode_local._data import mounts
 from scriptmode_local._data.durable import sync_directory, sync_file
@@ -54,16 +55,12 @@ from scriptmode_local._store.log_times import LogTimesRecorder
 from scriptmode_local._store.state import MESSAGES, Outcome
 from scriptmode_local._store.state_recorder import StateRecorder
 from scriptmode_local._system import full_disk
-from scriptmode_local._system.forked_tasks import Children, Tasks
+from scriptmode_local._system.forked_tasks import Children, ForkedTask, Tasks
 from scriptmode_runtime import contract
 from scriptmode_runtime._processes import proc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from scriptmode_local._agent.host_link import LinkedHost
     from scriptmode_local._hosts.fleet import Fleet
-    from scriptmode_local._system.forked_tasks import ForkedTask
     from scriptmode_runtime._processes.proc import ProcessIdentity
 
 #: Interval of checking whether it is the turn of a queued job.
@@ -113,7 +110,7 @@ class Agent:
         #: Whether the engine queued the job, so that it uses nothing that queued jobs of this machine wait for.
         self._has_waited = bool(kind.pending_message)
         self._log = agent_log.AgentLog(folder.log, self._sandboxes)
-        self._states = StateRecorder(folder, self._log.write)
+        self._states = StateRecorder(folder)
         sandboxes = list(self._sandboxes.values())
         self._links = HostLinks(self._log.tell_host)
         self._hosts: Sequence[LinkedHost] = ()
@@ -175,7 +172,7 @@ class Agent:
     def fail(self, error: Exception) -> None:
         """Record the job as Failed because of an error of the agent itself; leave a job that has ended as it is."""
         if self._state.ended:
-            self._log.write("warning: the job had ended before this error, so its status is unchanged")
+            agent_log.write_line("warning: the job had ended before this error, so its status is unchanged")
             return
         try:
             self._end_processes()
@@ -355,7 +352,7 @@ class Agent:
             )
         text = explained.message or explained.reason
         if outcome.reason and explained is not outcome and text not in outcome.reason:
-            self._log.write(f"{text}; the failure before that: {outcome.reason}")
+            agent_log.write_line(f"{text}; the failure before that: {outcome.reason}")
         return explained
 
     def _enter_stopping(self, message: str) -> None:
@@ -435,7 +432,7 @@ class Agent:
             self._state = agent_log.with_losses(self._state, {name: self._folder.log(name) for name in self._sandboxes})
         self._enter(outcome.secondary, outcome.message, outcome.reason, outcome.failure)
         for warning in cleanup.remove_unneeded_files(self._folder, failed=outcome.secondary == "Failed"):
-            self._log.write(warning)
+            agent_log.write_line(warning)
         # Last: it may end this process.
         if outcome.secondary != COMPLETED:
             what = AgentSignal.FAILED if outcome.reason else AgentSignal.STOPPED
@@ -515,7 +512,7 @@ class Agent:
         except DataError as error:
             problems.append(str(error))
         for problem in problems:
-            self._log.write(problem)
+            agent_log.write_line(problem)
 
     def _record_processes(self, processes: Mapping[str, ProcessIdentity]) -> None:
         own = proc.identify(os.getpid())
@@ -523,7 +520,7 @@ class Agent:
             self._folder.write_processes({**({"agent": own} if own else {}), **processes})
         except OSError as error:
             # Recovery also finds them by their environment when this process is dead.
-            self._log.write(f"the job's processes cannot be recorded: {error}")
+            agent_log.write_line(f"the job's processes cannot be recorded: {error}")
 
     def _add_event(self, reason: str, message: str, host: str = "") -> None:
         """Record an event. The next status may be the current one, with which nothing would be written."""

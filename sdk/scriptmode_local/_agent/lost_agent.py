@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,16 +20,13 @@ from scriptmode_local._hosts.agent_control import ENDED_ON_PURPOSE, AgentSignal,
 from scriptmode_local._hosts.engine import find_control, find_engine, find_kind
 from scriptmode_local._hosts.local_agent import is_server_ending
 from scriptmode_local._store import agent_log, heartbeat
-from scriptmode_local._store.state import MESSAGES, Outcome
+from scriptmode_local._store.state import MESSAGES, JobState, Outcome
 from scriptmode_runtime._processes import proc, process_tree
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from scriptmode_local._hosts.agent_control import AgentControl, AgentLocation
     from scriptmode_local._store.job_store import JobFolder
-    from scriptmode_local._store.state import JobState
     from scriptmode_runtime._processes.proc import ProcessIdentity
 
 #: Seconds in which an agent that got SIGCONT has to work again.

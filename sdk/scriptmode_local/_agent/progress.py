@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Callable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from scriptmode._core.spec.host_values import ChannelProgress
 
 #: Interval of recording; the live view is drawn as often.

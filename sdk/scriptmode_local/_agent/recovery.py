@@ -23,12 +23,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import PlatformError
-from scriptmode_local._hosts.agent_control import Presence
+from scriptmode_local._hosts.agent_control import AgentControl, AgentLocation, Presence
 from scriptmode_local._hosts.engine import find_control
 from scriptmode_runtime._processes import proc
 
 if TYPE_CHECKING:
-    from scriptmode_local._hosts.agent_control import AgentControl, AgentLocation
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._store.state import JobState
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scriptmode.errors import DISK_ERRORS, FAILED_DISK, DataError, ScriptmodeError, UnreadableJobError
 from scriptmode_local._agent import lost_agent
@@ -18,9 +18,6 @@ from scriptmode_local._store.job_store import ENGINE_RECORD, JobFolder
 from scriptmode_local._system.directory_lock import locked_directory
 from scriptmode_runtime._files import directory_tree
 from scriptmode_runtime._processes import proc, process_tree
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: Prefix of the directory that a job, or a source, is moved to while it is removed; such names are neither.
 PREFIX = ".removed-"

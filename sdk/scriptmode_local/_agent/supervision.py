@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
@@ -19,8 +20,6 @@ from scriptmode_local._store.state import Outcome
 from scriptmode_local._system import full_disk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from scriptmode_local._store.job_store import JobFolder
 
 _Result = TypeVar("_Result")

@@ -7,7 +7,9 @@ that hangs delays the agent.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode._core.spec.host_values import HostActivity
@@ -16,9 +18,6 @@ from scriptmode_local._system.gpus import Gpus, open_gpus
 from scriptmode_runtime._processes import proc, process_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from scriptmode_local._hosts import Host
     from scriptmode_runtime._processes.proc import ProcessIdentity
     from scriptmode_runtime._processes.process_tree import TreeUsage

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Callable
+from collections.abc import Sequence
+from typing import Callable
 
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import DataError
 from scriptmode_local._data.manifests import after_space, require_reachable
-from scriptmode_local._data.object_store import Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scriptmode_local._data.object_store import ObjectStore, Piece
+from scriptmode_local._data.object_store import Literal, ObjectStore, Piece
 
 #: Suffix of attributes that hold an object's URI ("Augmented Manifest Files for Training Jobs", SageMaker's guide).
 REFERENCE = "-ref"

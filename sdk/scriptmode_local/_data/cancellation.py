@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import local
-from typing import TYPE_CHECKING, Callable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Callable
 
 #: Seconds for which a thread that sleeps may go on after it was cancelled.
 CHECK_SECONDS = 0.1

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode._core.spec.inputs import TrainingInput
+from scriptmode._core.spec.inputs import Channel, TrainingInput
 
 if TYPE_CHECKING:
-    from scriptmode._core.spec.inputs import Channel
     from scriptmode._core.spec.job_request import JobRequest
 
 

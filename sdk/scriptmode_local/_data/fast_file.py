@@ -10,16 +10,14 @@ import os
 import stat
 import time
 from collections import deque
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode_local._data.file_prefetch import Prefetcher
+from scriptmode_local._data.file_prefetch import PrefetchedFile, Prefetcher
 from scriptmode_local._data.fuse_protocol import Name, Node
 from scriptmode_local._data.layout import Layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from scriptmode_local._data.file_prefetch import PrefetchedFile
     from scriptmode_local._data.object_store import ObjectStore, StoredObject
 
 FILE_MODE = stat.S_IFREG | 0o444

@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import nullcontext, suppress
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
 
 from scriptmode.errors import DataError, DataNotFoundError
 from scriptmode_local._data import file_uris, regular_files
 from scriptmode_runtime._files import beneath, directory_tree
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-    from pathlib import Path
 
 #: Bytes that the kernel copies before it checks whether the process was killed.
 COPY_CHUNK = 16 * 1024 * 1024

@@ -21,20 +21,18 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable, Union
 
 from scriptmode.errors import DataError
 from scriptmode_local._data.cancellation import cancelled_by
-from scriptmode_local._data.object_store import CHUNK_BYTES
-from scriptmode_local._data.prefetch import WORKERS, read_chunk, verifying_store
+from scriptmode_local._data.object_store import CHUNK_BYTES, Buffer, ObjectStore, StoredObject
+from scriptmode_local._data.prefetch import WORKERS, object_check, read_chunk
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from scriptmode_local._data.integrity import ObjectCheck
-    from scriptmode_local._data.object_store import Buffer, ObjectStore, StoredObject
 
 #: The result of a read: consecutive bytes in one or more buffers, or an error.
 Content = Union["Sequence[Buffer]", BaseException]
@@ -232,8 +230,8 @@ class PrefetchedFile:
             return False
         self.drop()
         self._sequence_start = start
-        if start == 0 and (store := verifying_store(self._prefetcher.store_of, self._item)):
-            self._check = store.object_check(self._item)
+        if start == 0:
+            self._check = object_check(self._prefetcher.store_of, self._item)
         return True
 
     def _covering(self, start: int, end: int) -> list[PendingChunk]:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
 from scriptmode_local._data import file_uris
-from scriptmode_local._data.object_store import StoredObject
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from scriptmode_local._data.object_store import Buffer
+from scriptmode_local._data.object_store import Buffer, StoredObject
 
 #: Files whose status is read together, as in a page of an S3 listing.
 PAGE = 1000

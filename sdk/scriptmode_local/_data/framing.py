@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from scriptmode.errors import DataError
 from scriptmode_local._data import recordio
-from scriptmode_local._data.object_store import Chunk
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
-    from pathlib import Path
-
-    from scriptmode_local._data.object_store import Buffer
+from scriptmode_local._data.object_store import Buffer, Chunk
 
 #: zlib's window for data with gzip's header and checksum.
 _GZIP = 31

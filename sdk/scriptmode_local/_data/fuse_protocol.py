@@ -139,14 +139,11 @@ def render_init(body: bytes) -> bytes | None:
     )
 
 
-def render_entry(node: Node) -> bytes:
-    """Render the reply to LOOKUP."""
+def render_entry(node: Node | None) -> bytes:
+    """Render the reply to LOOKUP; ``None`` is that of a missing name."""
+    if node is None:
+        return _ENTRY.pack(0, 0, _CACHE_SECONDS, 0, 0, 0) + bytes(_ATTRIBUTES.size)
     return _ENTRY.pack(node.number, 0, _CACHE_SECONDS, _CACHE_SECONDS, 0, 0) + _attributes(node)
-
-
-def render_missing_entry() -> bytes:
-    """Render the reply to LOOKUP of a missing name."""
-    return _ENTRY.pack(0, 0, _CACHE_SECONDS, 0, 0, 0) + bytes(_ATTRIBUTES.size)
 
 
 def render_attributes(node: Node) -> bytes:

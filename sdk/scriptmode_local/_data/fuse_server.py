@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -20,14 +21,11 @@ from typing import TYPE_CHECKING, Callable, TypeVar
 
 from scriptmode.errors import DataError, ScriptmodeError
 from scriptmode_local._data import file_prefetch, fuse_protocol, mounts
-from scriptmode_local._data.fuse_protocol import Operation, Request
+from scriptmode_local._data.fuse_protocol import Name, Operation, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from scriptmode_local._data.fast_file import ObjectTree
     from scriptmode_local._data.file_prefetch import Content, PrefetchedFile
-    from scriptmode_local._data.fuse_protocol import Name
     from scriptmode_local._data.object_store import Buffer
 
 _Opened = TypeVar("_Opened")
@@ -153,8 +151,7 @@ class Server:
         return content
 
     def _lookup(self, request: Request) -> bytes:
-        node = self._tree.lookup(request.number, fuse_protocol.parse_name(request.body))
-        return fuse_protocol.render_entry(node) if node else fuse_protocol.render_missing_entry()
+        return fuse_protocol.render_entry(self._tree.lookup(request.number, fuse_protocol.parse_name(request.body)))
 
     def _add(self, table: dict[int, _Opened], opened: _Opened) -> bytes:
         self._handles += 1
@@ -202,8 +199,7 @@ class Server:
                 break
             if with_nodes:
                 # "." and ".." are listed without attributes: the kernel has them.
-                node = self._tree.lookup(request.number, names[offset].name)
-                answer += fuse_protocol.render_entry(node) if node else fuse_protocol.render_missing_entry()
+                answer += fuse_protocol.render_entry(self._tree.lookup(request.number, names[offset].name))
             answer += record
         return bytes(answer)
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import binascii
 import re
 import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from threading import Lock
@@ -27,8 +28,6 @@ from typing import TYPE_CHECKING, Callable, NamedTuple, Protocol, runtime_checka
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from scriptmode_local._data.object_store import Buffer, StoredObject
 
     #: Continues a CRC with more bytes.

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from scriptmode.errors import DataError
 from scriptmode_local._data.object_store import StoredObject
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 #: The number of the channel's own directory.
 TOP = 1

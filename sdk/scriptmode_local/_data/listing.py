@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar
 from urllib.parse import unquote
@@ -11,14 +12,11 @@ from scriptmode._core.aws.s3_uris import parse_s3_uri
 from scriptmode._core.text.messages import Problem
 from scriptmode.errors import DataError
 from scriptmode_local._data import file_uris
-from scriptmode_local._data.object_store import StoredObject, require_any, require_objects
+from scriptmode_local._data.object_store import ObjectStore, Piece, StoredObject, require_any, require_objects
 from scriptmode_local._data.sharding import Shard, shard_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from scriptmode_local._data.channel_source import ChannelSource
-    from scriptmode_local._data.object_store import ObjectStore, Piece
 
 #: How many of the objects that a manifest names are looked up ahead of the consumer.
 LOOKUP_WINDOW = 64
@@ -44,7 +42,9 @@ def entries(
     """
     shard = Shard(epoch, host, count, source.is_sharded, source.shuffle_seed)
     if source.data_type == "ManifestFile":
-        yield from _of_manifest(source, store_of, shard)
+        prefix, named = _of_manifest(source, store_of, shard)
+        for stored in named:
+            yield Entry(stored, channel_name(_key_prefix(prefix, stored), _key(stored.uri)))
         return
     start = str(file_uris.file_path(source.uri)) if file_uris.is_file(source.uri) else _key(source.uri)
     for stored in _of_prefix(source, store_of, shard):
@@ -59,10 +59,8 @@ def pieces(
     if source.data_type == "AugmentedManifestFile":
         yield from _of_augmented_manifest(source, store_of, shard)
     elif source.data_type == "ManifestFile":
-        prefix, names = _manifest_names(source, store_of, shard)
-        yield from _look_up(
-            lambda name: _find(source, store_of, prefix + name), names, is_slow=not file_uris.is_file(prefix)
-        )
+        _, named = _of_manifest(source, store_of, shard)
+        yield from named
     else:
         yield from _of_prefix(source, store_of, shard)
 
@@ -89,23 +87,16 @@ def _of_prefix(source: ChannelSource, store_of: Callable[[str], ObjectStore], sh
     return shard_records(objects, shard)
 
 
-def _of_manifest(source: ChannelSource, store_of: Callable[[str], ObjectStore], shard: Shard) -> Iterator[Entry]:
-    prefix, names = _manifest_names(source, store_of, shard)
-
-    def entry(name: str) -> Entry:
-        stored = _find(source, store_of, prefix + name)
-        return Entry(stored, channel_name(_key_prefix(prefix, stored), _key(stored.uri)))
-
-    return _look_up(entry, names, is_slow=not file_uris.is_file(prefix))
-
-
-def _manifest_names(
+def _of_manifest(
     source: ChannelSource, store_of: Callable[[str], ObjectStore], shard: Shard
-) -> tuple[str, Iterator[str]]:
+) -> tuple[str, Iterator[StoredObject]]:
+    """Return the prefix of a manifest, and the objects that it names."""
     from scriptmode_local._data import manifests
 
     prefix, names = manifests.names(source.uri, store_of(source.uri))
-    return prefix, shard_records(require_any(names, source, Problem("the manifest names no object", "name one")), shard)
+    named = shard_records(require_any(names, source, Problem("the manifest names no object", "name one")), shard)
+    is_slow = not file_uris.is_file(prefix)
+    return prefix, _look_up(lambda name: _find(source, store_of, prefix + name), named, is_slow=is_slow)
 
 
 def _of_augmented_manifest(

@@ -9,13 +9,12 @@ import io
 import itertools
 import json
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from scriptmode_local._data.object_store import ObjectStore
 
 MANIFEST_CHUNK_BYTES = 4 * 1024 * 1024

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, Union
 
 from scriptmode._core.text.messages import Problem
@@ -9,8 +10,6 @@ from scriptmode.errors import DataNotFoundError
 from scriptmode_local._data import file_uris
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from scriptmode_local._data.channel_source import ChannelSource
 
 _Record = TypeVar("_Record")

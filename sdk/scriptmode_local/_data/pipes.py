@@ -11,7 +11,9 @@ import itertools
 import os
 import select
 import stat
+from collections.abc import Generator
 from contextlib import closing, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Callable, NoReturn
 
 from scriptmode.errors import DataError
@@ -19,9 +21,6 @@ from scriptmode_local._data.shared_counters import create_counters
 from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-    from pathlib import Path
-
     from scriptmode_local._data.object_store import Buffer
 
     #: Yields the bytes of an epoch. It calls its second argument now and then while it waits, and passes on what that
@@ -71,10 +70,6 @@ class Fifos:
         channel.parent.mkdir(parents=True, exist_ok=True)
         self._directory = beneath.Directory(channel.parent)
         self._channel = channel
-
-    def close(self) -> None:
-        """Close the directory."""
-        self._directory.close()
 
     def create(self, epoch: int) -> None:
         """Create an epoch's FIFO."""

@@ -20,20 +20,15 @@ Scheduling stops at the end of the pieces, after the first error, and when the c
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from threading import Condition, Lock, Thread
-from typing import TYPE_CHECKING, Callable, Generic, NamedTuple, TypeVar
+from typing import Callable, Generic, NamedTuple, TypeVar
 
 from scriptmode_local._data.cancellation import cancelled_by
-from scriptmode_local._data.integrity import Verifying
-from scriptmode_local._data.object_store import CHUNK_BYTES, Chunk, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
-
-    from scriptmode_local._data.integrity import ObjectCheck
-    from scriptmode_local._data.object_store import Buffer, ObjectStore, Piece, StoredObject
+from scriptmode_local._data.integrity import ObjectCheck, Verifying
+from scriptmode_local._data.object_store import CHUNK_BYTES, Buffer, Chunk, Literal, ObjectStore, Piece, StoredObject
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -110,10 +105,10 @@ def read_chunk(
     return data
 
 
-def verifying_store(store_of: Callable[[str], ObjectStore], item: StoredObject) -> Verifying | None:
-    """Return the store of an object if it has checksums."""
+def object_check(store_of: Callable[[str], ObjectStore], item: StoredObject) -> ObjectCheck | None:
+    """Return the check of an object that is read in chunks; None where its store has no checksums."""
     store = store_of(item.uri)
-    return store if isinstance(store, Verifying) else None
+    return store.object_check(item) if isinstance(store, Verifying) else None
 
 
 class _PendingChunk(NamedTuple):
@@ -255,8 +250,7 @@ def _chunks_of(pieces: Iterable[Piece], store_of: Callable[[str], ObjectStore]) 
                 # The store itself verifies an object that is read as a whole.
                 yield _PendingChunk(piece, 0, size)
                 continue
-            store = verifying_store(store_of, piece)
-            check = store.object_check(piece) if store else None
+            check = object_check(store_of, piece)
             for start in range(0, size, CHUNK_BYTES):
                 yield _PendingChunk(piece, start, min(start + CHUNK_BYTES, size), check)
     finally:

@@ -8,16 +8,15 @@ contains the magic number at a multiple of 4 is split there: readers search for 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
     from scriptmode_local._data.object_store import Buffer, Chunk
 
 MAGIC = 0xCED7230A.to_bytes(4, "little")

@@ -11,11 +11,9 @@ import json
 import os
 import stat
 import time
-from typing import TYPE_CHECKING, Any, BinaryIO
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
 
 #: Bytes of the largest record: what is known of 500,000 checkpoints. The service's largest request has less than 1 MB.
 MOST_BYTES = 64 * 1024 * 1024

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+from typing import BinaryIO
 
 
 class ReplacedFiles:

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Callable, NoReturn, TypeVar
+from typing import Callable, NoReturn, TypeVar
 
 from scriptmode._core.aws import s3, s3_errors
 from scriptmode._core.aws.s3_reader import S3Reader
@@ -25,13 +26,8 @@ from scriptmode._core.aws.s3_uris import S3Object, parse_s3_uri
 from scriptmode._core.spec.inputs import LEAST_RATE
 from scriptmode.errors import DataNotFoundError, PlatformError, with_suffix
 from scriptmode_local._data.cancellation import raise_if_cancelled, sleep_unless_cancelled
-from scriptmode_local._data.integrity import ObjectCheck, Verifier
+from scriptmode_local._data.integrity import Checksum, ObjectCheck, Verifier
 from scriptmode_local._data.object_store import CHUNK_BYTES, Buffer, StoredObject
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from scriptmode_local._data.integrity import Checksum
 
 CONNECT_SECONDS = 10
 #: Seconds without a byte, or with fewer than `LEAST_RATE` per second, after which a connection counts as broken.

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 _Record = TypeVar("_Record")
 

@@ -5,28 +5,25 @@ from __future__ import annotations
 import errno
 import os
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Callable, NamedTuple, cast
 
-from scriptmode._core.text.messages import format_bytes
+from scriptmode._core.text.messages import Problem, format_bytes
 from scriptmode.errors import DataError
 from scriptmode_local._data import file_uris
 from scriptmode_local._data.file_copy import READ_BYTES, copy_descriptor
 from scriptmode_local._data.file_store import open_unchanged, path_of, translated
 from scriptmode_local._data.layout import Layout
-from scriptmode_local._data.object_store import CHUNK_BYTES
+from scriptmode_local._data.object_store import CHUNK_BYTES, StoredObject
 from scriptmode_local._data.prefetch import ordered_prefetch
 from scriptmode_local._data.stores import Stores
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    from scriptmode._core.text.messages import Problem
-    from scriptmode_local._data.object_store import StoredObject
     from scriptmode_local._data.s3_store import S3Store
 
 READ_ONLY = 0o444

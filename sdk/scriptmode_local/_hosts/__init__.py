@@ -11,13 +11,10 @@ The agent, recovery and the service import this package. It imports the store, b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.hosts import LOCAL_REGION
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: The user's credentials, Region and endpoints, which hosts with an environment of their own get. SageMaker gives its
 #: hosts those of the role.

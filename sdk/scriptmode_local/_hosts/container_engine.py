@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from scriptmode._core.spec.hosts import LOCAL_GPU
 from scriptmode._core.spec.versions import version_numbers
 from scriptmode._core.text.messages import Problem
 from scriptmode.errors import ContainerError, invalid
-from scriptmode_local._hosts import container_fleet, job_containers
+from scriptmode_local._hosts import HostSettings, container_fleet, job_containers
 from scriptmode_local._hosts.container_limits import parse_limits
 from scriptmode_local._hosts.engine import Engine
 from scriptmode_local._hosts.interpreter import warn_of_others
@@ -20,12 +21,9 @@ from scriptmode_local._opt_ml import opt_ml, planned_containers
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from scriptmode._core.spec.host_values import PlannedHost
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import TrainingJobSpec
-    from scriptmode_local._hosts import HostSettings
     from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder

@@ -7,8 +7,10 @@ import json
 import os
 import secrets
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.hosts import LOCAL_GPU
@@ -17,10 +19,10 @@ from scriptmode._core.text.messages import Problem
 from scriptmode.errors import ContainerError
 from scriptmode_local._data import file_uris, regular_files
 from scriptmode_local._data.staging import StagingArea
-from scriptmode_local._hosts import CREDENTIALS, job_containers
+from scriptmode_local._hosts import CREDENTIALS, Host, job_containers
 from scriptmode_local._hosts.container_host import BindMount, Container, ContainerHost
 from scriptmode_local._hosts.container_limits import ContainerLimits, default_pids
-from scriptmode_local._hosts.fleet import Fleet, fork_agent
+from scriptmode_local._hosts.fleet import Fleet, Serve, StartedAgent, fork_agent
 from scriptmode_local._hosts.job_containers import WrittenFolder
 from scriptmode_local._opt_ml import opt_ml, planned_containers
 from scriptmode_local._opt_ml.opt_ml import Sandbox
@@ -29,12 +31,7 @@ from scriptmode_local._system import file_systems
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from scriptmode._core.spec.job_request import JobRequest
-    from scriptmode_local._hosts import Host
-    from scriptmode_local._hosts.fleet import Serve, StartedAgent
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._system.forked_tasks import Tasks

@@ -10,9 +10,11 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode._core.text.messages import format_bytes
@@ -25,9 +27,6 @@ from scriptmode_runtime._processes import proc
 from scriptmode_runtime._processes.streams import Sink
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
-
     from scriptmode_local._system.forked_tasks import ForkedTask, Tasks
 
 LABEL = "scriptmode.job"

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.spec.hosts import HostKind, host_kind
 from scriptmode.errors import PlatformError, UnreadableJobError
-from scriptmode_local._hosts.agent_control import AgentLocation, Presence
+from scriptmode_local._hosts.agent_control import AgentControl, AgentLocation, Presence
 from scriptmode_local._hosts.local_agent import LocalAgent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from scriptmode._core.spec.host_values import PlannedHost
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode._core.text.messages import Problem
     from scriptmode_local._hosts import HostSettings
-    from scriptmode_local._hosts.agent_control import AgentControl
     from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder

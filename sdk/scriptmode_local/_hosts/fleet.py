@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode_local._system.forked_tasks import ForkedProcess
+from scriptmode_local._system.forked_tasks import ForkedProcess, Tasks
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Mapping, Sequence
 
     from scriptmode._core.text.messages import Problem
     from scriptmode_local._data.staging import StagingArea
     from scriptmode_local._hosts import Host
     from scriptmode_local._opt_ml.opt_ml import Sandbox
-    from scriptmode_local._system.forked_tasks import Tasks
 
 #: Runs the agent of a part of a fleet: it reads commands from the first descriptor and writes events to the second.
 Serve = Callable[["Fleet", int, int], None]

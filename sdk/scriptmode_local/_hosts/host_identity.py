@@ -6,17 +6,14 @@ import errno
 import json
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scriptmode._core.machine.programs import run_program
 from scriptmode._core.text.messages import Problem
 from scriptmode_runtime._processes import namespace
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _ETC_HOSTS = Path("/etc/hosts")
 #: Settings with which Linux distributions forbid namespaces of plain users, and the value that allows them.

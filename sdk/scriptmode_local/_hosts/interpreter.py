@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +15,6 @@ from scriptmode._core.text.caller_warning import warn_caller
 from scriptmode.errors import PlatformError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from scriptmode._core.machine.programs import ProgramResult
     from scriptmode._core.spec.training_job import Algorithm
     from scriptmode_local._hosts import HostSettings

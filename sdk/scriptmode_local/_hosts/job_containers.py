@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,14 +19,11 @@ from scriptmode.errors import ContainerError
 from scriptmode_local._hosts import container_host
 from scriptmode_local._hosts.container_host import LABEL, BindMount, Container
 from scriptmode_local._system.directory_lock import try_lock
-from scriptmode_local._system.forked_tasks import reset_signal_handlers
+from scriptmode_local._system.forked_tasks import Tasks, reset_signal_handlers
 from scriptmode_runtime._files import beneath, directory_tree
 from scriptmode_runtime._processes import process_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from scriptmode_local._system.forked_tasks import Tasks
     from scriptmode_runtime._files.directory_tree import Entry
 
 _POLL_SECONDS = 0.02

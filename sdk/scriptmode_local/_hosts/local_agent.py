@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from scriptmode.errors import PlatformError
@@ -15,8 +16,6 @@ from scriptmode_local._data import regular_files
 from scriptmode_local._hosts.agent_control import AgentLocation, AgentSignal, Presence, StopReason, Termination
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._store.state import JobState

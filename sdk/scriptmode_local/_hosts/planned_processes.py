@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.host_values import PlannedHost
@@ -11,8 +12,6 @@ from scriptmode_local._opt_ml.planned_containers import HIDDEN
 from scriptmode_runtime.contract import DEFAULT_PORTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
 

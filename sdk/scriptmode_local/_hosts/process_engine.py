@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from scriptmode._core.text.messages import Problem
@@ -9,8 +10,6 @@ from scriptmode.errors import invalid
 from scriptmode_local._hosts.engine import Engine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from scriptmode._core.spec.host_values import PlannedHost
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import TrainingJobSpec

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode._core.text.messages import Problem
 from scriptmode_local._data.staging import StagingArea
-from scriptmode_local._hosts.fleet import Fleet, fork_agent
+from scriptmode_local._hosts.fleet import Fleet, Serve, StartedAgent, fork_agent
 from scriptmode_local._hosts.host_identity import loopback_address, write_hosts_file
 from scriptmode_local._hosts.process_host import ProcessHost
 from scriptmode_local._opt_ml.opt_ml import Sandbox, single_machine_cluster
-from scriptmode_local._store.job_store import JobStore
+from scriptmode_local._store.job_store import JobFolder, JobStore
 from scriptmode_local._system.ports import Ports
 from scriptmode_runtime._files import scratch
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE, DEFAULT_BASE_DIR, WORLD_VARIABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode_local._hosts import Host
-    from scriptmode_local._hosts.fleet import Serve, StartedAgent
     from scriptmode_local._store.job_record import Job
-    from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._system.forked_tasks import Tasks
 
 #: Variables of other jobs, other launchers and batch systems, which a host must not read as its own: with those of a

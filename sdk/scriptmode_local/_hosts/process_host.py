@@ -6,7 +6,9 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode_local._data import regular_files
@@ -16,9 +18,6 @@ from scriptmode_local._store import agent_log
 from scriptmode_runtime._processes import forks, namespace, process_tree, system
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
     from scriptmode._core.text.messages import Problem
 
 

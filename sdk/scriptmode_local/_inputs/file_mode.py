@@ -9,27 +9,24 @@ several machines, files of the file system that these share are not copied: link
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.host_values import ChannelProgress
 from scriptmode._core.text.messages import problem_of
 from scriptmode.errors import DataError, PlatformError
 from scriptmode_local._data import file_uris, listing, sharding, staging
-from scriptmode_local._data.channel_source import source_of
+from scriptmode_local._data.channel_source import ChannelSource, source_of
 from scriptmode_local._data.shared_counters import create_counters
-from scriptmode_local._opt_ml.opt_ml import channel_hosts
+from scriptmode_local._opt_ml.opt_ml import ChannelHost, Sandbox, channel_hosts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-    from pathlib import Path
-
     from scriptmode._core.spec.job_request import JobRequest
-    from scriptmode_local._data.channel_source import ChannelSource
     from scriptmode_local._data.stores import Stores
-    from scriptmode_local._opt_ml.opt_ml import ChannelHost, Sandbox
 
 
 class StagingProgress:

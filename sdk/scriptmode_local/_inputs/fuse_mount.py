@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode._core.text.messages import Problem
 from scriptmode_local._data import mounts
-from scriptmode_local._system.forked_tasks import SILENT_SECONDS
+from scriptmode_local._system.forked_tasks import SILENT_SECONDS, Tasks
 from scriptmode_runtime._processes import process_tree
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from scriptmode_local._data.fast_file import ObjectTree
-    from scriptmode_local._system.forked_tasks import Tasks
 
 
 #: A line of this length is written to a pipe atomically (PIPE_BUF), so lines of several threads do not mix.

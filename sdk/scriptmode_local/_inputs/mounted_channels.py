@@ -5,7 +5,9 @@ Where mounts are impossible, FastFile channels are copied and read-only file sys
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode._core.spec.inputs import FileSystemInput
@@ -14,18 +16,14 @@ from scriptmode.errors import DataError
 from scriptmode_local._data import listing, mounts
 from scriptmode_local._inputs.file_mode import HostChannel, add_channel_to_errors, channels_in_mode
 from scriptmode_local._inputs.fuse_mount import FuseMount
-from scriptmode_local._opt_ml.opt_ml import channel_hosts
+from scriptmode_local._opt_ml.opt_ml import Sandbox, channel_hosts
 from scriptmode_local._system import file_systems
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.text.messages import Problem
     from scriptmode_local._data.fast_file import ObjectTree
     from scriptmode_local._data.stores import Stores
-    from scriptmode_local._opt_ml.opt_ml import Sandbox
     from scriptmode_local._system.forked_tasks import Tasks
 
     #: Writes a line to a host's log, given the host's name and the line.

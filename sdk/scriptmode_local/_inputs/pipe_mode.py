@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Generator, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode._core.spec.host_values import ChannelProgress
@@ -11,9 +13,6 @@ from scriptmode_local._data import framing, listing, pipes, prefetch
 from scriptmode_local._inputs.file_mode import HostChannel, add_channel_to_errors, channels_in_mode
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterator, Sequence
-    from pathlib import Path
-
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode_local._data.object_store import Buffer
     from scriptmode_local._data.stores import Stores

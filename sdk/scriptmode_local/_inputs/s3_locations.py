@@ -6,23 +6,21 @@ What does not exist is an error of the call, not of the job.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode._core.aws.s3_uris import is_in_local_bucket, parse_s3_uri
 from scriptmode._core.machine.data_dir import SERVER_FILE
-from scriptmode._core.spec.inputs import TrainingInput
+from scriptmode._core.spec.inputs import Channel, TrainingInput
 from scriptmode._core.spec.names import SERVER_TAGS
 from scriptmode.errors import CredentialsError, DataError, DataNotFoundError, PlatformError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
     from scriptmode._core.aws.s3 import S3
-    from scriptmode._core.spec.inputs import Channel
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode_local._data.s3_store import S3Store

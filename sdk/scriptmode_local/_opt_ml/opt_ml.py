@@ -7,8 +7,10 @@ import json
 import os
 import shutil
 import stat
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from scriptmode.errors import DataError
@@ -17,9 +19,6 @@ from scriptmode_runtime import contract
 from scriptmode_runtime._files import beneath, directory_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from scriptmode._core.spec.inputs import Channel
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import Output
@@ -57,7 +56,9 @@ class Sandbox:
 
     def map_paths(self, text: str) -> str:
         """Return ``text`` with ``/opt/ml``, or a path below it, changed to the same path of this host's tree."""
-        return _rebase(text, self.root or str(self.base))
+        root = contract.DEFAULT_BASE_DIR
+        is_path = text == root or text.startswith(f"{root}/")
+        return f"{self.root or self.base}{text[len(root) :]}" if is_path else text
 
     def checkpoints(self, output: Output) -> Path:
         """Return the directory of the checkpoints."""
@@ -285,12 +286,6 @@ def checkpoints_path(output: Output) -> str:
     """Return the path of the checkpoints relative to ``/opt/ml``; validation refuses a path elsewhere."""
     default = f"{contract.DEFAULT_BASE_DIR}/{contract.CHECKPOINTS_DIR}"
     return os.path.relpath(output.checkpoint_local_path or default, contract.DEFAULT_BASE_DIR)
-
-
-def _rebase(path: str, base: str) -> str:
-    """Return a path below ``/opt/ml`` as the same path below ``base``; every other text unchanged."""
-    root = contract.DEFAULT_BASE_DIR
-    return base + path[len(root) :] if path == root or path.startswith(root + "/") else path
 
 
 class ChannelHost(NamedTuple):

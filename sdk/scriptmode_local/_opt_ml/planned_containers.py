@@ -5,6 +5,7 @@ They see their files at ``/opt/ml`` and have a network interface ``eth0``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,6 @@ from scriptmode_local._opt_ml.opt_ml import Sandbox
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode._core.spec.job_request import JobRequest
 
 #: The first interface of a container ("How Amazon SageMaker Provides Training Information").

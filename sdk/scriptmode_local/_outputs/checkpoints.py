@@ -11,9 +11,11 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from scriptmode._core.text.messages import Problem, problem_of
@@ -21,18 +23,14 @@ from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 from scriptmode_local._data import file_copy, file_uris, regular_files
 from scriptmode_local._data.durable import ChangedDirectories, replace_file
 from scriptmode_local._data.replaced_files import ReplacedFiles
-from scriptmode_local._opt_ml.opt_ml import checkpoints_path
+from scriptmode_local._opt_ml.opt_ml import Sandbox, checkpoints_path
 from scriptmode_local._outputs import packed_artifacts
 from scriptmode_local._store import shapes
 from scriptmode_runtime._files.beneath import EscapeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import Output
-    from scriptmode_local._opt_ml.opt_ml import Sandbox
     from scriptmode_local._store.job_store import JobFolder
 
     #: By host and name, a file's size, time of change (ns) and inode.

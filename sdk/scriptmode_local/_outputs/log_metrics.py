@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.metric_definitions import Definition, LogPositions, MetricFinder, warn_of_slow_regex
-from scriptmode._core.spec.service_values import Metric
+from scriptmode._core.spec.service_values import LogEvent, Metric
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from scriptmode._core.spec.service_values import LogEvent
     from scriptmode._core.spec.training_job import Algorithm
 
 

@@ -6,6 +6,7 @@ import operator
 import os
 import stat
 import tarfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -24,8 +25,6 @@ from scriptmode_runtime._files.archive import DEEPEST, MOST_MEMBERS
 from scriptmode_runtime._files.beneath import EscapeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from scriptmode._core.aws.s3 import S3
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode_local._opt_ml.opt_ml import Sandbox

@@ -11,17 +11,15 @@ import sys
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from scriptmode_local._hosts.fleet import StartedAgent
+from scriptmode_local._hosts.fleet import Fleet, StartedAgent
 from scriptmode_local._remote import remote_host
 from scriptmode_local._remote.relay import Relay
 from scriptmode_local._remote.tls_stream import ListeningStream, StreamKeys, connect
-from scriptmode_local._system.forked_tasks import ForkedProcess
+from scriptmode_local._system.forked_tasks import ForkedProcess, Tasks
 
 if TYPE_CHECKING:
-    from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
-    from scriptmode_local._system.forked_tasks import Tasks
 
 
 def start_relay(

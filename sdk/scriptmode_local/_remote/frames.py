@@ -19,12 +19,10 @@ from __future__ import annotations
 import json
 import os
 import select
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Protocol
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Callable, NamedTuple, Protocol
 
 from scriptmode_local._store.shapes import validate_shape
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
 
 #: Bytes of a file in one frame: other frames do not wait for a large file.
 CHUNK = 256 << 10

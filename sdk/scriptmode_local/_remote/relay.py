@@ -13,6 +13,7 @@ import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.request.fields import changed
@@ -21,17 +22,14 @@ from scriptmode.errors import DataError, PlatformError
 from scriptmode_local._agent import host_messages
 from scriptmode_local._data import file_uris
 from scriptmode_local._opt_ml.opt_ml import checkpoints_path
-from scriptmode_local._remote.frames import FrameReader, StreamError, send_frame, wait_for
+from scriptmode_local._remote.frames import Frame, FrameReader, StreamError, send_frame, wait_for
 from scriptmode_local._remote.trees import KINDS, TreeReceiver, send_all
 from scriptmode_runtime import contract
 from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from scriptmode._core.spec.inputs import Channel
     from scriptmode_local._hosts.fleet import Fleet
-    from scriptmode_local._remote.frames import Frame
     from scriptmode_local._remote.tls_stream import ListeningStream
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder

@@ -5,19 +5,16 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Callable
 
 from scriptmode_local._data.replaced_files import ReplacedFiles
-from scriptmode_local._remote.frames import CHUNK
+from scriptmode_local._remote.frames import CHUNK, Frame
 from scriptmode_runtime._files import beneath, directory_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from scriptmode_local._remote.frames import Frame
-
     #: Sends a frame: its kind, its bytes, its other fields.
     Send = Callable[..., None]
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode._core.spec.service_values import ENDED, UNREADABLE
+from scriptmode._core.spec.service_values import ENDED, UNREADABLE, Metric
 from scriptmode.errors import JobNotFoundError, ScriptmodeError
 from scriptmode_local._data import regular_files
 from scriptmode_local._data.durable import replace_file
@@ -15,10 +17,6 @@ from scriptmode_local._store.shapes import LAST_SECOND
 from scriptmode_local._store.state import STATUS_OF, JobSummary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from scriptmode._core.spec.service_values import Metric
     from scriptmode_local._store.job_record import JobFacts
     from scriptmode_local._store.job_store import JobFolder, JobStore
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode._core.machine import drafts
@@ -13,8 +14,6 @@ from scriptmode_local._data.durable import ChangedDirectories, replace_file
 from scriptmode_local._system.directory_lock import locked_directory
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from scriptmode_local._store.job_store import JobStore
 
 

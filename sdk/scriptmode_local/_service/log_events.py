@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 from operator import attrgetter
@@ -16,15 +17,12 @@ from scriptmode_local._agent import recovery
 from scriptmode_local._store.host_logs import LogReader
 from scriptmode_local._store.job_response import describe
 from scriptmode_local._store.log_times import LogTimes
-from scriptmode_local._store.state import STATUS_OF
+from scriptmode_local._store.state import STATUS_OF, JobState
 from scriptmode_local._system.file_owner import find_other_owner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode_local._store.job_store import JobFolder
-    from scriptmode_local._store.state import JobState
 
 
 def read_log_events(

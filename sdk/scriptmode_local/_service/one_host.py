@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode._core.request.parse import as_job_request
@@ -26,9 +28,6 @@ from scriptmode_runtime._launch import script_process
 from scriptmode_runtime._values.errors import RuntimeFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from scriptmode._core.spec.job_failure import Failure
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode_local._opt_ml.opt_ml import Sandbox

@@ -13,8 +13,10 @@ import operator
 import os
 import re
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode._core.machine.data_dir import FETCHED, TUNING
@@ -28,9 +30,6 @@ from scriptmode_local._system.full_disk import disk_usage
 from scriptmode_runtime._files import directory_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from scriptmode_local._store.job_store import JobFolder, JobStore
 
     Summaries = list[dict[str, Any]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from copy import copy
 from dataclasses import replace
@@ -28,8 +29,6 @@ from scriptmode_local._store.state import starting_state
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from typing_extensions import Self
 
     from scriptmode._core.spec.host_values import PlannedHost

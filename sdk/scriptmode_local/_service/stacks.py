@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode._core.machine.clock import SYSTEM
@@ -11,9 +13,6 @@ from scriptmode_local._opt_ml.opt_ml import Sandbox
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from scriptmode_local._store.job_store import JobFolder
 
 #: Seconds for answers, which take about two, more on a loaded machine.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.machine.clock import SYSTEM
@@ -11,9 +13,6 @@ from scriptmode._core.spec.service_values import ANY_JOB
 from scriptmode.errors import RequestError, ScriptmodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
-
     from scriptmode._core.spec import host_values, service_values
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode._core.spec.job_failure import Failure

@@ -6,14 +6,16 @@ import os
 import re
 import tempfile
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode._core.request import service_model
 from scriptmode._core.request.fields import PLAIN_ARGUMENTS
 from scriptmode._core.request.render import as_fields
 from scriptmode._core.spec.hosts import instance_kind
-from scriptmode._core.spec.inputs import FileSystemInput, OtherInput, TrainingInput
+from scriptmode._core.spec.inputs import Channel, FileSystemInput, OtherInput, TrainingInput
 from scriptmode._core.spec.job_request import ABSENT, JobRequest
 from scriptmode._core.spec.names import SERVER_TAGS
 from scriptmode._core.text.messages import Problem, did_you_mean, did_you_mean_path
@@ -24,10 +26,6 @@ from scriptmode_runtime import contract
 from scriptmode_runtime.contract import CHECKPOINTS_DIR, DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from scriptmode._core.spec.inputs import Channel
     from scriptmode._core.spec.training_job import InstanceGroup, Resources
 
 #: Fields that may hold a file:// URI here, which the service does not accept ...

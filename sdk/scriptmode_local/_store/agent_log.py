@@ -6,7 +6,9 @@ import os
 import re
 import sys
 import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from scriptmode._core.spec.service_values import JobEvent
@@ -15,9 +17,6 @@ from scriptmode_local._data.regular_files import open_regular, open_to_append
 from scriptmode_local._store.host_logs import CHUNK, UNFINISHED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
-    from pathlib import Path
-
     from scriptmode_local._store.state import JobState
 
 _MISSING = b"and are missing here:"
@@ -38,17 +37,18 @@ def append_line(path: Path, line: str) -> None:
         log.write(start + line.encode("utf-8", "replace") + b"\n")
 
 
+def write_line(text: str) -> None:
+    """Write a line to the log of this agent: its ``sys.stderr``, whose writes never fail in the agent of a job."""
+    sys.stderr.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
+    sys.stderr.flush()
+
+
 class AgentLog:
-    """Log of a job's agent, which is its standard error; what users should read is in the hosts' logs, too."""
+    """Log of a job's agent for what users should read, which is in the hosts' logs, too."""
 
     def __init__(self, log_of: Callable[[str], Path], hosts: Collection[str]) -> None:
         self._log_of = log_of
         self._hosts = hosts
-
-    def write(self, text: str) -> None:
-        """Write a line; the agent made ``sys.stderr`` a stream whose writes never fail."""
-        sys.stderr.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
-        sys.stderr.flush()
 
     def tell_user(self, text: str) -> None:
         """Write a line, also to the first host's log, after the output of the host itself."""
@@ -56,7 +56,7 @@ class AgentLog:
 
     def tell_host(self, host: str, text: str) -> None:
         """Write a line, also to a host's log if that can be written."""
-        self.write(text)
+        write_line(text)
         with suppress(OSError):
             append_line(self._log_of(host), f"scriptmode: {text}")
 

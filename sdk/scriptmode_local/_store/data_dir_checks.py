@@ -5,13 +5,10 @@ from __future__ import annotations
 import fcntl
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from scriptmode._core.machine import drafts
 from scriptmode_local._data.durable import replace_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _FIFO_MODE = 0o600
 

@@ -11,15 +11,14 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode_local._data import regular_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from scriptmode_runtime._processes.proc import ProcessIdentity
 
 INTERVAL_SECONDS = 5.0

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.host_values import HostActivity
@@ -15,9 +17,6 @@ from scriptmode_local._store import shapes
 from scriptmode_local._store.host_logs import unfinished_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from scriptmode_local._store.job_store import JobFolder
 
 #: Seconds after which a record is not of the present any more; a new one comes every `_agent.usage.SAMPLE_SECONDS`.

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import codecs
 import os
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 
 from scriptmode_local._data.regular_files import open_regular
 from scriptmode_runtime._terminal_line import last_frame, overwritten
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 #: Bytes of one piece of a line, and of one read, since the logs of many hosts are read at once. They bound the memory.
 CHUNK, _READ = 1024 * 1024, 64 * 1024

@@ -12,6 +12,7 @@ run (`capacity`). A job that is larger than the machine runs alone.
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode._core.machine.drafts import PREFIX
@@ -21,8 +22,6 @@ from scriptmode_local._system import capacity
 from scriptmode_local._system.directory_lock import locked_directory
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from scriptmode_local._store.job_store import JobStore
 
 _RUNS, _WAITS = "runs", "waits"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,8 +11,6 @@ from scriptmode_local._store import shapes
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode._core.spec.job_request import JobRequest
 
 #: More hosts than one machine can have. A damaged count must not make a loop of billions of turns.

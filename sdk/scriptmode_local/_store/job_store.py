@@ -37,8 +37,10 @@ import fcntl
 import os
 import re
 import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode._core.machine import drafts
@@ -52,9 +54,6 @@ from scriptmode_local._system import file_owner
 from scriptmode_local._system.directory_lock import above_streams, new_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
-
     from scriptmode._core.spec.host_values import ChannelProgress
     from scriptmode_local._store.job_record import Job, JobFacts
     from scriptmode_local._store.state import JobState

@@ -13,16 +13,13 @@ import struct
 import time
 from array import array
 from bisect import bisect_left
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from scriptmode_local._store.shapes import LAST_SECOND
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 _PAIR = struct.Struct("<QQ")
 #: Seconds between two looks at the logs of a running job.

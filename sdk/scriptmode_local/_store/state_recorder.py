@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Callable
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from scriptmode_local._store.agent_log import write_line
 
 if TYPE_CHECKING:
     from scriptmode_local._store.job_store import JobFolder
@@ -18,10 +21,8 @@ LAST_STATE_SECONDS = 600.0
 class StateRecorder:
     """Writer of the states of one job to its directory."""
 
-    def __init__(self, folder: JobFolder, log: Callable[[str], None]) -> None:
-        """``log`` writes a line to the agent's log."""
+    def __init__(self, folder: JobFolder) -> None:
         self._folder = folder
-        self._log = log
         self._pending: JobState | None = None
         self._next = 0.0
 
@@ -30,7 +31,7 @@ class StateRecorder:
         self._next = time.monotonic() + RETRY_SECONDS
         error = self._refusal(state)
         if error and self._pending is None:
-            self._log(f"the state cannot be written, which is tried again: {error}")
+            write_line(f"the state cannot be written, which is tried again: {error}")
         self._pending = state if error else None
 
     def retry(self) -> None:
@@ -51,7 +52,7 @@ class StateRecorder:
                 raise error
             if str(error) != logged:
                 logged = str(error)
-                self._log(f"the last state, {state.secondary}, cannot be written, which is tried again: {logged}")
+                write_line(f"the last state, {state.secondary}, cannot be written, which is tried again: {logged}")
             wait(RETRY_SECONDS)
 
     def _refusal(self, state: JobState) -> OSError | None:

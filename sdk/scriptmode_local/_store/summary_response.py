@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode._core.spec.service_values import UNREADABLE
-from scriptmode_local._store.state import STATUS_OF
+from scriptmode_local._store.state import STATUS_OF, JobSummary
 from scriptmode_runtime._terminal_line import readable
-
-if TYPE_CHECKING:
-    from scriptmode_local._store.state import JobSummary
 
 _time, _UTC = datetime.fromtimestamp, timezone.utc
 

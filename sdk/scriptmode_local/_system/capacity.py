@@ -6,14 +6,13 @@ memory of a process is assumed: one that trains a small model with TensorFlow ha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode._core.text.messages import pluralize
 from scriptmode.errors import QuotaError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from scriptmode._core.spec.job_request import JobRequest
 
 #: Processes that may run at once on the smallest machine: they also wait for one another and for their data.

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 
 def user_name(number: int) -> str:

@@ -10,6 +10,7 @@ import socket
 import sys
 import time
 import traceback
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,6 @@ from scriptmode_local._data.shared_counters import create_counters
 from scriptmode_runtime._processes import forks, proc, process_tree, system
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
     from types import FrameType
 
 #: Seconds between two heartbeats of a task; without one after which it hangs if it is stopped or has to answer soon;

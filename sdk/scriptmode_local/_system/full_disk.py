@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE
 from scriptmode._core.text.messages import format_bytes
@@ -13,10 +14,6 @@ from scriptmode.errors import DataError, ScriptmodeError
 from scriptmode_local._data import file_uris
 from scriptmode_local._data.durable import RESERVED_BYTES
 from scriptmode_runtime._files import beneath, directory_tree
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 #: Errors for missing space or inodes, and for a used-up quota.
 _FULL = (errno.ENOSPC, errno.EDQUOT)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from scriptmode_runtime._processes import proc
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 
 class GpuUsage(NamedTuple):

@@ -5,11 +5,8 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: Seconds after the first Ctrl-C from which on another one is not deferred: a disk or a program may hang.
 _IMPATIENT_SECONDS = 3.0

@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 import random
 import socket
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from scriptmode._core.machine.data_dir import make_private
 from scriptmode.errors import DataError
 from scriptmode_local._system.directory_lock import try_lock
 from scriptmode_runtime.contract import DEFAULT_PORTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 ROLES = tuple(DEFAULT_PORTS)
 #: The lowest port used; well-known services use lower ones.

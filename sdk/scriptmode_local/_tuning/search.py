@@ -10,15 +10,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.machine.installation import install_command, missing_package
-from scriptmode._core.spec.parameter_ranges import CategoricalParameter, IntegerParameter
+from scriptmode._core.spec.parameter_ranges import CategoricalParameter, IntegerParameter, ParameterRange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from scriptmode._core.spec.parameter_ranges import ParameterRange
     from scriptmode._core.spec.tuning_job import TuningJobSpec
 
 #: With scaling type Auto, positive values are searched on a logarithmic scale from this ratio of the bounds on.

@@ -16,14 +16,14 @@ from __future__ import annotations
 import copy
 import hashlib
 import math
-import sys
 import time
 import traceback
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode._core.machine.clock import SYSTEM
 from scriptmode._core.request import tuning
@@ -35,17 +35,13 @@ from scriptmode._core.text.messages import pluralize
 from scriptmode.errors import JobExistsError, JobNotFoundError, ScriptmodeError
 from scriptmode_local._data import file_uris
 from scriptmode_local._service.service import LocalPlatform
+from scriptmode_local._store import agent_log
 from scriptmode_local._store.host_logs import LogReader
-from scriptmode_local._store.job_store import JobStore
+from scriptmode_local._store.job_store import JobFolder, JobStore
 from scriptmode_local._tuning.search import Search
 from scriptmode_local._tuning.tuning_store import TuningFolder
 from scriptmode_runtime import contract
 from scriptmode_runtime._terminal_line import readable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scriptmode_local._store.job_store import JobFolder
 
 #: Seconds between two looks at the training jobs.
 _POLL_SECONDS = 0.25
@@ -178,7 +174,7 @@ class TuningAgent:
             elif is_bad and number not in self._stopped_early:
                 self._stopped_early.add(number)
                 why = f"its {self._spec.objective} is worse than that of others, or has more values than MaxResource"
-                self._log(f"{job['TrainingJobName']} is stopped early: {why}")
+                agent_log.write_line(f"{job['TrainingJobName']} is stopped early: {why}")
                 self._stop_job(job)
 
     def _report(self, number: int, *, final: bool) -> bool:
@@ -225,7 +221,7 @@ class TuningAgent:
         is_fruitless = ended >= _FRUITLESS_JOBS and not self._has_any_objective
         if self._is_limited or is_fruitless:
             why = "a stop was requested, or the time limit passed"
-            self._log(f"stopping: {why if self._is_limited else self._describe_fruitless()}")
+            agent_log.write_line(f"stopping: {why if self._is_limited else self._describe_fruitless()}")
             self._state["HyperParameterTuningJobStatus"] = "Stopping"
             self._stop_jobs()
 
@@ -266,7 +262,7 @@ class TuningAgent:
             self._platform.stop(job["TrainingJobName"])
         except ScriptmodeError as error:
             # It may be deleted; what happens to it is read by its status.
-            self._log(f"{job['TrainingJobName']} cannot be stopped: {error}")
+            agent_log.write_line(f"{job['TrainingJobName']} cannot be stopped: {error}")
 
     def _suggest(self) -> None:
         """Record the next training job."""
@@ -290,7 +286,7 @@ class TuningAgent:
             with suppress(JobExistsError):
                 self._platform.create(self._training_request(job))
         except ScriptmodeError as error:
-            self._log(f"{job['TrainingJobName']} cannot be created: {error}")
+            agent_log.write_line(f"{job['TrainingJobName']} cannot be created: {error}")
             self._fail(number, str(error))
         else:
             job["CreationTime"] = time.time()
@@ -329,15 +325,10 @@ class TuningAgent:
                 self._folder.write_state(self._state)
             except OSError as error:
                 if not self._folder.is_deleted:
-                    self._log(f"the state cannot be written: {error}")
+                    agent_log.write_line(f"the state cannot be written: {error}")
                     return False
             self._saved = copy.deepcopy(self._state)
         return True
-
-    @staticmethod
-    def _log(text: str) -> None:
-        sys.stderr.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
-        sys.stderr.flush()
 
 
 def main(arguments: list[str]) -> None:

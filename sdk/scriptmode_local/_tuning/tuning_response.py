@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,6 @@ from scriptmode._core.request import tuning
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode_local._tuning.tuning_store import TuningRecord
 
 #: Fields of the description that a list does not have.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,6 @@ from scriptmode_local._tuning import search, tuning_response, tuning_store
 from scriptmode_runtime._files import directory_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from scriptmode_local._service.service import LocalPlatform
 _CONFIG, _HYPERBAND = "HyperParameterTuningJobConfig", "HyperbandStrategyConfig"
 #: Fields of a request that only Amazon SageMaker executes.

@@ -18,10 +18,11 @@ then on the agent, which inherits the lock, is the only writer, but for ``stop``
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from scriptmode._core.machine.data_dir import TUNING, make_private
 from scriptmode._core.request import tuning
@@ -33,9 +34,6 @@ from scriptmode_local._store import shapes
 from scriptmode_local._store.job_store import has_folder, new_folder, translated_errors
 from scriptmode_local._system.directory_lock import new_lock
 from scriptmode_runtime._files import directory_tree
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _JOB = {
     **dict.fromkeys(("TrainingJobName!", "TrainingJobStatus!", "ObjectiveStatus!"), str),

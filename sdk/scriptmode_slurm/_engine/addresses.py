@@ -11,14 +11,12 @@ import ipaddress
 import socket
 import struct
 import sys
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from scriptmode.errors import DataError
 from scriptmode_local._system.ports import DEFAULT_EPHEMERAL, LOWEST, ROLES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 #: The first port of each block. Nodes may have other ephemeral ranges than this machine: Linux's default is assumed.
 _BLOCKS = range(LOWEST, DEFAULT_EPHEMERAL - len(ROLES) + 1, len(ROLES))

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 from scriptmode.errors import PlatformError, ScriptmodeError
 from scriptmode_local._hosts.agent_control import AgentLocation, AgentSignal, Presence, StopReason, Termination
-from scriptmode_local._store.job_store import ENGINE_RECORD
+from scriptmode_local._store.job_store import ENGINE_RECORD, JobFolder
 from scriptmode_local._system.file_owner import user_name
 from scriptmode_slurm._engine import batch_script, commands, problems
 from scriptmode_slurm._engine.commands import JobStatus
 from scriptmode_slurm._engine.settings import settings_from_json
 
 if TYPE_CHECKING:
-    from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._store.state import JobState
 
 #: The keys of the job's number, and of the cluster that gave it, in the engine's record.

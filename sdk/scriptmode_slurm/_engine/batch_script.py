@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode._core.spec.training_job import Limits
-from scriptmode_slurm._engine.partitions import find_partitions, parse_time_limit, require_nodes
-from scriptmode_slurm._engine.settings import REFUSED
+from scriptmode._core.spec.training_job import Limits, Resources
+from scriptmode_slurm._engine.partitions import Partition, find_partitions, parse_time_limit, require_nodes
+from scriptmode_slurm._engine.settings import REFUSED, SlurmSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from scriptmode._core.spec.training_job import Resources
     from scriptmode_local._store.job_record import Job
-    from scriptmode_slurm._engine.partitions import Partition
-    from scriptmode_slurm._engine.settings import SlurmSettings
 
 #: Seconds for what max_run does not count: staging the inputs, stopping, delivering the artifacts.
 AROUND_TRAINING = 900

@@ -10,23 +10,19 @@ import os
 import re
 import signal
 import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Callable, TypeVar
+from pathlib import Path
+from typing import Callable, TypeVar
 
-from scriptmode._core.machine.clock import SYSTEM
+from scriptmode._core.machine.clock import SYSTEM, Clock
 from scriptmode._core.machine.programs import ProgramResult, run_program
 from scriptmode.errors import PlatformError, TransientError
 from scriptmode_runtime._terminal_line import sanitize
 from scriptmode_slurm._engine import problems
 from scriptmode_slurm._engine.partitions import FORMAT, Partition, parse_partitions
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from scriptmode._core.machine.clock import Clock
 
 _Answer = TypeVar("_Answer")
 #: Seconds of one command. Slurm's own waiting (MessageTimeout) is 10 s by default, and some sites double it.

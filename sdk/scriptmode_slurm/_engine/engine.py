@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -13,23 +14,19 @@ from scriptmode_local._data.durable import replace_file
 from scriptmode_local._hosts.local_agent import AGENT_MODULE
 from scriptmode_local._hosts.planned_processes import plan_processes
 from scriptmode_local._hosts.process_engine import ProcessEngine
-from scriptmode_local._store.job_store import ENGINE_RECORD
+from scriptmode_local._store.job_store import ENGINE_RECORD, JobFolder
 from scriptmode_slurm._engine import batch_script, commands, fleet
 from scriptmode_slurm._engine.agent import CLUSTER, NUMBER, SlurmAgent, find_own_job
-from scriptmode_slurm._engine.settings import parse_settings, settings_from_json
+from scriptmode_slurm._engine.settings import SlurmSettings, parse_settings, settings_from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from scriptmode._core.spec.host_values import PlannedHost
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode_local._hosts import HostSettings
     from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
-    from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._system.forked_tasks import Tasks
-    from scriptmode_slurm._engine.settings import SlurmSettings
 
 #: The batch script in the job's folder.
 _SCRIPT = "job.sh"

@@ -8,6 +8,7 @@ import secrets
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from scriptmode._core.text.messages import Problem
 from scriptmode.errors import DataError, PlatformError
 from scriptmode_local._data import file_uris, mounts
 from scriptmode_local._data.staging import StagingArea
-from scriptmode_local._hosts.fleet import Fleet, StartedAgent
+from scriptmode_local._hosts.fleet import Fleet, Serve, StartedAgent
 from scriptmode_local._hosts.host_identity import write_hosts_file
 from scriptmode_local._hosts.process_fleet import ProcessFleet
 from scriptmode_local._opt_ml.opt_ml import Sandbox, checkpoints_path, cluster_of_machines
@@ -30,9 +31,6 @@ from scriptmode_slurm._engine import addresses, batch_script, commands, steps
 from scriptmode_slurm._engine.settings import settings_from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from scriptmode_local._hosts.fleet import Serve
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._system.forked_tasks import Tasks

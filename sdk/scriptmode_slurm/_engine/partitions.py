@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from scriptmode.errors import PlatformError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 #: What `parse_partitions` reads (sinfo(1), --format).
 FORMAT = "%P|%l|%L|%D"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -16,8 +17,6 @@ from scriptmode_slurm._engine import commands
 from scriptmode_slurm._engine.settings import REFUSED_IN_HEADER, parse_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode._core.spec.training_job import TrainingJobSpec
 
 #: Arguments of `LocalPlatform` that have no effect on a cluster.

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE
 from scriptmode._core.text.messages import Problem
 from scriptmode.errors import PlatformError, TransientError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 #: Texts of a command that reached no slurmctld, so that nothing happened and it may be repeated.
 UNREACHABLE = ("Unable to contact slurm controller", "Connection refused", "connect failure")

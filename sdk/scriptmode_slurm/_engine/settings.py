@@ -9,16 +9,14 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from scriptmode._core.machine.yaml_files import parse_yaml
 from scriptmode.errors import ConfigError, SpecError
 from scriptmode_local._store import shapes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 #: ``partition=gpu,account=vision``, or the same as a JSON object.
 SETTINGS_VARIABLE = "SCRIPTMODE_SLURM"

@@ -8,10 +8,8 @@ the end of ``srun``, however it ends, the program's standard input ends, too.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 _PREFIXES = ("SLURM_", "SLURMD_", "SRUN_", "SBATCH_", "SALLOC_", "PMI_", "PMI2_", "PMIX_")
 #: What srun and a host need of a batch step's variables: the cluster, the job, its size, and the components of a
