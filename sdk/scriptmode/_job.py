@@ -27,7 +27,30 @@ if TYPE_CHECKING:
     from scriptmode._sagemaker_session import Session
 
 
-class TrainingJob:
+class StartedJob:
+    """What the handles of training jobs and of tuning jobs have in common: a name on a platform."""
+
+    def __init__(self, name: str, platform: Platform) -> None:
+        self.name = name
+        self.platform = platform
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    @property
+    def job_name(self) -> str:
+        """The name, under the attribute's name of the SageMaker SDK."""
+        return self.name
+
+    @property
+    def sagemaker_session(self) -> Session:
+        """The session of the platform, or the one that the platform was given."""
+        from scriptmode._sagemaker_session import session_of_platform
+
+        return session_of_platform(self.platform)
+
+
+class TrainingJob(StartedJob):
     """A training job, identified by its name on a platform.
 
     The handle stores nothing else, so several processes may hold the same job.
@@ -39,8 +62,7 @@ class TrainingJob:
     """
 
     def __init__(self, name: str, platform: Platform, *, source_dir: str = "") -> None:
-        self.name = name
-        self.platform = platform
+        super().__init__(name, platform)
         self._source_dir = source_dir
 
     @classmethod
@@ -65,9 +87,6 @@ class TrainingJob:
 
         return cls(name, find_job_platform(name, sagemaker_session, platform))
 
-    def __repr__(self) -> str:
-        return f"TrainingJob({self.name!r})"
-
     def describe(self) -> dict[str, Any]:
         """Return the description of the job: the response of DescribeTrainingJob."""
         return self._description().response
@@ -79,18 +98,6 @@ class TrainingJob:
     def status(self) -> str:
         """The status: ``InProgress``, ``Stopping``, ``Completed``, ``Failed`` or ``Stopped``."""
         return str(self._description().status)
-
-    @property
-    def job_name(self) -> str:
-        """The name, under the attribute's name of the SageMaker SDK."""
-        return self.name
-
-    @property
-    def sagemaker_session(self) -> Session:
-        """The session of the platform, or the one that the platform was given."""
-        from scriptmode._sagemaker_session import session_of_platform
-
-        return session_of_platform(self.platform)
 
     @property
     def ended(self) -> bool:

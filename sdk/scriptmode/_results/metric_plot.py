@@ -96,7 +96,7 @@ def _draw(axes: Any, hosts: Mapping[str, Sequence[_Row]], axis: _Axis) -> None:
     for host, line in lines.items() if len(lines) <= _NAMED else ():
         alone = len(lines) == 1
         own = {"linewidth": 1.6, "marker": _marker(line)} if alone else {"linewidth": 0.9, "alpha": 0.8}
-        axes.plot(*_sorted(line), label=host or "?", color=colours.get(host), **own)
+        axes.plot(*zip(*sorted(line.items())), label=host or "?", color=colours.get(host), **own)
     if axis.begin is None:
         axes.xaxis.get_major_locator().set_params(integer=True)
     if len(lines) > 1:
@@ -117,11 +117,7 @@ def _draw_mean(axes: Any, lines: Sequence[Mapping[float, float]]) -> None:
     mean = {position: sum(value / len(own) for value in own) for position, own in zip(shared, values)}
     axes.fill_between(shared, [min(own) for own in values], [max(own) for own in values], color=COLOURS[0], alpha=0.25)
     label = f"mean of {len(lines)} hosts"
-    axes.plot(*_sorted(mean), marker=_marker(mean), label=label, color=COLOURS[0], linewidth=2)
-
-
-def _sorted(line: Mapping[float, float]) -> tuple[list[float], list[float]]:
-    return sorted(line), [line[position] for position in sorted(line)]
+    axes.plot(*zip(*sorted(mean.items())), marker=_marker(mean), label=label, color=COLOURS[0], linewidth=2)
 
 
 def _marker(line: Mapping[float, float]) -> str | None:

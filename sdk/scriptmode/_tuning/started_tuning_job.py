@@ -3,50 +3,28 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode._core.aws.retry import Retry
 from scriptmode._core.request import tuning
 from scriptmode._core.spec.service_values import ENDED, FAILED
+from scriptmode._core.spec.tuning_description import TunedJob, TuningDescription
 from scriptmode._core.text.progress_line import ProgressLine
 from scriptmode._display import tuning_lines
+from scriptmode._job import StartedJob
 from scriptmode.errors import TuningJobFailed
-
-if TYPE_CHECKING:
-    from scriptmode._core.platforms.registry import Platform
-    from scriptmode._core.spec.tuning_description import TunedJob, TuningDescription
-    from scriptmode._sagemaker_session import Session
 
 #: Seconds between two requests for the state of a tuning job, at least.
 _POLL_SECONDS = 0.5
 
 
-class TuningJob:
+class TuningJob(StartedJob):
     """A tuning job that was started, identified by its name on a platform.
 
     Args:
         name: The tuning job's name.
         platform: The platform that has it.
     """
-
-    def __init__(self, name: str, platform: Platform) -> None:
-        self.name = name
-        self.platform = platform
-
-    def __repr__(self) -> str:
-        return f"TuningJob({self.name!r})"
-
-    @property
-    def job_name(self) -> str:
-        """The name, under the attribute's name of the SageMaker SDK."""
-        return self.name
-
-    @property
-    def sagemaker_session(self) -> Session:
-        """The session of the platform, or the one that the platform was given."""
-        from scriptmode._sagemaker_session import session_of_platform
-
-        return session_of_platform(self.platform)
 
     def describe(self) -> dict[str, Any]:
         """Return the description of the tuning job: the response of DescribeHyperParameterTuningJob."""

@@ -38,14 +38,9 @@ def default_image(tensorflow: str | None = None, *, gpu: bool = False, base: str
 def built_image(tensorflow: str | None = None) -> str:
     """Return the name of the image for a TensorFlow version, if it is on this machine.
 
-    Args:
-        tensorflow: Version of TensorFlow, by default the newest one.
-
-    Returns:
-        The name, as of `default_image`.
+    Arguments and errors are those of `default_image`.
 
     Raises:
-        SpecError: There is no image for the version.
         ContainerError: No daemon answers, or the image was not built; the message has the command that builds it.
     """
     wanted = _image_recipe.resolve_recipe(tensorflow)

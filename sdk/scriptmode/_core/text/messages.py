@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from scriptmode.errors import ScriptmodeError, SpecError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 #: Seconds below which a duration has a decimal.
