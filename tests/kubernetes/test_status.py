@@ -120,6 +120,16 @@ def test_what_may_start_is_waited_for():
     assert status.describe_wait("algo-1", pod(containers=[*up[:1], container()])) == "the containers of algo-1"
 
 
+def test_pods_that_hold_nodes_while_others_wait_are_known_and_those_that_were_deleted_count_for_nothing():
+    placed, waits = pod(), pod(spec={"nodeName": ""})
+    assert status.is_partly_scheduled([placed, waits])
+    for found in ([], [placed], [placed, None], [waits, None], [placed, placed], [waits, waits]):
+        assert not status.is_partly_scheduled(found)
+    later = status.deleted_to_wait("they are created again later")
+    assert status.describe_wait("algo-1", later) == "a node for algo-1: they are created again later"
+    assert status.describe_loss("algo-1", later) == ""
+
+
 def test_the_cause_of_a_missing_image_is_that_of_a_try_and_not_of_the_time_between_two():
     def error(**waiting):
         return status.find_image_error(pod(containers=[container("agent", running={}), container(waiting=waiting)]))

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import threading
 from contextlib import suppress
 from types import SimpleNamespace
@@ -12,12 +13,13 @@ from fakes.processes import processes_naming, until
 
 from scriptmode import Estimator
 from scriptmode._core.spec.training_job import Output
-from scriptmode.engines import Fleet
+from scriptmode.engines import Fleet, StreamKeys
 from scriptmode.errors import TrainingJobFailed
 from scriptmode_local._agent.host_messages import MessageReader
 from scriptmode_local._remote import remote_host
 from scriptmode_local._remote.frames import send_frame
 from scriptmode_local._remote.relay import Relay
+from scriptmode_local._remote.tls_stream import ListeningStream, connect
 from scriptmode_local._store.job_store import JobFolder
 
 RESTORES = """
@@ -51,21 +53,22 @@ class Pipes:
 class Ends:
     """A relay that runs in a thread, and the ends of its stream and of its pipes."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, stream=None):
         folder.mkdir()
         self.folder = JobFolder(folder)
         for each in ("channels", "hosts/algo-1", "logs", "usage"):
             (folder / each).mkdir(parents=True)
-        incoming, stream = os.pipe()
-        self.stream = os.fdopen(stream, "wb", buffering=0, closefd=False)
+        incoming, host = os.pipe()
+        self.stream = os.fdopen(host, "wb", buffering=0, closefd=False)
         self.sent, outgoing = os.pipe()
         commands, self.commands = os.pipe()
         events, their_events = os.pipe()
         self.events = MessageReader(events, "event")
         job = SimpleNamespace(request=SimpleNamespace(output=Output("file:///out"), channels=()))
-        fleet = Fleet()
-        fleet.write_sandbox = lambda *_: False
-        self.relay = Relay((self.folder, job), "algo-1", Pipes(incoming, outgoing), (commands, their_events), fleet)
+        self.fleet = Fleet()
+        self.fleet.write_sandbox = lambda *_: False
+        stream = stream or Pipes(incoming, outgoing)
+        self.relay = Relay((self.folder, job), "algo-1", stream, (commands, their_events), self.fleet)
         self.codes = []
         self.thread = threading.Thread(target=lambda: self.codes.append(self.relay.run()), daemon=True)
 
@@ -189,6 +192,30 @@ def test_a_host_that_waits_for_others_is_not_lost(ends):
     ends.command(do="end")
     ends.until_event("finished")
     assert ends.end() == 0
+
+
+def test_a_host_whose_machine_is_replaced_before_its_start_connects_again(tmp_path):
+    keys = StreamKeys.create()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ends = Ends(tmp_path / "job", ListeningStream(keys, listener))
+        ends.fleet.why_replaced = lambda host: f"{host} is replaced"
+        told = []
+
+        def is_told(text):
+            told.extend(each.get("message", each.get("text")) for each in ends.events.read())
+            return text in told
+
+        ends.start()
+        for _ in range(3):
+            told.clear()
+            stream = connect(keys.host, listener.getsockname())
+            send_frame(stream, "hello", address="10.0.0.1", folder="/jobs/one")
+            until(lambda: is_told("the other hosts"))
+            stream.close()
+            until(lambda: is_told("algo-1 is replaced"))
+        ends.command(do="end")
+        ends.until_event("finished")
+        assert ends.end() == 0
 
 
 def test_a_host_that_lost_its_relay_ends_with_0_for_the_relay_knows_more_of_it(tmp_path, monkeypatch, capfd):

@@ -76,6 +76,7 @@ def container(pod, name):
         ({"resources": "cpu=1"}, ["resources is 'cpu=1'", "give an object"]),
         ({"tolerations": "all"}, ["tolerations is 'all'", "give a list"]),
         ({"queue": 2}, ["queue is 2", "give text"]),
+        ({"schedule_timeout": "5m"}, ["schedule_timeout is '5m'", "give a number"]),
         ({"group_resources": {"ps": {"cpu": "2"}}}, ["resources is {'cpu': '2'}", "give requests and limits"]),
         ({"restricted": "yes"}, ["restricted is 'yes'", "give true or false"]),
         ({"resources": {"cpu": "2"}}, ["resources is {'cpu': '2'}", "give requests and limits, such as {'requests'"]),

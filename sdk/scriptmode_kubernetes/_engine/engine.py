@@ -200,7 +200,7 @@ def describe_rest(folder: JobFolder, settings: KubernetesSettings, error: Platfo
 def remove_objects(api: Api, folder: JobFolder, *, waits: bool = False) -> None:
     """Delete the Secret of a job, and with it what it owns; raise `ApiError`.
 
-    With ``waits`` no pod is left: one on a lost node would stay until the node is back, and is deleted by force.
+    With ``waits`` no pod is left.
     """
     names = names_of(folder)
     # Before their owner: the cluster would delete them with their grace, which the kubelet of 1.20 does not shorten.
@@ -211,10 +211,16 @@ def remove_objects(api: Api, folder: JobFolder, *, waits: bool = False) -> None:
         if error.may_pass:
             raise
     api.delete("secrets", names.name, propagationPolicy="Background")
+    if waits:
+        await_deletion(api, names.selector)
+    (folder.path / OBJECTS_FILE).unlink(missing_ok=True)
+
+
+def await_deletion(api: Api, selector: str) -> None:
+    """Wait until no pod is left: one on a lost node would stay until the node is back, and is deleted by force."""
     deadline = time.monotonic() + _DELETION_SECONDS
-    while waits and api.list("pods", labelSelector=names.selector)["items"]:
+    while api.list("pods", labelSelector=selector)["items"]:
         if time.monotonic() > deadline:
-            api.delete_all("pods", names.selector, gracePeriodSeconds=0)
+            api.delete_all("pods", selector, gracePeriodSeconds=0)
             break
         time.sleep(_POLL_SECONDS)
-    (folder.path / OBJECTS_FILE).unlink(missing_ok=True)

@@ -18,6 +18,7 @@ from scriptmode_kubernetes._engine import pods, status
 from scriptmode_kubernetes._engine.api import CONFLICT, WATCH_SECONDS, ApiError, find_access
 from scriptmode_kubernetes._engine.engine import (
     OBJECTS_FILE,
+    await_deletion,
     describe_rest,
     find_termination,
     host_variables,
@@ -65,6 +66,14 @@ class KubernetesFleet(Fleet):
         self._keys = StreamKeys.create()
         self._secret = secrets.token_hex(32)
         self._listeners: dict[str, socket.socket] = {}
+        #: The pods as they were created, and what selects them.
+        self._made: list[Mapping[str, Any]] = []
+        self._selector = names_of(folder).selector
+        #: When some pods and not all were found to have a node, and how long they may hold it; Kueue has its own limit.
+        self._partial_since, limit = math.inf, self._settings.schedule_timeout
+        self._longest_partial = math.inf if self._settings.queue or limit <= 0 else limit
+        #: The files of the hosts' addresses, and of why the pods were deleted to be created again.
+        self._addresses, self._released_file = folder.channels / "addresses", folder.channels / "released"
         #: When the image of the host of this process, a relay, was found to be away.
         self._away_since = math.inf
         #: The file of the pods' statuses, its version that was read last, and the content of that.
@@ -100,9 +109,11 @@ class KubernetesFleet(Fleet):
         try:
             owner = api.create("secrets", pods.secret(names, self._keys.host, variables))
             api.create("services", pods.service(names, owner))
+            self._made = []
             for host, listener in self._listeners.items():
                 own["SCRIPTMODE_AGENT"] = f"{address}:{listener.getsockname()[1]}"
-                api.create("pods", pods.pod(self._job, host, names, tuple(variables), own, owner))
+                self._made.append(pods.pod(self._job, host, names, tuple(variables), own, owner))
+                api.create("pods", self._made[-1])
         except ApiError as error:
             if error.code != CONFLICT or is_last:
                 raise
@@ -112,6 +123,7 @@ class KubernetesFleet(Fleet):
     def start_agents(self, serve: object) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
         """Create the job's objects, start the watch of the pods, and a relay to each of them."""
         self._prepare()
+        self._addresses.mkdir(exist_ok=True)
         replace_file(self._pods_file, b"{}", durable=False)
         self._tasks.start(self._watch, "the watch of the pods", stays=True)
         job = self._folder, self._job
@@ -131,29 +143,66 @@ class KubernetesFleet(Fleet):
 
     def _list_pods(self, api: Api) -> tuple[dict[str, Any], str]:
         """Write the pods' statuses; return them, and their version."""
-        listed = api.list("pods", labelSelector=names_of(self._folder).selector)
+        listed = api.list("pods", labelSelector=self._selector)
         by_host = {pod["metadata"]["labels"][pods.HOST_LABEL]: pod for pod in listed["items"]}
         self._write_pods(by_host)
         return by_host, listed["metadata"]["resourceVersion"]
 
     def _watch_once(self, api: Api) -> None:
         by_host, version = self._list_pods(api)
-        selector = names_of(self._folder).selector
-        for change in api.watch("pods", labelSelector=selector, resourceVersion=version):
+        if time.monotonic() - self._partial_since >= self._longest_partial:
+            self._release(api)
+            return
+        query = {"resourceVersion": version, "timeoutSeconds": str(min(WATCH_SECONDS, self._longest_partial))}
+        for change in api.watch("pods", labelSelector=self._selector, **query):
             if change["type"] == "ERROR":
                 return
             host = change["object"]["metadata"]["labels"][pods.HOST_LABEL]
             by_host[host] = None if change["type"] == "DELETED" else change["object"]
             self._write_pods(by_host)
 
+    def _release(self, api: Api) -> None:
+        """Delete the pods, whose nodes another job may wait for, and create them again after a random time."""
+        text = f"not all pods had a node in {self._longest_partial} s: they were deleted, and are created again later"
+        # Before the first pod ends.
+        replace_file(self._released_file, text.encode(), durable=False)
+        api.delete_all("pods", self._selector, gracePeriodSeconds=1)
+        again = time.monotonic() + secrets.SystemRandom().uniform(0, self._longest_partial)
+        while text:
+            # A file that is too old is written by the relays.
+            self._write_file(dict.fromkeys(self.sandboxes, status.deleted_to_wait(text)))
+            time.sleep(min(_CYCLE_SECONDS, max(0.0, again - time.monotonic())))
+            if time.monotonic() >= again:
+                text, again = self._create_again(api), time.monotonic() + _CYCLE_SECONDS
+        self._partial_since = math.inf
+
+    def _create_again(self, api: Api) -> str:
+        """Create the pods once the earlier ones are gone, and their relays know it; return why not yet, else ""."""
+        try:
+            api.delete_all("pods", self._selector, gracePeriodSeconds=1)
+            await_deletion(api, self._selector)
+            if any(self._addresses.iterdir()):
+                return "the connections of the earlier pods have not ended"
+            for pod in self._made:
+                api.create("pods", pod)
+        except _UNANSWERED as error:
+            return str(error)
+        return ""
+
     def _write_pods(self, found: Mapping[str, Any]) -> None:
+        is_partial = status.is_partly_scheduled(found.values())
+        self._partial_since = min(self._partial_since, time.monotonic()) if is_partial else math.inf
+        self._write_file(found)
         with suppress(OSError):
-            names = json.dumps({host: found.get(host) for host in self.sandboxes})
-            replace_file(self._pods_file, names.encode(), durable=False)
             known = self._folder.read_places()
             places = {**known, **{host: status.describe_place(pod) for host, pod in found.items() if pod}}
             if places != known:
                 self._folder.write_places(places)
+
+    def _write_file(self, found: Mapping[str, Any]) -> None:
+        with suppress(OSError):
+            content = json.dumps({host: found.get(host) for host in self.sandboxes})
+            replace_file(self._pods_file, content.encode(), durable=False)
 
     def read_pods(self) -> dict[str, Any]:
         """Return the last status of each pod by its host, None for a deleted one; nothing before they were listed."""
@@ -171,13 +220,11 @@ class KubernetesFleet(Fleet):
 
     def write_sandbox(self, host: str, address: str) -> bool:
         """Write a host's sandbox once all addresses are known; return whether it is written."""
-        folder = self._folder.channels / "addresses"
-        folder.mkdir(exist_ok=True)
-        if not (folder / host).exists():
-            replace_file(folder / host, address.encode(), durable=False)
-        if not all((folder / name).exists() for name in self.sandboxes):
+        if not (self._addresses / host).exists():
+            replace_file(self._addresses / host, address.encode(), durable=False)
+        if not all((self._addresses / name).exists() for name in self.sandboxes):
             return False
-        hosts = {name: {"address": (folder / name).read_text(encoding="utf-8")} for name in self.sandboxes}
+        hosts = {name: {"address": (self._addresses / name).read_text(encoding="utf-8")} for name in self.sandboxes}
         content = {"hosts": hosts, "single_machine": False, "isolate_requirements": True, "secret": self._secret}
         sandbox = self.sandboxes[host]
         sandbox.prepare(self._job.request, content, copies_source=True)
@@ -198,6 +245,13 @@ class KubernetesFleet(Fleet):
         """Return how the cluster ended the pod; "" where it did not, or nothing is known."""
         by_host = self.read_pods()
         return status.describe_loss(host, by_host[host]) if by_host else ""
+
+    def why_replaced(self, host: str) -> str:
+        """Return why the pods were deleted to be created again; "" where they were not."""
+        if not self._released_file.exists():
+            return ""
+        (self._addresses / host).unlink(missing_ok=True)
+        return self._released_file.read_text(encoding="utf-8")
 
     def explain_end(self, host: str, code: int) -> str:
         """Return that the container ran out of memory; the kubelet tells its end after some moments."""

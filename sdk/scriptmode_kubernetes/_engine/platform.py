@@ -31,9 +31,10 @@ class Kubernetes(LocalPlatform):
             scriptmode, where that one has not, and ``agent_python``, its interpreter; ``address`` of this machine for
             the pods; ``node_selector``, ``tolerations`` and ``resources`` (requests and limits of the container that
             trains) as the API has them; ``group_resources``, which are merged over these, by names of instance groups;
-            ``queue``, a local queue of Kueue; ``restricted``, whether the pods keep to the Pod Security Standard
-            "restricted"; ``patch``, a JSON merge patch (RFC 7396) of each pod, in which a list of members with names
-            changes these.
+            ``queue``, a local queue of Kueue; ``schedule_timeout``, the seconds (by default 300, 0 for no limit) after
+            which pods that have nodes are deleted if others of the job have none, and all are created again later;
+            ``restricted``, whether the pods keep to the Pod Security Standard "restricted"; ``patch``, a JSON merge
+            patch (RFC 7396) of each pod, in which a list of members with names changes these.
 
     Raises:
         SpecError: A setting is wrong.

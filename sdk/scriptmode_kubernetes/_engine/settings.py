@@ -29,6 +29,7 @@ class KubernetesSettings:
     resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     group_resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     queue: str = ""
+    schedule_timeout: int = 300
     restricted: bool = False
     patch: Mapping[str, Any] = field(default_factory=dict)
 
@@ -65,7 +66,7 @@ def _check(owner: str, name: str, value: object) -> None:
     if name not in _TYPES:
         raise SpecError(f"{owner}: {name} is no setting", f"the settings are {', '.join(_TYPES)}", argument=name)
     if not isinstance(value, _TYPES[name]):
-        kind = {str: "text", bool: "true or false", dict: "an object"}.get(_TYPES[name], "a list")
+        kind = {str: "text", int: "a number", bool: "true or false", dict: "an object"}.get(_TYPES[name], "a list")
         raise SpecError(f"{owner}: {name} is {value!r}", f"give {kind}", argument=name)
     if name == "group_resources" and isinstance(value, dict):
         for group in value.values():

@@ -12,7 +12,7 @@ from scriptmode.errors import PlatformError
 from scriptmode_kubernetes._engine.pods import AGENT, TRAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     Pod = Mapping[str, Any]
 
@@ -47,6 +47,17 @@ def describe_place(found: Pod) -> str:
     """Return the names of a pod, of its namespace and of its node, which it may not have yet."""
     names, node = found["metadata"], found["spec"].get("nodeName")
     return f"pod {names['name']}, namespace {names['namespace']}" + (f", node {node}" if node else "")
+
+
+def is_partly_scheduled(found: Iterable[Pod | None]) -> bool:
+    """Return whether some pods have a node, and others wait for one."""
+    return len({bool(pod["spec"].get("nodeName")) for pod in found if pod}) > 1
+
+
+def deleted_to_wait(text: str) -> Pod:
+    """Return what stands for a pod that is created again later; ``text`` is what it waits for."""
+    condition = {"type": "PodScheduled", "status": "False", "message": text}
+    return {"metadata": {}, "spec": {}, "status": {"conditions": [condition]}}
 
 
 def describe_wait(host: str, found: Pod) -> str:

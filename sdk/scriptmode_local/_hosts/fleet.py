@@ -93,6 +93,10 @@ class Fleet:
         """Return how the machine of a host with a relay ended that does not answer; "" while it may answer again."""
         return ""
 
+    def why_replaced(self, host: str) -> str:  # noqa: ARG002
+        """Return why another machine replaces that of a host with a relay, which was lost before the start, else ""."""
+        return ""
+
     def explain_end(self, host: str, code: int) -> str:  # noqa: ARG002
         """Return the failure of the machine with which a host ended, such as exhausted memory; "" without one."""
         return ""

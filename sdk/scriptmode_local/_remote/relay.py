@@ -111,7 +111,13 @@ class Relay:
     def _turn(self) -> None:
         self._wait()
         self._run_commands()
-        if not (self._is_started or self._has_failed or self._is_finished or self._find_loss()):
+        if self._is_started or self._has_failed or self._is_finished:
+            return
+        if self._frames.is_closed and (why := self._fleet.why_replaced(self._host)):
+            self._stream.accept_another()
+            self._frames, self._hello = FrameReader(self._stream), None
+            self._send_event("log", host=self._host, text=why)
+        if not self._find_loss():
             self._try_to_start()
 
     def _wait(self, *writable: int) -> None:

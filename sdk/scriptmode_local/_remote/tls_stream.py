@@ -194,6 +194,12 @@ class ListeningStream:
         """Write to the proven connection, before which nothing is to be written."""
         return self._proven.write(content) if self._proven else None
 
+    def accept_another(self) -> None:
+        """Close the proven connection, and accept another one in its place."""
+        if self._proven:
+            self._proven.socket.close()
+        self._unproven, self._proven = [], None
+
     def fileno(self) -> int:
         """Return the descriptor of the proven connection."""
         return self.descriptors[0]
