@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +16,6 @@ from scriptmode.errors import SourceError
 from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from scriptmode._core.spec.git_source import GitSource
     from scriptmode._core.spec.training_job import Script
 

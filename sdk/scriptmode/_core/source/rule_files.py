@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,8 +13,6 @@ from scriptmode._core.text.messages import did_you_mean_path
 from scriptmode.errors import SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode._core.spec.training_job import TrainingJobSpec
 
 #: The rule parameter that says where a rule's program is (SageMaker SDK).

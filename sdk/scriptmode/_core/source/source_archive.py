@@ -12,6 +12,7 @@ import re
 import stat
 import tarfile
 import warnings
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Callable, NamedTuple, Optional
@@ -21,8 +22,6 @@ from scriptmode.errors import SourceError
 from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from scriptmode._core.spec.training_job import Script
 
 _Rule = Callable[[str], Optional[bool]]

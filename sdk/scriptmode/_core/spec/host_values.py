@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode._core.text.messages import format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: Seconds without output after which a host is called silent.
 _SILENT_SECONDS = 10.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from scriptmode.errors import invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
     from importlib.metadata import EntryPoint
 
 #: The group of entry points that name engines of other packages.

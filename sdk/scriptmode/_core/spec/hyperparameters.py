@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from scriptmode.errors import SpecError
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def _error(what: str, advice: str) -> SpecError:

@@ -6,13 +6,13 @@ DescribeTrainingJob, for ``describe()``, for HTTP clients, and for fields that t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from scriptmode._core.spec.job_request import JobRequest

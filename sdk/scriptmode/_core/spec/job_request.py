@@ -18,6 +18,7 @@ Read the attributes, and let the request answer what several fields decide toget
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,8 +27,6 @@ from scriptmode._core.spec.training_job import CODE_CHANNEL
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode._core.spec.inputs import Channel
     from scriptmode._core.spec.training_job import Algorithm, Limits, Monitoring, Network, Output, Resources
 

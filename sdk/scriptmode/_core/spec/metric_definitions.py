@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode._core.text.messages import Problem, problem_of
 from scriptmode.errors import DataError
 from scriptmode_runtime._terminal_line import last_frame, plain_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 #: Seconds for one line; what takes longer backtracks, as `(a|aa)+$` does, and would do so for years.
 LINE_SECONDS = 1.0

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from scriptmode._core.spec.training_job import Monitoring
 from scriptmode.errors import invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 #: The image of the SageMaker SDK's rules until the Region's image is known.
 DEFAULT_RULE_IMAGE = "DEFAULT_RULE_EVALUATOR_IMAGE"

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from _thread import allocate_lock  # threading takes 2 ms of every start
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
 
 from scriptmode.errors import invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 #: The service's limit and pattern (CreateTrainingJob, TrainingJobName).
 NAME_LIMIT = 63

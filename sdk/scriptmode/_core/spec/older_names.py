@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from scriptmode._core.spec.pipeline_variables import INSTEAD_OF_PIPELINES
 from scriptmode._core.text.caller_warning import warn_caller
 from scriptmode._core.text.messages import Problem, did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 #: SageMaker SDK v1's name of an argument, and its name since v2.
 RENAMED = {

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Union
 
 from scriptmode.errors import invalid
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _ARGUMENT = "hyperparameter_ranges"
 

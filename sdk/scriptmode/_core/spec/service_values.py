@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,6 @@ from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
 
 COMPLETED, FAILED, STOPPED = (status.value for status in (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.STOPPED))

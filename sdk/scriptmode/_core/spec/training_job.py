@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,6 @@ from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from scriptmode._core.spec.distribution import Distribution
     from scriptmode._core.spec.git_source import GitSource
     from scriptmode._core.spec.inputs import Channel
