@@ -40,7 +40,7 @@ KILLED = Fault("SIGKILL", 137, _PROCESS + "killed by SIGKILL")
 STOPPED = Fault("SIGSTOP", 1, f".*no output .*for {HANG_SECONDS:g} s.*", noticed=HANG_SECONDS)
 OUT_OF_MEMORY = Fault("out of memory", 137, _PROCESS + "killed by SIGKILL", "memory ran out")
 MEMORY_ERROR = Fault("MemoryError", 1, _PROCESS + "exit code 1", "The host ran out of memory")
-DISK_FULL = Fault("disk full", 1, _PROCESS + "exit code 1", "The disk is full")
+DISK_FULL = Fault("disk full", 1, _PROCESS + "exit code 1", "A disk is full")
 CLOSES_STDOUT = Fault("closes stdout")
 FORKS_DAEMONS = Fault("forks daemons")
 #: Every trainer has left daemons that hold its output.

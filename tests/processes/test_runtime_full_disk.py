@@ -40,7 +40,7 @@ def test_the_failure_file_is_whole_though_the_disk_is_full(tmp_path):
     assert ran.names == ["data", "failure", "failure.json", "intermediate"]
     first, hint, *lines = ran.failure.splitlines()
     assert first == "algo-1, script: exit code 1"
-    assert hint == "The disk is full: use a larger volume, or fewer files"
+    assert hint == "A disk is full, or has no room for another file: use a larger volume, or fewer files"
     assert lines[-1] == "OSError: [Errno 28] No space left on device"
 
 

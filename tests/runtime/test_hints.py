@@ -121,7 +121,7 @@ MESSAGES = {
         OOM.format("GPU", "GPU_0_bfc"),
         "E tensorflow/stream_executor/cuda/cuda_driver.cc:828] failed to allocate 32.00M (33554432 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory",
     ],
-    "The disk is full": ["OSError: [Errno 28] No space left on device", "OSError: [Errno 122] Disk quota exceeded"],
+    "A disk is full": ["OSError: [Errno 28] No space left on device", "OSError: [Errno 122] Disk quota exceeded"],
     "worker 0 listens at algo-1:2222": [
         "OSError: [Errno 98] Address already in use",
         "tensorflow.python.framework.errors_impl.UnknownError: Could not start gRPC server",

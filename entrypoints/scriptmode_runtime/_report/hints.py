@@ -74,7 +74,7 @@ _OF_OUTPUT = {
     r"(?:only \S{1,200} is available and you require )?)([^\s;]{0,199}[^\s;,])":
         "The package index has no {0}: correct its name or version, or let this host reach an index",
     r"No space left on device|Disk quota exceeded":
-        "The disk is full: use a larger volume, or fewer files",
+        "A disk is full, or has no room for another file: use a larger volume, or fewer files",
     r"Address already in use|Could not start gRPC server":
         "A port of this task is held by another program: {ports}",
     r"Disallowed task type":

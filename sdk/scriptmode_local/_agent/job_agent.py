@@ -4,8 +4,8 @@ The secondary statuses in order, all of them entered by this process (`Agent._en
 
 - Pending: only jobs with ``queue``; the agent polls until it is their turn (`_store.job_queue`).
 - Starting: the hosts' sandboxes are prepared.
-- DownloadingTrainingImage: only containers whose image is missing. A forked task pulls it.
 - Downloading: the hosts' agents stage the inputs, and a forked task copies an earlier job's checkpoints.
+- DownloadingTrainingImage: only containers whose image is missing. A forked task pulls it.
 - Training: the hosts' agents run the hosts, which are under `supervision` here, and a forked task copies checkpoints.
 - Stopping: a stop was requested, or MaxRuntimeInSeconds passed in Downloading or in Training.
 - Interrupted: hosts or the agent were lost or ended through no fault of the script; the next run is Starting, by the

@@ -1,7 +1,7 @@
 """The state of one training job, as an immutable value. Pure: callers pass the time.
 
 A job is in one secondary status at a time; ``STATUS_OF`` maps it to the status. The usual path is Pending (only jobs
-that wait for others), Starting, DownloadingTrainingImage (containers whose image is missing), Downloading, Training,
+that wait for others), Starting, Downloading, DownloadingTrainingImage (containers whose image is missing), Training,
 Uploading, Completed. A job that a scheduler interrupts goes from Training to Interrupted, and from there to Starting
 when it runs again. A stop goes through Stopping to Stopped, MaxRuntimeExceeded or MaxWaitTimeExceeded, and Failed is
 reached from every status. These, and ``Completed``, are final.

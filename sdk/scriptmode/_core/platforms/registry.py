@@ -1,7 +1,7 @@
 """The type of a training platform, and the choice of one by instance type or by name; `job_platforms` finds a job's.
 
 A platform gets a job as a value of `scriptmode._core.spec`; lists, tuning jobs and described responses have SageMaker's
-shapes. This module alone compares the names "local" and "sagemaker".
+shapes. This module alone chooses platforms by the names "local" and "sagemaker".
 """
 
 from __future__ import annotations

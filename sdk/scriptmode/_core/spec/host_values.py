@@ -37,7 +37,8 @@ class HostActivity:
         memory_bytes: Resident memory of all its processes; pages that they share count for each.
         gpu_percent: Mean usage of the GPUs that its processes use; 0 while they use none of the machine's GPUs.
         gpu_memory_bytes: GPU memory of its processes.
-        place: Where a cluster runs it, as its tools know it: ``Slurm job 17, partition gpu, node1``. It stays known.
+        place: Where a cluster runs it, as its tools know it: ``Slurm job 17, partition gpu, node1``. It stays
+            known, and is all that is known of a job that has ended.
 
     ``None`` is unknown, also for a host that does not run yet or has ended.
     """

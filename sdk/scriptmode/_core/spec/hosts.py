@@ -40,9 +40,9 @@ class HostKind:
 
     Attributes:
         title: What the hosts are, as plans show it.
-        place: Where they are.
+        place: Where they are, in words.
         engine, agent: The engine that runs them, as ``module:class``, and what controls the agents of their jobs.
-        is_local: Whether their jobs are in a data directory of this machine, and cost nothing.
+        is_local: Whether a data directory of this machine has their jobs, wherever the hosts are.
         platform: The platform of their jobs, in the same form; by default that of hosts of this machine.
         is_scheduled: Whether a scheduler starts them on other machines, with disks and time limits of their own.
         pending_message: The first message of jobs that the engine queues before it starts them; "" without a queue.

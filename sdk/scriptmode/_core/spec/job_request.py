@@ -7,7 +7,7 @@ refuses. So its values are not validated, and its hyperparameters are the texts 
 `scriptmode._core.request.parse.parse_request` returns one for a request, and for a description, with the same fields.
 Read the attributes, and let the request answer what several fields decide together:
 
-- hosts: ``resources.hosts``, ``.host_groups``, ``.count``, ``.types`` and ``.host_kind`` (process, container or cloud)
+- hosts: ``resources.hosts``, ``.host_groups``, ``.count``, ``.types`` and ``.host_kind``, a `HostKind`
 - channels: `JobRequest.input_mode` and `JobRequest.channel_hosts` of one of ``channels``, whose ``source`` has
   ``is_sharded``, ``is_gzipped`` and ``is_wrapped``
 - time: ``limits.max_run`` in seconds, the service's default if the request has none
