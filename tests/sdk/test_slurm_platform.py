@@ -68,7 +68,12 @@ def test_a_job_is_submitted_with_its_script_and_its_number_is_kept(cluster, esti
     cluster.play(PENDING)
     monkeypatch.setenv("SBATCH_PARTITION", "of the user")
     monkeypatch.setenv("SCRIPTMODE_SLURM", "partition=batch,comment=a b")
+    find, waits = commands.find_config, []
+    monkeypatch.setattr(commands, "STATES", commands.StatusCache())
+    monkeypatch.setattr(commands, "find_config", lambda *, wait: waits.append(wait) or find(wait=wait))
     job = estimator(instance_count=2, max_run=600).fit(wait=False, job_name="first-1")
+    estimator().fit(wait=False)
+    assert waits == [commands.RETRY_SECONDS] * 2
     folder = tmp_path / "data" / "jobs" / job.name
     number = json.loads((folder / "engine.json").read_text())["job"]
     script = (folder / "job.sh").read_text()
