@@ -1,5 +1,6 @@
 """What hosts do: their CPU, memory and GPUs, sampled, recorded, and read from the record."""
 
+import json
 import os
 import re
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from fakes.command_line import invoke
 from fakes.local_jobs import request_for
 from fakes.nvml import Gpu, Nvml
 
@@ -110,8 +112,9 @@ def test_without_gpus_or_a_driver_there_are_none():
 
 @pytest.fixture
 def folder(tmp_path):
-    job = Job(parse_request(request_for("job-1", hosts=2)), "arn", "us-east-1", sys.executable, 1.0, {}, {})
-    state = starting_state("job-1", "arn", time.time()).with_status("Training", time.time())
+    arn = "arn:aws:sagemaker:us-east-1:000000000000:training-job/job-1"
+    job = Job(parse_request(request_for("job-1", hosts=2)), arn, "us-east-1", sys.executable, 1.0, {}, {})
+    state = starting_state("job-1", arn, time.time()).with_status("Training", time.time())
     with JobStore(tmp_path).create(job, state) as (made, _):
         pass
     for name in ("algo-1", "algo-2"):
@@ -153,7 +156,7 @@ def test_an_old_record_and_that_of_an_ended_job_tell_nothing(folder):
     assert read_activity(folder) == {}
 
 
-def test_the_place_of_a_host_stays_known_and_a_record_that_cannot_be_read_is_none(folder, tmp_path):
+def test_the_place_of_a_host_stays_known_and_a_record_that_cannot_be_read_is_none(folder, tmp_path, monkeypatch):
     folder.write_places({"algo-2": "Slurm job 7, partition gpu, node2"})
     write_usage(folder.usage_file("algo-2"), {"algo-2": HostActivity(cpu_percent=1.0)})
     found = read_activity(folder)["algo-2"]
@@ -162,6 +165,12 @@ def test_the_place_of_a_host_stays_known_and_a_record_that_cannot_be_read_is_non
     assert read_activity(folder) == {"algo-2": HostActivity(place="Slurm job 7, partition gpu, node2")}
     shown = render_description(LocalPlatform(data_dir=tmp_path).describe("job-1"), read_activity(folder))
     assert re.search("^ +algo-2: Slurm job 7, partition gpu, node2$", shown, re.MULTILINE)
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
+    folder.write_places({"algo-1": "Slurm job 7, partition gpu, node1", "algo-2": "Slurm job 7, partition gpu, node2"})
+    assert "gpu" not in invoke("list").stdout
+    heads, row = invoke("list", "--wide").stdout.splitlines()
+    assert (heads.split()[-1], row.split("  ")[-1]) == ("PLACES", "Slurm job 7, partition gpu, node1; node2")
+    assert json.loads(invoke("list", "--wide", "--json").stdout)[0]["Places"] == folder.read_places()
     (folder.path / "places.json").write_text('{"algo-1": 7}')
     assert read_activity(folder) == {}
 

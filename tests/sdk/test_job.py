@@ -364,7 +364,7 @@ def test_a_row_has_the_word_of_a_limit_the_time_outside_of_a_queue_and_one_of_se
     assert [row["STATUS"] for row in rows] == ["MaxRuntimeExceeded", "Completed", "Unreadable"]
     assert [row["TIME"] for row in rows] == ["-", "5.0 s", "-"]
     assert [row["REGION"] for row in rows] == ["eu-west-1", "x-1", "-"]
-    assert [row[-2] for row in JobList([limited, limited, damaged]).rows()] == ["-", "-", "-"]
+    assert [row[-3] for row in JobList([limited, limited, damaged]).rows()] == ["-", "-", "-"]
 
 
 def test_a_list_without_jobs_says_so():

@@ -192,12 +192,25 @@ def test_restricted_pods_have_one_user_unless_a_patch_leaves_it_to_the_cluster(o
     assert "runAsUser" not in pod["securityContext"]
 
 
-def test_each_host_has_the_gpus_and_the_resources_of_its_group(objects):
+def test_each_host_has_the_gpus_and_the_resources_of_its_group(objects, monkeypatch):
     groups = [InstanceGroup("a", "kubernetes", 1), InstanceGroup("b", "kubernetes:gpu=8", 1)]
     settings = {"resources": {"requests": {"cpu": "8"}}, "group_resources": {"a": {"requests": {"cpu": "2"}}}}
     first, second = objects(settings, instance_type=None, instance_groups=groups)
     assert container(first, "train")["resources"] == {"requests": {"cpu": "2"}}
     assert container(second, "train")["resources"] == {"requests": {"cpu": "8"}, "limits": {"nvidia.com/gpu": "8"}}
+    with pytest.raises(
+        SpecError, match="group_resources has 'c', which is no instance group of the job: it has a, b; "
+    ):
+        objects({"group_resources": {"c": {}}}, instance_type=None, instance_groups=groups)
+    with pytest.raises(
+        SpecError, match="group_resources has 'a', which .*: it has homogeneousCluster; correct the name"
+    ):
+        objects({"group_resources": {"a": {}}})
+    monkeypatch.setenv(
+        "SCRIPTMODE_KUBERNETES", json.dumps({"group_resources": {"c": {}, "a": {"requests": {"cpu": "4"}}}})
+    )
+    first, _ = objects(instance_type=None, instance_groups=groups)
+    assert container(first, "train")["resources"] == {"requests": {"cpu": "4"}}
 
 
 def test_the_pods_of_a_job_are_a_group_of_kueue(objects):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from fakes.command_line import invoke
 from fakes.processes import until
 from fakes.slurm import FakeSlurm
 
@@ -67,7 +68,12 @@ def test_a_job_is_submitted_with_its_script_and_its_number_is_kept(cluster, esti
     cluster.play(PENDING)
     monkeypatch.setenv("SBATCH_PARTITION", "of the user")
     monkeypatch.setenv("SCRIPTMODE_SLURM", "partition=batch,comment=a b")
+    find, waits = commands.find_config, []
+    monkeypatch.setattr(commands, "STATES", commands.StatusCache())
+    monkeypatch.setattr(commands, "find_config", lambda *, wait: waits.append(wait) or find(wait=wait))
     job = estimator(instance_count=2, max_run=600).fit(wait=False, job_name="first-1")
+    estimator().fit(wait=False)
+    assert waits == [commands.RETRY_SECONDS] * 2
     folder = tmp_path / "data" / "jobs" / job.name
     number = json.loads((folder / "engine.json").read_text())["job"]
     script = (folder / "job.sh").read_text()
@@ -191,6 +197,37 @@ def test_a_job_and_its_copy_begin_with_the_header_of_a_batch_script(cluster, est
         header = "#!/bin/bash\n#SBATCH --mem=1G --signal=B:TERM@300\n#SBATCH --time=10\n#SBATCH --job-name="
         assert script.startswith(header)
         assert "#SBATCH --signal=B:USR1@300\n#SBATCH --comment=a\n#SBATCH --time=10\n\nexec" in script
+
+
+@pytest.mark.parametrize(
+    ("header", "options", "nodes"),
+    [
+        ("--nodes=2 --ntasks-per-node=4", [], 2),
+        ("--ntasks=8 --ntasks-per-node=4", [], 2),
+        ("--nodes=2", ["--instance-count", "1", "--instance-type", "slurm:short"], 1),
+    ],
+)
+def test_the_command_line_takes_the_header_and_its_nodes(cluster, tmp_path, header, options, nodes):
+    (tmp_path / "site.sh").write_text(f"#!/bin/sh\n#SBATCH {header}\nsrun hostname\n")
+    words = ("plan", str(tmp_path / "train.py"), "--sbatch", str(tmp_path / "site.sh"), *options, "--json")
+    script = json.loads(invoke(*words).output)["script"]
+    assert script.startswith(f"#!/bin/bash\n#SBATCH {header}\n#SBATCH --job-name=")
+    assert f"\n#SBATCH --nodes={nodes}\n" in script
+    assert ("--partition=short" in script) == bool(options)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["none.sh"], "give the batch script of one job (--sbatch)"),
+        (["site.sh", "--force"], "--force is for jobs of this"),
+    ],
+)
+def test_a_header_on_the_command_line_that_no_job_can_have_is_refused(cluster, tmp_path, monkeypatch, words, error):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "site.sh").write_text("#!/bin/sh\n#SBATCH --mem=1G\n")
+    done = invoke("run", "train.py", "--sbatch", *words)
+    assert (done.exit_code, error in done.stderr) == (2, True), done.stderr
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_a_node_that_knows_itself_by_a_loopback_address_has_another_one_for_the_
     script = tmp_path / "scontrol"
     script.write_text(
         "#!/bin/sh\n"
-        '[ "$2" = hostnames ] && echo node1 && echo node2 && exit\n'
+        '[ "$4" = "node[1-2]" ] || exit 1\n'
         "echo NodeName=node1 NodeAddr=127.0.1.1 State=IDLE\n"
         f"echo NodeName=node2 NodeAddr={known[0].address} State=IDLE\n"
     )

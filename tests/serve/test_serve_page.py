@@ -322,6 +322,10 @@ def test_a_job_that_waits_has_its_position_and_its_region(tmp_path, chromium):
         browser.until("document.querySelector('.badge').innerText === 'Pending'")
         browser.until_shown("(position 1)")
         assert "Region\nus-east-1" in browser.value("document.querySelector('.facts').innerText")
+        (tmp_path / "data" / "jobs" / name / "places.json").write_text(
+            '{"algo-1": "Slurm job 7, partition gpu, node1"}'
+        )
+        browser.until_shown("Places\nalgo-1: Slurm job 7, partition gpu, node1")
 
 
 #: Passes each answer of the server to `replaced`, with its operation.

@@ -17,6 +17,7 @@ from scriptmode_cli._options.locations import existing_location_uri, location_ur
 from scriptmode_cli._options.program_arguments import arguments_after_dashes, parse_hyperparameters
 from scriptmode_cli._options.set_option import estimator_arguments, parse_setting
 from scriptmode_cli._options.values import parse_number_or_text, parse_pair, parse_pairs
+from scriptmode_cli._program.error_reporting import translate_errors_to_options
 
 #: Arguments whose values are locations that the job writes to.
 _LOCATIONS = ("output_path", "code_location", "checkpoint_s3_uri")
@@ -39,12 +40,19 @@ class RunOptions(NamedTuple):
             raise click.UsageError("there is no PROGRAM; name one, before --")
         arguments.update(_distribution_update(arguments.get("distribution") or {}, given))
         arguments.update(_mapping_updates(arguments, given, arguments_after_dashes()))
+        hosts: dict[str, object] = {"instance_type": "local_process"}
+        if given["sbatch"] is not None:
+            from scriptmode import Slurm
+
+            with translate_errors_to_options({"script": "--sbatch"}):
+                arguments["platform"] = site = Slurm.from_sbatch(given["sbatch"])
+            hosts = {"instance_type": "slurm", "instance_count": site.header_nodes}
         if "instance_groups" not in arguments:
-            arguments.setdefault("instance_type", "local_process")
+            arguments = {**hosts, **arguments}
         groups = arguments.get("instance_groups") or ()
         types = [str(group.instance_type) for group in groups] or [str(arguments.get("instance_type"))]
         is_local = not any(instance_type.startswith("ml.") for instance_type in types)
-        arguments.update(_platform_arguments(given, is_local=is_local))
+        arguments.update(_platform_arguments(given, is_local=is_local and "platform" not in arguments))
         for argument in _LOCATIONS:
             if argument in arguments:
                 arguments[argument] = location_uri(OPTION_NAMES[argument], arguments[argument], is_local=is_local)

@@ -114,6 +114,11 @@ class KubernetesEngine(Engine):
         if settings.container_limits:
             what = f"container_limits is {settings.container_limits!r}, but the hosts are pods"
             raise SpecError(what, "leave it out, and give Kubernetes(resources=...)", argument="container_limits")
+        groups = [group.name for group in spec.resources.host_groups]
+        # Those of the variable are for all jobs.
+        if unknown := parse_settings(settings.options, {}).group_resources.keys() - groups:
+            what = f"has {min(unknown)!r}, which is no instance group of the job: it has {', '.join(groups)}"
+            raise invalid("group_resources", what, "correct the name")
         open_api(own)
         # It needs a package, which the agent of the job would miss.
         StreamKeys.create()

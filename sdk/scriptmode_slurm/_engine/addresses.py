@@ -24,7 +24,6 @@ _BLOCKS = range(LOWEST, DEFAULT_EPHEMERAL - len(ROLES) + 1, len(ROLES))
 _SIOCGIFCONF, _IFREQ_BYTES = 0x8912, 40
 _MOST_INTERFACES = 256
 _IPV6_INTERFACES = "/proc/net/if_inet6"
-_LOOPBACK = "lo"
 #: An address of the world, for documentation (RFC 5737), and the port of the service "discard".
 _ELSEWHERE, _DISCARD_PORT = "198.51.100.1", 9
 
@@ -98,7 +97,7 @@ def choose_address(wanted: str, interfaces: Iterable[Interface]) -> str:
 def list_interfaces() -> list[Interface]:
     """Return the addresses of this machine's interfaces that are up, except for loopback and link-local ones."""
     nics = [*_ipv4_interfaces(), *_ipv6_interfaces()]
-    return [nic for nic in nics if nic.name != _LOOPBACK and not ipaddress.ip_address(nic.address).is_link_local]
+    return [nic for nic in nics if nic.name != "lo" and not ipaddress.ip_address(nic.address).is_link_local]
 
 
 def _ipv4_interfaces() -> Iterator[Interface]:

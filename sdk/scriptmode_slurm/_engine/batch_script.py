@@ -88,9 +88,14 @@ def count_tasks(options: Mapping[str, str | bool], hosts: int) -> int:
     tasks, of_node = (int(options.get(name, 0)) for name in ("ntasks", "ntasks_per_node"))
     if not tasks:
         return hosts * max(of_node, 1)
+    return max(hosts, -(-tasks * hosts // count_nodes(options, hosts)))
+
+
+def count_nodes(options: Mapping[str, str | bool], default: int) -> int:
+    """Return the least number of nodes that the options of a header ask for; ``default`` where none does."""
     least = str(options.get("nodes", "")).partition("-")[0]
-    nodes = (int(least) if least.isdecimal() else 0) or (-(-tasks // of_node) if of_node else hosts)
-    return max(hosts, -(-tasks * hosts // nodes))
+    tasks, of_node = (int(options.get(name, 0)) for name in ("ntasks", "ntasks_per_node"))
+    return (int(least) if least.isdecimal() else 0) or (-(-tasks // of_node) if of_node else 0) or default
 
 
 def render_batch_script(

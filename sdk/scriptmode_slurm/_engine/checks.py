@@ -35,9 +35,8 @@ def share_files() -> str:
     advice = f"name a directory that all nodes share in {DATA_DIR_VARIABLE}, and install scriptmode in another"
     with drafts.new_directory(data_dir_checks.existing_folder(data_dir)) as folder:
         (folder / "token").write_text("", encoding="utf-8")
-        command = (sys.executable, "-c", _PROGRAM, str(folder))
         try:
-            commands.run_step(options, command, _WAIT_SECONDS)
+            commands.run_step(options, (sys.executable, "-c", _PROGRAM, str(folder)), _WAIT_SECONDS)
         except PlatformError as error:
             if problems.mentions(error.message, _BUSY):
                 return f"{where}: {error.message}"

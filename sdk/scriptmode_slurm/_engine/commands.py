@@ -215,7 +215,7 @@ def list_partitions() -> list[Partition]:
     return list(parse_partitions(_run(("sinfo", "--noheader", "--all", f"--format={FORMAT}"), wait=0)))
 
 
-def find_config(*, wait: float = RETRY_SECONDS) -> dict[str, str]:
+def find_config(*, wait: float) -> dict[str, str]:
     """Return the configuration of this machine's cluster, as ``scontrol show config`` prints it."""
     lines = (line.partition("=") for line in _run(("scontrol", "show", "config"), wait=wait).splitlines())
     return {name.strip(): value.strip() for name, separator, value in lines if separator}
@@ -320,12 +320,14 @@ class StatusCache:
             position = order.index(job_id) + 1 if job_id in order else 0
             return replace(status, position=position, reason_seconds=now - self._reasons[job_id][1])
 
-    def cluster(self) -> str:
-        """Return the name of this machine's cluster; raise `PlatformError` without any retry."""
+    def cluster(self, *, wait: float = 0.0) -> str:
+        """Return the name of this machine's cluster, asked again with ``wait``, for so long; raise `PlatformError`."""
         # Of each configuration that this process used; asked for once a day.
         key = os.environ.get("SLURM_CONF", ""), os.environ.get("PATH", "")
         with self._lock:
-            return self._ask(key, 86400.0, lambda: find_config(wait=0).get("ClusterName", ""))
+            if wait:
+                self._answers.pop(key, None)
+            return self._ask(key, 86400.0, lambda: find_config(wait=wait).get("ClusterName", ""))
 
     def forget(self, job_id: int) -> None:
         """Remove what is known of a job, which was submitted, requeued or cancelled."""

@@ -51,7 +51,7 @@ class SlurmEngine(SlurmAgent, ProcessEngine):
 
         Raises `PlatformError` where Slurm does not answer.
         """
-        commands.find_config()
+        commands.STATES.cluster(wait=commands.RETRY_SECONDS)
         return super().complete(spec, settings)
 
     def problems(self, job: JobRequest) -> Iterator[Problem]:
@@ -120,8 +120,7 @@ class SlurmEngine(SlurmAgent, ProcessEngine):
             if folder.read_state().ended:
                 # Its agent ended, and the allocation with it.
                 return
-        number = find_own_job(folder)
-        if number is not None:
+        if (number := find_own_job(folder)) is not None:
             commands.cancel(number)
 
     @staticmethod

@@ -56,10 +56,11 @@ class SlurmFleet(Fleet):
     def prepare(self) -> None:
         """Assign a node to each host, and write the hosts' configuration files."""
         ports, places = {}, {}
+        interface = settings_from_json(self._job.engine).interface
         allocated = (
-            (steps.Node(name, allocation.component), allocation)
+            (steps.Node(name, allocation.component, address), allocation)
             for allocation in steps.parse_allocations(self._inherited)
-            for name in commands.expand_nodes(allocation.nodes)
+            for name, address in _list_nodes(allocation.nodes, with_addresses=not interface)
         )
         for host, (node, allocation) in zip(self.sandboxes, allocated):
             self._nodes[host] = node
@@ -69,21 +70,17 @@ class SlurmFleet(Fleet):
             what = f"Slurm gave the job {len(self._nodes)} nodes, so there is none for {min(missing)}"
             raise DataError(what, advice="leave options out that change the number of nodes")
         self._folder.write_places(places)
-        resolved = self._find_addresses()
+        resolved = self._find_addresses(interface)
         write_hosts_file(self._folder.channels / "hosts", resolved)
         content = cluster_of_machines(self.sandboxes, resolved, ports, secrets.token_hex(32))
         for sandbox in self.sandboxes.values():
             sandbox.prepare(self._job.request, content)
 
-    def _find_addresses(self) -> dict[str, str]:
+    def _find_addresses(self, interface: str) -> dict[str, str]:
         """Return the address of each host: its node's in Slurm's configuration, or that of the interface to use."""
-        if interface := settings_from_json(self._job.engine).interface:
+        if interface:
             return {host: self._ask_address(host, interface) for host in self.sandboxes}
-        nodes = commands.find_nodes(node.name for node in self._nodes.values())
-        resolved = {
-            host: addresses.resolve_address(node.name, nodes[node.name]["NodeAddr"])
-            for host, node in self._nodes.items()
-        }
+        resolved = {host: addresses.resolve_address(node.name, node.address) for host, node in self._nodes.items()}
         # This node may know itself by a loopback address alone.
         others = [address for address in resolved.values() if not addresses.is_loopback(address)]
         own = self._inherited.get("SLURMD_NODENAME", "")
@@ -196,6 +193,13 @@ class NodeFleet(ProcessFleet):
             mounts.detach(self._directory)
         self._own_disk.close()
         return misplaced
+
+
+def _list_nodes(nodes: str, *, with_addresses: bool) -> list[tuple[str, str]]:
+    """Return the nodes of a list such as ``n[1-2]`` in its order, with the addresses that Slurm's configuration has."""
+    if with_addresses and nodes:
+        return [(name, record["NodeAddr"]) for name, record in commands.find_nodes([nodes]).items()]
+    return [(name, "") for name in commands.expand_nodes(nodes)]
 
 
 def _revalidate(directory: Path) -> None:

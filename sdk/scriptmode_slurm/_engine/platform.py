@@ -14,6 +14,7 @@ from scriptmode_local._service.service import LocalPlatform
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 from scriptmode_slurm import SLURM
 from scriptmode_slurm._engine import commands
+from scriptmode_slurm._engine.batch_script import count_nodes
 from scriptmode_slurm._engine.settings import REFUSED_IN_HEADER, parse_settings
 
 if TYPE_CHECKING:
@@ -103,6 +104,12 @@ class Slurm(LocalPlatform):
         header = {"lines": [line for line in comments if line.startswith("#SBATCH")], "options": options}
         notice = {name: value for name, value in options.items() if name == "signal"}
         return cls(**{"header": header, **notice, **arguments})
+
+    @property
+    def header_nodes(self) -> int:
+        """The number of nodes that the header of `from_sbatch` asks for; 1 without one."""
+        header: Any = self._settings.options.get("header", {})
+        return count_nodes(header.get("options", {}), 1)
 
     @property
     def arguments(self) -> dict[str, object]:

@@ -21,10 +21,11 @@ _JOB = re.compile(
 
 
 class Node(NamedTuple):
-    """A node of a job. ``component`` is its number among those of a heterogeneous job; None for any other job."""
+    """A node of a job, with the number of its component in a heterogeneous job, and its address if it was asked for."""
 
     name: str
     component: int | None = None
+    address: str = ""
 
 
 def step_command(node: Node, name: str, command: Sequence[str]) -> tuple[str, ...]:
@@ -71,12 +72,10 @@ class Allocation(NamedTuple):
 def parse_allocations(variables: Mapping[str, str]) -> list[Allocation]:
     """Return the allocations of a batch step's job from its variables; none for a process outside of jobs."""
     components: Sequence[int | None] = range(int(variables.get("SLURM_HET_SIZE", 0))) or [None]
-    return [_allocation(variables, number) for number in components if "SLURM_JOB_ID" in variables]
-
-
-def _allocation(variables: Mapping[str, str], component: int | None) -> Allocation:
-    job, nodes, partition = (
-        variables.get(name if component is None else f"{name}_HET_GROUP_{component}", "")
-        for name in ("SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_JOB_PARTITION")
-    )
-    return Allocation(component, int(job), nodes, partition)
+    allocations = []
+    for component in components if "SLURM_JOB_ID" in variables else ():
+        suffix = "" if component is None else f"_HET_GROUP_{component}"
+        names = ("SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_JOB_PARTITION")
+        job, nodes, partition = (variables.get(name + suffix, "") for name in names)
+        allocations.append(Allocation(component, int(job), nodes, partition))
+    return allocations

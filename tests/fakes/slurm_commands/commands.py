@@ -15,8 +15,8 @@ from pathlib import Path
 from fakes.slurm_commands import jobs, records, steps
 
 _SBATCH = (
-    "parsable test-only verbose array= job-name= output= error= open-mode= nodes= ntasks-per-node= mem= gres= partition= account= time= "
-    "comment= signal= requeue no-requeue begin="
+    "parsable test-only verbose array= job-name= output= error= open-mode= nodes= ntasks= ntasks-per-node= mem= gres= "
+    "partition= account= time= comment= signal= requeue no-requeue begin="
 )
 _UNREACHABLE = "Unable to contact slurm controller (connect failure)"
 _UNKNOWN = "Invalid job id specified"
