@@ -235,10 +235,8 @@ class Cluster:
     def _start(self) -> None:
         """Start the daemons in the order in which they need each other, and wait until the nodes are ready."""
         self._daemon(CONTROLLER, "etcd", f"--data-dir={self.folder}/own/etcd")
-        for group in (
-            configuration.cgroup(self.folder),
-            *(configuration.cgroup(self.folder, each) for each in self.nodes),
-        ):
+        for node in ("", *self.nodes):
+            group = configuration.cgroup(self.folder, node)
             for controller in _CONTROLLERS:
                 (_CGROUPS / controller / group).mkdir()
             for name in ("cpuset.cpus", "cpuset.mems"):
@@ -339,15 +337,8 @@ class Cluster:
         """Let a node's pods reach those of the others by their addresses, and this machine by the node's."""
         for other, _ in enumerate(self.nodes, 1):
             if other != number:
-                self.run_on(
-                    node,
-                    "ip",
-                    "route",
-                    "add",
-                    configuration.PODS.format(other),
-                    "via",
-                    f"{self.machines.network}.{other}",
-                )
+                route = f"ip route add {configuration.PODS.format(other)} via {self.machines.network}.{other}"
+                self.run_on(node, *route.split())
         outside = ("-s", configuration.ALL_PODS, "!", "-d", configuration.ALL_PODS)
         self.run_on(node, "iptables", "-w", "-t", "nat", "-A", "POSTROUTING", *outside, "-j", "MASQUERADE")
 

@@ -3,6 +3,7 @@
 import json
 import signal
 import sys
+from contextlib import contextmanager
 
 import pytest
 from fakes.local_jobs import LocalJobs
@@ -60,6 +61,21 @@ class KubernetesJobs(LocalJobs):
     def pod(self, name, host="algo-1"):
         """The name of the pod of a host of a job."""
         return f"{names_of(self.job_folder(name)).name}-{host}"
+
+    def message(self, name):
+        """What the status of a job says."""
+        return self.platform.describe(name).response["SecondaryStatusTransitions"][-1]["StatusMessage"]
+
+    @contextmanager
+    def quota(self, **hard):
+        """Limit what the namespace may have meanwhile."""
+        about = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}}
+        self.cluster.apply({**about, "spec": {"hard": hard}})
+        try:
+            until(lambda: self.cluster.get("resourcequota", "few").get("status", {}).get("hard"))
+            yield
+        finally:
+            self.cluster.kubectl("delete", "resourcequota", "few")
 
     def on_pod(self, name, host, container, script):
         """Run a shell script in a container of a host's pod."""

@@ -29,11 +29,6 @@ def seconds_until(jobs, name, fault):
     return jobs.failed(name), seconds
 
 
-def message_of(jobs, name):
-    """Return what the status of a job says."""
-    return jobs.platform.describe(name).response["SecondaryStatusTransitions"][-1]["StatusMessage"]
-
-
 @pytest.mark.prompt
 @pytest.mark.parametrize(
     ("script", "said", "most"),
@@ -123,13 +118,8 @@ def test_out_of_memory_is_told_with_the_limit(jobs, monkeypatch):
 
 
 def test_an_exceeded_quota_is_told(jobs):
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "0"}}}
-    jobs.cluster.apply(quota)
-    try:
-        until(lambda: jobs.cluster.get("resourcequota", "few").get("status", {}).get("hard"))
+    with jobs.quota(pods="0"):
         reason = jobs.failed(jobs.start(SLEEPS))
-    finally:
-        jobs.cluster.kubectl("delete", "resourcequota", "few")
     assert "exceeded quota: few" in reason
     assert "raise the ResourceQuota" in reason
     assert "Traceback" not in reason
@@ -137,10 +127,6 @@ def test_an_exceeded_quota_is_told(jobs):
 
 def test_groups_have_their_own_limits_which_threads_keep_and_a_quota_counts(jobs, monkeypatch):
     """A quota of limits refuses a pod with a container that has none."""
-    most = {"limits.cpu": "8", "limits.memory": "20Gi"}
-    jobs.cluster.apply(
-        {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "most"}, "spec": {"hard": most}}
-    )
     limits = {"requests": {"cpu": "100m", "memory": "100Mi"}, "limits": {"cpu": "2", "memory": "2Gi"}}
     jobs.use(monkeypatch, resources=limits, group_resources={"small": {"limits": {"cpu": "1"}}})
     groups = [
@@ -148,14 +134,11 @@ def test_groups_have_their_own_limits_which_threads_keep_and_a_quota_counts(jobs
     ]
     threads = ("SM_NUM_CPUS", "OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
     script = f"import os, time; print('up', *map(os.environ.get, {threads})); time.sleep(600)"
-    try:
-        until(lambda: jobs.cluster.get("resourcequota", "most").get("status", {}).get("hard"))
+    with jobs.quota(**{"limits.cpu": "8", "limits.memory": "20Gi"}):
         name = jobs.start(script, more={"ResourceConfig": {"InstanceGroups": groups, "VolumeSizeInGB": 1}})
         lines = [jobs.until_line(name, f"{host}: up")[0] for host in ("algo-1", "algo-2")]
         pods = [jobs.cluster.pod(jobs.pod(name, host))["spec"]["containers"] for host in ("algo-1", "algo-2")]
         jobs.platform.stop(name)
-    finally:
-        jobs.cluster.kubectl("delete", "resourcequota", "most")
     train = [next(each for each in pod if each["name"] == "train")["resources"]["limits"] for pod in pods]
     assert train == [{"cpu": "2", "memory": "2Gi"}, {"cpu": "1", "memory": "2Gi"}]
     assert lines[1].endswith("up 1 1 1")
@@ -164,7 +147,7 @@ def test_groups_have_their_own_limits_which_threads_keep_and_a_quota_counts(jobs
 def test_a_job_without_a_node_says_so_and_stops(jobs, monkeypatch):
     jobs.use(monkeypatch, node_selector={"none": "has"})
     name = jobs.start(SLEEPS)
-    until(lambda: "waiting for a node for algo-1: 0/2 nodes are available" in message_of(jobs, name))
+    until(lambda: "waiting for a node for algo-1: 0/2 nodes are available" in jobs.message(name))
     jobs.platform.stop(name)
     assert jobs.wait(name)["TrainingJobStatus"] == "Stopped"
     until(lambda: not jobs.remains(name))
@@ -283,7 +266,7 @@ def test_an_image_that_no_pod_can_run_is_told_with_the_next_step(jobs, monkeypat
 def test_a_registry_that_does_not_answer_is_the_reason_after_two_minutes(jobs, monkeypatch):
     jobs.use(monkeypatch, agent_image=MACHINE_IMAGE)
     name = jobs.start(SLEEPS, image=f"{REGISTRY}/away:1")
-    until(lambda: f"waiting for the image '{REGISTRY}/away:1' of algo-1" in message_of(jobs, name))
+    until(lambda: f"waiting for the image '{REGISTRY}/away:1' of algo-1" in jobs.message(name))
     reason = jobs.failed(name)
     assert "no image in 120 s" in reason
     assert "connection refused" in reason

@@ -7,12 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
+from fakes.local_jobs import SLEEPS
 from fakes.processes import open_files, processes_naming, until
 from fakes.promptness import soon
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.slow, pytest.mark.timeout(1800)]
-
-SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
 
 
 def test_a_killed_agent_of_a_pod_is_the_reason_and_its_script_ends(jobs):

@@ -3,14 +3,18 @@
 import base64
 import dataclasses
 import json
+import os
 import re
+import socket
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import yaml
 from fakes.answering_server import answering
 from fakes.local_jobs import request_for
+from fakes.promptness import soon
 
 from scriptmode import Estimator, InstanceGroup, RequestError, SpecError
 from scriptmode._core.request.parse import parse_request
@@ -447,12 +451,32 @@ def test_the_guide_has_all_rights_and_all_settings():
     assert named == {each.name for each in dataclasses.fields(KubernetesSettings)}
 
 
-def test_the_places_of_pods_are_recorded_with_their_nodes_and_stay_when_they_are_deleted(tmp_path):
+@pytest.fixture
+def hosts(tmp_path):
+    """Return the pods of a job of two hosts."""
     job = Job(parse_request(request_for("job-1", hosts=2)), "arn", "us-east-1", "python", 1.0)
     job = dataclasses.replace(job, engine=parse_settings({}, {}).to_json())
     folder = JobFolder(tmp_path / "data" / "jobs" / "job-1")
     folder.channels.mkdir(parents=True)
-    hosts = fleet.KubernetesFleet(folder, job, Tasks(), {})
+    return fleet.KubernetesFleet(folder, job, Tasks(), {})
+
+
+def test_a_relay_serves_its_host_while_the_api_server_does_not_answer_it(hosts, tmp_path, monkeypatch):
+    """A relay lists the pods itself where the watch of the pods was killed."""
+    file = tmp_path / "data" / "jobs" / "job-1" / "channels" / "pods.json"
+    file.write_text("{}")
+    os.utime(file, (0, 0))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.getsockname()[1]}"}}
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, {}, cluster)))
+        begun = time.monotonic()
+        assert hosts.waits_for("algo-1") == "the pod of algo-1"
+        soon(time.monotonic() - begun, 5)
+        server.accept()[0].close()
+
+
+def test_the_places_of_pods_are_recorded_with_their_nodes_and_stay_when_they_are_deleted(hosts, tmp_path):
+    folder = JobFolder(tmp_path / "data" / "jobs" / "job-1")
     pod = {"metadata": {"name": "job-1-algo-1", "namespace": "ml"}, "spec": {}}
     hosts._write_pods({"algo-1": pod})
     assert folder.read_places() == {"algo-1": "pod job-1-algo-1, namespace ml"}

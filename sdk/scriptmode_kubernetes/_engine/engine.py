@@ -203,10 +203,7 @@ def describe_rest(folder: JobFolder, settings: KubernetesSettings, error: Platfo
 
 
 def remove_objects(api: Api, folder: JobFolder, *, waits: bool = False) -> None:
-    """Delete the Secret of a job, and with it what it owns; raise `ApiError`.
-
-    With ``waits`` no pod is left.
-    """
+    """Delete the Secret of a job, and with it what it owns, with ``waits`` until no pod is left; raise `ApiError`."""
     names = names_of(folder)
     # Before their owner: the cluster would delete them with their grace, which the kubelet of 1.20 does not shorten.
     try:

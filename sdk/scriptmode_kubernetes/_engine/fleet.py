@@ -9,6 +9,7 @@ import secrets
 import socket
 import time
 from contextlib import suppress
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -33,7 +34,7 @@ from scriptmode_kubernetes._engine.settings import settings_from_json
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from scriptmode.engines import Job, JobFolder, Tasks
     from scriptmode_kubernetes._engine.api import Api
@@ -136,9 +137,7 @@ class KubernetesFleet(Fleet):
         """Keep the file of the pods' statuses, for the relays, until this process is killed."""
         while True:
             begun = time.monotonic()
-            # What the API does not answer now, or not as it should, it may answer later.
-            with suppress(*_UNANSWERED):
-                self._watch_once(open_api(self._settings))
+            self._try(self._watch_once)
             time.sleep(max(0.0, begun + _CYCLE_SECONDS - time.monotonic()))
 
     def _list_pods(self, api: Api) -> tuple[dict[str, Any], str]:
@@ -147,6 +146,11 @@ class KubernetesFleet(Fleet):
         by_host = {pod["metadata"]["labels"][pods.HOST_LABEL]: pod for pod in listed["items"]}
         self._write_pods(by_host)
         return by_host, listed["metadata"]["resourceVersion"]
+
+    def _try(self, call: Callable[[Api], object]) -> None:
+        """Make a call of the API: what it does not answer now, or not as it should, it may answer later."""
+        with suppress(*_UNANSWERED):
+            call(open_api(self._settings))
 
     def _watch_once(self, api: Api) -> None:
         by_host, version = self._list_pods(api)
@@ -169,7 +173,7 @@ class KubernetesFleet(Fleet):
         api.delete_all("pods", self._selector, gracePeriodSeconds=1)
         again = time.monotonic() + secrets.SystemRandom().uniform(0, self._longest_partial)
         while text:
-            # A file that is too old is written by the relays.
+            # The relays write a file that is too old.
             self._write_file(dict.fromkeys(self.sandboxes, status.deleted_to_wait(text)))
             time.sleep(min(_CYCLE_SECONDS, max(0.0, again - time.monotonic())))
             if time.monotonic() >= again:
@@ -185,6 +189,7 @@ class KubernetesFleet(Fleet):
                 return "the connections of the earlier pods have not ended"
             for pod in self._made:
                 api.create("pods", pod)
+                os.utime(self._pods_file)
         except _UNANSWERED as error:
             return str(error)
         return ""
@@ -206,12 +211,11 @@ class KubernetesFleet(Fleet):
 
     def read_pods(self) -> dict[str, Any]:
         """Return the last status of each pod by its host, None for a deleted one; nothing before they were listed."""
-        with suppress(*_UNANSWERED):
-            if time.time() - self._pods_file.stat().st_mtime > _STALE_SECONDS:
-                # The watch was killed. The other relays do not list them, too.
-                os.utime(self._pods_file)
-                self._list_pods(open_api(self._settings))
         with suppress(OSError, ValueError):
+            if time.time() - self._pods_file.stat().st_mtime > _STALE_SECONDS:
+                # The watch was killed. The other relays do not list them, too, and this one serves its host meanwhile.
+                os.utime(self._pods_file)
+                Thread(target=self._try, args=(self._list_pods,), daemon=True).start()
             # It is asked for several times a second, and large for many hosts.
             version = self._pods_file.stat().st_ino, self._pods_file.stat().st_mtime_ns
             if version != self._pods[0]:
