@@ -11,6 +11,11 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 from tests.house import imports, sources
 from tests.house.effects import used_of_os
 from tests.house.offenders import expect_none
@@ -113,6 +118,14 @@ def test_processes_are_started_in_few_modules():
         )
     ]
     expect_none(found, "start processes in a module of STARTERS")
+
+
+def test_every_package_is_built_checked_and_under_the_import_rules():
+    settings = tomllib.loads((sources.ROOT / "pyproject.toml").read_text())["tool"]
+    folders = {str(path.parent.relative_to(sources.ROOT)) for path in sources.ROOT.glob("*/scriptmode*/__init__.py")}
+    names = {Path(folder).name for folder in folders}
+    assert names == set(settings["importlinter"]["root_packages"]) == set(settings["mypy"]["packages"])
+    assert folders <= set(settings["hatch"]["build"]["targets"]["wheel"]["packages"])
 
 
 def test_the_command_line_prints_in_one_module():

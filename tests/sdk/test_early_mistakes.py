@@ -67,7 +67,7 @@ def test_limits_of_containers_are_refused_where_hosts_are_processes(made, tmp_pa
 
 
 UNUSED = {
-    "image": ({"image_uri": "team/tf:1"}, "image_uri team/tf:1 is not used: hosts of 'local_process' are processes of"),
+    "image": ({"image_uri": "team/tf:1"}, "image_uri team/tf:1 is not used: the hosts are processes of this machine"),
     "role": ({"role": "trainer"}, "role trainer is not used: jobs of this machine have the rights of the user who"),
     "a role's form": ({"role": "arn:aws:iam::<account>:role/x"}, "role x is not used: jobs of this machine have the"),
     "key": ({"output_kms_key": "bad key!"}, "output_kms_key is not used: it is for Amazon SageMaker's own hosts"),

@@ -24,7 +24,7 @@ class Plan:
         hosts: The hosts by their names.
         source: The source archive; ``None`` if the job has none.
         assumed: What was assumed because it is not known before the job starts, one sentence each.
-        script: The batch script that Slurm would get; ``""`` for a job that no scheduler starts.
+        script: What a scheduler would get, such as Slurm's batch script; ``""`` for a job that none starts.
     """
 
     request: Mapping[str, Any]
@@ -78,7 +78,10 @@ class Plan:
         job = parse_request(self._shown)
         lines = [*plan_summary.summary_lines(job, self.hosts, self.source, self.assumed, width)]
         if self.script:
-            title = "Batch script (sbatch)" if self.script.startswith("#!") else "Manifests"
+            kinds = {"#!": "Batch script (sbatch)", "apiVersion": "Manifests"}
+            title = next(
+                (kinds[head] for head in kinds if self.script.startswith(head)), "What the hosts are started by"
+            )
             lines += ["", title, *(f"  {line}".rstrip() for line in self.script.splitlines())]
         return "\n".join(lines)
 

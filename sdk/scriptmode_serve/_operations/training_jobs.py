@@ -83,7 +83,7 @@ class TrainingJobs:
         request_errors.check_training_job(request)
         mapped = request_mapping.to_local(request, self._table)
         with translated_errors():
-            platform = local_platform(mapped.kind) if mapped.kind.is_scheduled else self._platform
+            platform = local_platform(mapped.kind) if mapped.kind.has_own_platform else self._platform
             platform.validate(mapped.request)
             try:
                 return {"TrainingJobArn": platform.create(mapped.request, failure=mapped.failure)}

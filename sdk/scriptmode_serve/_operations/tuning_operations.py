@@ -51,7 +51,7 @@ class TuningJobs:
         if mapped.failure:
             raise validation_error(mapped.failure)
         with translated_errors():
-            tuning = LocalTuning(local_platform(mapped.kind)) if mapped.kind.is_scheduled else self._tuning
+            tuning = LocalTuning(local_platform(mapped.kind)) if mapped.kind.has_own_platform else self._tuning
             return {"HyperParameterTuningJobArn": tuning.create(mapped.request, mapped.tags)}
 
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode._core.platforms.registry import Platform
-from scriptmode._core.spec.hosts import LOCAL_PROCESS, LOCAL_ROLE
+from scriptmode._core.spec.hosts import LOCAL_ROLE
 from scriptmode._core.spec.job_request import JobRequest
 from scriptmode._core.spec.training_job import Resources
 from scriptmode._core.text.messages import did_you_mean
@@ -79,13 +79,13 @@ def _unused_settings(job: JobRequest) -> Iterator[str]:
     """Yield a sentence for each setting that was given and has no effect."""
     kind, image = job.resources.host_kind, job.algorithm.image_uri
     if image and not kind.runs_images:
-        yield f"image_uri {image} is not used: hosts of {LOCAL_PROCESS!r} are processes of this machine"
+        yield f"image_uri {image} is not used: the hosts are {kind.title}"
     if kind.is_local:
         role = (job.role or "").rpartition("/")[2]
         if role not in ("", LOCAL_ROLE):
             yield f"role {role} is not used: jobs of {kind.place} have the rights of the user who starts them"
         if job.resources.volume_size != Resources.volume_size:
-            disks = "the nodes' own disks" if kind.is_scheduled else "this machine's own disks"
+            disks = "this machine's own disks" if kind.is_here else "their machines' own disks"
             yield f"volume_size {job.resources.volume_size} is not used: the hosts have {disks}"
         others = {
             # S3 encrypts the source archive with it.

@@ -76,6 +76,11 @@ class HostKind:
     CLOUD: ClassVar[HostKind]
 
     @property
+    def has_own_platform(self) -> bool:
+        """Whether the platform of their jobs has settings of its own."""
+        return self.platform != HostKind.platform
+
+    @property
     def is_here(self) -> bool:
         """Whether the hosts have this machine's processors and memory."""
         return self.place == _THIS_MACHINE
