@@ -31,7 +31,6 @@ def test_two_jobs_that_hold_each_others_nodes_both_complete(jobs, start):
     for name in names:
         jobs.completed(name)
         assert "Interrupted" not in jobs.statuses(name)
-        assert sum(line.endswith(": trained") for line in jobs.lines(name)) == 2
     assert any(f"scriptmode: {DELETED}" in line for name in names for line in jobs.lines(name))
 
 

@@ -25,14 +25,7 @@ def test_a_pod_whose_job_lost_its_agent_ends_its_script(jobs):
     name = jobs.start(SLEEPS)
     jobs.until_up(name)
     jobs.kill(name)
-    pod = jobs.pod(name)
-
-    def has_ended():
-        found = jobs.cluster.get("pods", "--selector=scriptmode/host=algo-1")["items"]
-        assert [each["metadata"]["name"] for each in found] == [pod]
-        return found[0]["status"]["phase"] in ("Failed", "Succeeded")
-
-    until(has_ended)
+    until(lambda: jobs.cluster.pod(jobs.pod(name))["status"]["phase"] in ("Failed", "Succeeded"))
 
 
 def watch_of(jobs, name):

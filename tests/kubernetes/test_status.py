@@ -125,8 +125,8 @@ def test_pods_that_hold_nodes_while_others_wait_are_known_and_those_that_were_de
     assert status.is_partly_scheduled([placed, waits])
     for found in ([], [placed], [placed, None], [waits, None], [placed, placed], [waits, waits]):
         assert not status.is_partly_scheduled(found)
-    later = status.deleted_to_wait("they are created again later")
-    assert status.describe_wait("algo-1", later) == "a node for algo-1: they are created again later"
+    later = status.deleted_to_wait("later")
+    assert status.describe_wait("algo-1", later) == "a node for algo-1: later"
     assert status.describe_loss("algo-1", later) == ""
 
 

@@ -8,7 +8,9 @@ import re
 import socket
 import sys
 import time
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -383,13 +385,11 @@ def test_what_the_api_refuses_has_a_next_step(code, message, advice):
 
 
 def test_another_access_key_is_another_pod_of_the_server(tmp_path):
-    def annotations():
+    for _ in "twice":
         made = {each["kind"]: each for each in manifests.manifests("ml", "image", "1Gi")}
         (key,) = json.loads(made["Secret"]["stringData"]["keys.json"])
-        return key, made["StatefulSet"]["spec"]["template"]["metadata"]["annotations"]
-
-    for key, found in (annotations(), annotations()):
-        assert found["scriptmode/access-key"] == key
+        template = made["StatefulSet"]["spec"]["template"]
+        assert template["metadata"]["annotations"]["scriptmode/access-key"] == key
 
 
 def test_the_pod_of_the_server_is_probed_without_a_key_and_has_the_time_that_its_jobs_have_to_end():
@@ -463,9 +463,8 @@ def hosts(tmp_path):
 
 def test_a_relay_serves_its_host_while_the_api_server_does_not_answer_it(hosts, tmp_path, monkeypatch):
     """A relay lists the pods itself where the watch of the pods was killed."""
-    file = tmp_path / "data" / "jobs" / "job-1" / "channels" / "pods.json"
-    file.write_text("{}")
-    os.utime(file, (0, 0))
+    hosts._pods_file.write_text("{}")
+    os.utime(hosts._pods_file, (0, 0))
     with socket.create_server(("127.0.0.1", 0)) as server:
         cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.getsockname()[1]}"}}
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, {}, cluster)))
@@ -475,11 +474,25 @@ def test_a_relay_serves_its_host_while_the_api_server_does_not_answer_it(hosts, 
         server.accept()[0].close()
 
 
-def test_the_places_of_pods_are_recorded_with_their_nodes_and_stay_when_they_are_deleted(hosts, tmp_path):
-    folder = JobFolder(tmp_path / "data" / "jobs" / "job-1")
+def test_pods_that_the_api_server_may_have_deleted_without_an_answer_are_created_again(hosts):
+    calls = []
+
+    def call(name, *_words, **_options):
+        calls.append(name)
+        if calls == ["delete_all"]:
+            raise api.ApiError("no answer", api.UNREACHABLE)
+        return {"items": []}
+
+    hosts._longest_partial, hosts._made = 0.1, ["one", "two"]
+    hosts._addresses.mkdir()
+    hosts._release(SimpleNamespace(**{name: partial(call, name) for name in ("delete_all", "list", "create")}))
+    assert calls == ["delete_all", "delete_all", "list", "create", "create"]
+
+
+def test_the_places_of_pods_are_recorded_with_their_nodes_and_stay_when_they_are_deleted(hosts):
     pod = {"metadata": {"name": "job-1-algo-1", "namespace": "ml"}, "spec": {}}
     hosts._write_pods({"algo-1": pod})
-    assert folder.read_places() == {"algo-1": "pod job-1-algo-1, namespace ml"}
+    assert hosts._folder.read_places() == {"algo-1": "pod job-1-algo-1, namespace ml"}
     hosts._write_pods({"algo-1": {**pod, "spec": {"nodeName": "n1"}}})
     hosts._write_pods({"algo-1": None})
-    assert folder.read_places() == {"algo-1": "pod job-1-algo-1, namespace ml, node n1"}
+    assert hosts._folder.read_places() == {"algo-1": "pod job-1-algo-1, namespace ml, node n1"}

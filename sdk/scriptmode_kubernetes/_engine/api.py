@@ -266,8 +266,5 @@ def _error(method: str, path: str, response: Any) -> ApiError:
         advice = "give the user the rights of: scriptmode serve manifests"
     elif "/pods" in path and method == "POST":
         advice = "correct the arguments of Kubernetes(...): patch, resources and others; scriptmode plan shows the pods"
-    return ApiError(
-        f"the API server refuses {method} {path.partition('?')[0]}: {text} ({response.status})",
-        response.status,
-        advice=advice,
-    )
+    what = f"the API server refuses {method} {path.partition('?')[0]}: {text} ({response.status})"
+    return ApiError(what, response.status, advice=advice)

@@ -170,7 +170,11 @@ class KubernetesFleet(Fleet):
         text = f"not all pods had a node in {self._longest_partial} s: they were deleted, and are created again later"
         # Before the first pod ends.
         replace_file(self._released_file, text.encode(), durable=False)
-        api.delete_all("pods", self._selector, gracePeriodSeconds=1)
+        try:
+            api.delete_all("pods", self._selector, gracePeriodSeconds=1)
+        except ApiError as error:
+            if not error.may_pass:  # what was not answered may have been done
+                raise
         again = time.monotonic() + secrets.SystemRandom().uniform(0, self._longest_partial)
         while text:
             # The relays write a file that is too old.

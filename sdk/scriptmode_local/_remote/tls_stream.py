@@ -196,8 +196,7 @@ class ListeningStream:
 
     def accept_another(self) -> None:
         """Close the proven connection, and accept another one in its place."""
-        if self._proven:
-            self._proven.socket.close()
+        self.close()
         self._unproven, self._proven = [], None
 
     def fileno(self) -> int:
