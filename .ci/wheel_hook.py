@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
+import re
 import shutil
 import sys
 import sysconfig
@@ -45,7 +46,7 @@ class BinaryHook(BuildHookInterface):  # type: ignore[misc]
             return
         build_data["force_include"][path] = "scriptmode_runtime/tensorflow/native/pipe_reader.so"
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{_platform_tag()}"
+        build_data["tag"] = f"py3-none-{_platform_tag(Path(path))}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
         """Remove the compiled file, which the wheel now contains."""
@@ -62,10 +63,13 @@ class BinaryHook(BuildHookInterface):  # type: ignore[misc]
         return module
 
 
-def _platform_tag() -> str:
-    """Return the wheel's platform: the named one, else machines with at least this one's glibc (PEP 600)."""
+def _platform_tag(binary: Path) -> str:
+    """Return the wheel's platform: the named one, else manylinux2014, or that of a later glibc that the binary needs.
+
+    With an older libstdc++ than the compiler's, a machine compiles the operations, as one without a binary does.
+    """
     tag = sysconfig.get_platform()
-    library, version = platform.libc_ver()
-    if library == "glibc":
-        tag = tag.replace("linux", f"manylinux_{version}", 1)
+    if platform.libc_ver()[0] == "glibc":
+        needed = max(17, *map(int, re.findall(rb"GLIBC_2\.(\d+)", binary.read_bytes())))
+        tag = tag.replace("linux", f"manylinux_2_{needed}", 1)
     return os.environ.get("AUDITWHEEL_PLAT") or tag.replace("-", "_").replace(".", "_")
