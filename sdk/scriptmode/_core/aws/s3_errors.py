@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Callable
 from urllib.parse import urlsplit
 
+from scriptmode._core.aws.direct_endpoints import is_loopback
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError, PlatformError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _CODES: dict[str, tuple[type[PlatformError], str, str]] = {
 _TRANSIENT_CODES = frozenset({"SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling"})
 _TRANSIENT_STATUSES = frozenset({429, 500, 502, 503, 504})
 _UNREACHABLE = "check the network and AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_S3 and AWS_REGION"
+_NO_SERVER = "nothing listens there: start its server again (scriptmode serve), or change AWS_ENDPOINT_URL"
 NOT_S3 = "check that AWS_ENDPOINT_URL names an S3 endpoint, and that no proxy answers in its place"
 _RETRY = "retry, and check the network to that endpoint if it happens again"
 
@@ -87,6 +89,14 @@ def is_unreachable(error: BaseException) -> bool:
     return isinstance(error.__cause__, EndpointConnectionError)
 
 
+def advise_unreachable(error: Exception, otherwise: str) -> str:
+    """Return the next step after an error of a connection: ``otherwise``, unless it is to a server of this machine."""
+    from botocore.exceptions import EndpointConnectionError
+
+    is_refused = isinstance(error, EndpointConnectionError) and is_loopback(error.kwargs["endpoint_url"])
+    return _NO_SERVER if is_refused else otherwise
+
+
 @contextmanager
 def translate_s3_errors(uri: str, endpoint: Callable[[], str] = str) -> Iterator[None]:
     """Raise what boto3 raises as `scriptmode.errors` that name ``uri``; ``endpoint`` returns the client's URL."""
@@ -108,7 +118,7 @@ def _translation(uri: str, error: Exception, endpoint: str) -> PlatformError:
     where, advice = f"the S3 endpoint{_named(error, endpoint)}", "check the AWS settings: scriptmode doctor"
     what = foreign_text(error)
     if isinstance(error, exceptions.ConnectionError):
-        what, advice = f"{where} cannot be reached: {what}", _UNREACHABLE
+        what, advice = f"{where} cannot be reached: {what}", advise_unreachable(error, _UNREACHABLE)
     elif isinstance(error, exceptions.FlexibleChecksumError):
         what, advice = f"the bytes that came are not the object's: {what}", _RETRY
     elif isinstance(error, _broken_errors()):
