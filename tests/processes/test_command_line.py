@@ -69,6 +69,8 @@ def test_jobs_are_listed_newest_first_in_local_time(jobs, monkeypatch):
     shown = datetime.strptime(" ".join(rows[0][:2]) + "+0900", "%Y-%m-%d %H:%M:%S%z")
     assert abs((shown - now).total_seconds()) < 120
     assert rows[0][2].endswith(("s", "min"))
+    assert f"created  {' '.join(rows[1][:2])}+09:00" in re.sub("  +", "  ", program("describe", "of-two").stdout)
+    assert "+09:00 algo-2 | given" in program("logs", "of-two", "--timestamps").stdout
     # The hosts and the last value of the metric of each.
     assert [row[-3:-1] for row in rows] == [["1", "-"], ["2", "loss=0.5"]]
     (summary,) = json.loads(program("list", "--status", "failed", "--json").stdout)

@@ -257,10 +257,10 @@ DESCRIPTION = {
     "Environment": {"TOKEN": "hidden"}, "CheckpointConfig": {"S3Uri": "s3://out/c"},
     "OutputDataConfig": {"S3OutputPath": "s3://out"}, "ModelArtifacts": {"S3ModelArtifacts": ""},
 }  # fmt: skip
-TEXT = """
+TEXT = f"""
 job              mnist-1
 status           Failed, 1 min 1 s of training
-created          2026-01-31 12:00:00Z
+created          {MOMENT.astimezone().isoformat(" ")}
 failed           AlgorithmError: algo-1
                  ValueError, exit code: 1
 hosts            lead: 1 x ml.m5.large, memory: 2 x ml.r5.large, parameter servers

@@ -209,7 +209,7 @@ def _text(cell: Any) -> str:
         return ""
     if isinstance(cell, (int, float)):
         return f"{cell:g}"
-    return f"{cell:%Y-%m-%d %H:%M:%S}" if hasattr(cell, "strftime") else str(cell)
+    return f"{cell.astimezone():%Y-%m-%d %H:%M:%S}" if hasattr(cell, "strftime") else str(cell)
 
 
 def to_metrics(metrics: Sequence[Any], definitions: Iterable[tuple[str, str]] = ()) -> Metrics:

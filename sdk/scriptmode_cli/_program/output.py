@@ -7,7 +7,7 @@ import math
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timezone
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -88,8 +88,8 @@ def terminal_width() -> int:
 
 
 def format_time(value: datetime) -> str:
-    """Return a time in UTC, to the second."""
-    return f"{value.astimezone(timezone.utc).isoformat(' ', 'seconds')[:19]}Z"
+    """Return a time as local time with its offset, to the second."""
+    return value.astimezone().isoformat(" ", "seconds")
 
 
 def print_columns(rows: Sequence[Sequence[str]], *, status_column: int) -> None:
