@@ -1,6 +1,7 @@
 """The ``scriptmode`` program, in processes of its own, on real local jobs: what each verb says and ends with."""
 
 import json
+import os
 import re
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -82,7 +83,8 @@ def test_jobs_are_listed_newest_first_in_local_time(jobs, monkeypatch):
     assert program("list", "--since", "1d").stdout.count("\n") == 3
     assert program("list", "--since", "0s").stdout == ""
     tomorrow = f"{now + timedelta(days=2):%Y-%m-%d}"
-    assert program("list", "--since", tomorrow).stderr == "no such training jobs on this machine\n"
+    none = f"no such training jobs on this machine, in {os.environ['SCRIPTMODE_DATA_DIR']!r}\n"
+    assert program("list", "--since", tomorrow).stderr == none
     assert program("list", "--name", "of-", "--limit", "1").stdout.count("\n") == 2
 
 

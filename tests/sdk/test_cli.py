@@ -132,7 +132,8 @@ def test_no_error_repeats_a_value_of_thousands_of_characters(words):
 
 def test_last_without_any_job_is_an_error():
     done = invoke("logs", "--last")
-    why = "there are no training jobs on this machine; start one with scriptmode run"
+    folder = os.environ["SCRIPTMODE_DATA_DIR"]
+    why = f"there are no training jobs on this machine, in {folder!r}, which does not exist; start one with scriptmode run"
     assert (done.exit_code, done.stderr) == (1, f"scriptmode: --last: {why}\n")
 
 
