@@ -8,7 +8,6 @@ compiler, and on other systems than Linux, the wheel is pure Python, and the bin
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
 import re
@@ -16,15 +15,12 @@ import shutil
 import sys
 import sysconfig
 import tempfile
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-_PACKAGE = "entrypoints/scriptmode_runtime/tensorflow"
 
 
 class BinaryHook(BuildHookInterface):  # type: ignore[misc]
@@ -55,11 +51,9 @@ class BinaryHook(BuildHookInterface):  # type: ignore[misc]
 
     def _binary_module(self) -> ModuleType:
         """Load the runtime's module that compiles the binary; before the installation it cannot be imported by name."""
-        specification = importlib.util.spec_from_file_location("binary", Path(self.root) / _PACKAGE / "binary.py")
-        if specification is None or specification.loader is None:
-            raise FileNotFoundError(f"{_PACKAGE}/binary.py is not in {self.root}")
-        module = importlib.util.module_from_spec(specification)
-        specification.loader.exec_module(module)
+        module = ModuleType("binary")
+        module.__file__ = str(Path(self.root) / "entrypoints/scriptmode_runtime/tensorflow/binary.py")
+        SourceFileLoader("binary", module.__file__).exec_module(module)
         return module
 
 
