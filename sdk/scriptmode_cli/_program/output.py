@@ -87,11 +87,6 @@ def terminal_width() -> int:
     return shutil.get_terminal_size((_PAGE, 0)).columns if sys.stdout.isatty() else _PAGE
 
 
-def format_time(value: datetime) -> str:
-    """Return a time as local time with its offset, to the second."""
-    return value.astimezone().isoformat(" ", "seconds")
-
-
 def print_columns(rows: Sequence[Sequence[str]], *, status_column: int) -> None:
     """Print rows in columns as wide as their widest cell; below the head one column has statuses."""
     columns = pad_columns(rows)
