@@ -32,7 +32,6 @@ _CODES: dict[str, tuple[type[PlatformError], str, str]] = {
 _TRANSIENT_CODES = frozenset({"SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling"})
 _TRANSIENT_STATUSES = frozenset({429, 500, 502, 503, 504})
 _UNREACHABLE = "check the network and AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_S3 and AWS_REGION"
-_NO_SERVER = "nothing listens there: start its server again (scriptmode serve), or change AWS_ENDPOINT_URL"
 NOT_S3 = "check that AWS_ENDPOINT_URL names an S3 endpoint, and that no proxy answers in its place"
 _RETRY = "retry, and check the network to that endpoint if it happens again"
 
@@ -93,8 +92,9 @@ def advise_unreachable(error: Exception, otherwise: str) -> str:
     """Return the next step after an error of a connection: ``otherwise``, unless it is to a server of this machine."""
     from botocore.exceptions import EndpointConnectionError
 
-    is_refused = isinstance(error, EndpointConnectionError) and is_loopback(error.kwargs["endpoint_url"])
-    return _NO_SERVER if is_refused else otherwise
+    if isinstance(error, EndpointConnectionError) and is_loopback(error.kwargs["endpoint_url"]):
+        return "nothing listens there: start its server again (scriptmode serve), or change AWS_ENDPOINT_URL"
+    return otherwise
 
 
 @contextmanager

@@ -72,23 +72,19 @@ def failed_error(
     lines = [f"training job {name} failed: {_cause(failure, reason)}", _name_source_files(body, source_dir)]
     host = f" --host {failure.host}" if failure.host else ""
     rows = [("hint", failure.hint), ("whole log", _whole_log(name, failure.host, platform))]
-    rows = [*(row for row in rows if row[1]), ("log", f"{_program(platform)} logs {name}{host}")]
+    rows += [("log", f"{_program(platform)} logs {name}{host}")]
     rows += [("warning", event) for event in describe_events(name, platform)]
+    lines += [f"  {head + ':':<10} {said}" for head, said in rows if said]
     if failure_text.may_succeed_again(failure):
         # Another run has the same source, without later corrections.
         checkpoints = description.job.output.checkpoint_uri
         notes = ["the same source"] if description.job.source_uri else []
         notes += [f"from the checkpoints in {checkpoints}"] if checkpoints else []
-        rows += _again(description, platform, f" ({', '.join(notes)})" if notes else "")
-    lines += map(_row, rows)
+        lines.append(_again(description, platform, f" ({', '.join(notes)})" if notes else ""))
     # Python prints it to a terminal as it is; `reason` keeps all of it.
     message = sanitize("\n".join(filter(None, lines)))
     failure = replace(failure, traceback=_name_source_files(failure.traceback, source_dir))
     return TrainingJobFailed(message, description.response, failure)
-
-
-def _row(row: tuple[str, str]) -> str:
-    return f"  {row[0] + ':':<10} {row[1]}"
 
 
 def _program(platform: Platform) -> str:
@@ -98,12 +94,12 @@ def _program(platform: Platform) -> str:
     return "scriptmode" if is_default else f"{DATA_DIR_VARIABLE}={shlex.quote(folder)} scriptmode"
 
 
-def _again(description: JobDescription, platform: Platform, rest: str) -> list[tuple[str, str]]:
-    """Return the row with the command that starts the job again; none where this machine had its source and lost it."""
+def _again(description: JobDescription, platform: Platform, rest: str) -> str:
+    """Return the row with the command that starts the job again; "" where this machine had its source and lost it."""
     path = (description.job.source_uri or "").partition("file://")[2]
     if path and description.job.resources.host_kind.is_local and not os.path.exists(path):  # noqa: PTH110 - never raises
-        return []
-    return [("again", f"{_program(platform)} rerun {description.name}{rest}")]
+        return ""
+    return f"  {'again:':<10} {_program(platform)} rerun {description.name}{rest}"
 
 
 def _cause(failure: Failure, reason: str) -> str:
@@ -138,16 +134,12 @@ def stopped_error(description: JobDescription, platform: Platform) -> TrainingJo
     text = texts.get(secondary, f"was stopped ({secondary})")
     if description.stop_message:
         text = f"was stopped: {description.stop_message}"
-    checkpoints = description.job.output.checkpoint_uri
+    kept = description.job.output.checkpoint_uri
     # Twice the limit; an unknown limit is not doubled, nor one of a scheduler.
     more = {"MaxRuntimeExceeded": ("--max-run", run), "MaxWaitTimeExceeded": ("--max-wait", wait)}
     option, limit = ("", None) if description.stop_message else more.get(secondary, ("", None))
     options = f" {option} {2 * limit}" if limit else ""
-    begin = (
-        f"resumes from the checkpoints in {checkpoints}"
-        if checkpoints
-        else "starts from the beginning: it has no checkpoints"
-    )
-    rows = _again(description, platform, f"{options} ({begin})")
-    message = sanitize("\n".join([f"training job {name} {text}", *map(_row, rows)]))
+    begin = f"resumes from the checkpoints in {kept}" if kept else "starts from the beginning: it has no checkpoints"
+    lines = (f"training job {name} {text}", _again(description, platform, f"{options} ({begin})"))
+    message = sanitize("\n".join(filter(None, lines)))
     return TrainingJobStopped(message, description.response)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,7 +12,7 @@ from scriptmode._core.request.render import names_algorithm
 from scriptmode._core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode._core.spec.inputs import FileSystemInput
 from scriptmode._core.spec.names import account_of_role
-from scriptmode.errors import CredentialsError, SpecError, invalid
+from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
     from scriptmode._core.aws.session import Connection
@@ -47,13 +46,6 @@ def check_locations(spec: TrainingJobSpec) -> None:
         )
 
 
-def _is_served_here(connection: Connection) -> bool:
-    """Return whether the account is that of `scriptmode serve`, whose role is that of jobs on this machine."""
-    with suppress(CredentialsError):
-        return connection.caller_identity()["Account"] == LOCAL_ACCOUNT
-    return False
-
-
 def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: Connection) -> TrainingJobSpec:
     """Return the spec with defaults; raises `SpecError` without a role, or without the VPC that the data needs."""
     config = SageMakerConfig() if spec.ignore_config_defaults else config
@@ -61,7 +53,8 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
     if role is None:
         step = "give the name or ARN of the IAM role of the training job, or set SageMaker.TrainingJob.RoleArn"
         raise invalid("role", "is missing", f"{step} in the SageMaker config file")
-    if account_of_role(role) == LOCAL_ACCOUNT and not _is_served_here(connection):
+    # The account of `scriptmode serve` has that role.
+    if account_of_role(role) == LOCAL_ACCOUNT != connection.caller_identity()["Account"]:
         what = f"is {role!r}, which is the role of jobs on this machine (get_execution_role() without AWS credentials)"
         raise invalid("role", what, "give the name or ARN of an IAM role")
     network = _network(spec, config)
