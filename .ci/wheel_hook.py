@@ -8,22 +8,19 @@ compiler, and on other systems than Linux, the wheel is pure Python, and the bin
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
+import re
 import shutil
 import sys
 import sysconfig
 import tempfile
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-_PACKAGE = "entrypoints/scriptmode_runtime/tensorflow"
 
 
 class BinaryHook(BuildHookInterface):  # type: ignore[misc]
@@ -45,7 +42,7 @@ class BinaryHook(BuildHookInterface):  # type: ignore[misc]
             return
         build_data["force_include"][path] = "scriptmode_runtime/tensorflow/native/pipe_reader.so"
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{_platform_tag()}"
+        build_data["tag"] = f"py3-none-{_platform_tag(Path(path))}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
         """Remove the compiled file, which the wheel now contains."""
@@ -54,18 +51,19 @@ class BinaryHook(BuildHookInterface):  # type: ignore[misc]
 
     def _binary_module(self) -> ModuleType:
         """Load the runtime's module that compiles the binary; before the installation it cannot be imported by name."""
-        specification = importlib.util.spec_from_file_location("binary", Path(self.root) / _PACKAGE / "binary.py")
-        if specification is None or specification.loader is None:
-            raise FileNotFoundError(f"{_PACKAGE}/binary.py is not in {self.root}")
-        module = importlib.util.module_from_spec(specification)
-        specification.loader.exec_module(module)
+        module = ModuleType("binary")
+        module.__file__ = str(Path(self.root) / "entrypoints/scriptmode_runtime/tensorflow/binary.py")
+        SourceFileLoader("binary", module.__file__).exec_module(module)
         return module
 
 
-def _platform_tag() -> str:
-    """Return the wheel's platform: the named one, else machines with at least this one's glibc (PEP 600)."""
+def _platform_tag(binary: Path) -> str:
+    """Return the wheel's platform: the named one, else manylinux2014, or that of a later glibc that the binary needs.
+
+    With an older libstdc++ than the compiler's, a machine compiles the operations, as one without a binary does.
+    """
     tag = sysconfig.get_platform()
-    library, version = platform.libc_ver()
-    if library == "glibc":
-        tag = tag.replace("linux", f"manylinux_{version}", 1)
+    if platform.libc_ver()[0] == "glibc":
+        needed = max(17, *map(int, re.findall(rb"GLIBC_2\.(\d+)", binary.read_bytes())))
+        tag = tag.replace("linux", f"manylinux_2_{needed}", 1)
     return os.environ.get("AUDITWHEEL_PLAT") or tag.replace("-", "_").replace(".", "_")

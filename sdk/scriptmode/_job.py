@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -81,7 +82,7 @@ class TrainingJob(StartedJob):
             JobNotFoundError: Where no such job exists.
             SpecError: For arguments that contradict each other.
         """
-        if not isinstance(name, str):
+        if not isinstance(name, str) or not name:
             raise invalid("name", f"is {name!r}", "give a training job's name")
         from scriptmode._core.platforms.job_platforms import find_job_platform
 
@@ -481,6 +482,9 @@ def create_job(platform: Platform, request: JobRequest, source_dir: str = "") ->
             follow it or to look for it, and the attribute ``job_name`` names it.
     """
     job = TrainingJob(request.name, platform, source_dir=source_dir)
+    # Of a platform of this machine.
+    if warning := getattr(platform, "describe_sharing", lambda _: "")(request):
+        log_lines.write_line(warning, sys.stderr)
     try:
         platform.create(request)
     except KeyboardInterrupt as error:

@@ -110,7 +110,7 @@ def test_the_log_of_an_ended_job_is_in_the_order_of_its_times(way, tmp_path, cap
     assert [line.message for line in lines] == ["first", "second", "third"]
     assert lines[0].time < lines[1].time < lines[2].time
     job.print_logs(timestamps=True)
-    shown = f"{lines[1].time:%Y-%m-%dT%H:%M:%S}.{lines[1].time.microsecond // 1000:03}Z algo-2 | second\n"
+    shown = f"{lines[1].time.astimezone().isoformat(timespec='milliseconds')} algo-2 | second\n"
     assert shown in capsys.readouterr().out
 
 

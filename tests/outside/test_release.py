@@ -81,4 +81,5 @@ def test_a_release_has_these_files_and_their_checksums(release):
 @pytest.mark.timeout(3600)
 def test_the_wheels_of_a_release_run_where_tensorflow_does(release):
     for wheel in release.glob("*.whl"):
-        check_platform_tag(wheel)
+        # Of all libraries, where a wheel of another build may need a later libstdc++.
+        assert int(check_platform_tag(wheel)["sym_tag"].split("_")[2]) <= 17

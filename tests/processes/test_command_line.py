@@ -1,6 +1,7 @@
 """The ``scriptmode`` program, in processes of its own, on real local jobs: what each verb says and ends with."""
 
 import json
+import os
 import re
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -69,6 +70,8 @@ def test_jobs_are_listed_newest_first_in_local_time(jobs, monkeypatch):
     shown = datetime.strptime(" ".join(rows[0][:2]) + "+0900", "%Y-%m-%d %H:%M:%S%z")
     assert abs((shown - now).total_seconds()) < 120
     assert rows[0][2].endswith(("s", "min"))
+    assert f"created  {' '.join(rows[1][:2])}+09:00" in re.sub("  +", "  ", program("describe", "of-two").stdout)
+    assert "+09:00 algo-2 | given" in program("logs", "of-two", "--timestamps").stdout
     # The hosts and the last value of the metric of each.
     assert [row[-3:-1] for row in rows] == [["1", "-"], ["2", "loss=0.5"]]
     (summary,) = json.loads(program("list", "--status", "failed", "--json").stdout)
@@ -80,7 +83,8 @@ def test_jobs_are_listed_newest_first_in_local_time(jobs, monkeypatch):
     assert program("list", "--since", "1d").stdout.count("\n") == 3
     assert program("list", "--since", "0s").stdout == ""
     tomorrow = f"{now + timedelta(days=2):%Y-%m-%d}"
-    assert program("list", "--since", tomorrow).stderr == "no such training jobs on this machine\n"
+    none = f"no such training jobs on this machine, in {os.environ['SCRIPTMODE_DATA_DIR']!r}\n"
+    assert program("list", "--since", tomorrow).stderr == none
     assert program("list", "--name", "of-", "--limit", "1").stdout.count("\n") == 2
 
 

@@ -132,7 +132,8 @@ def test_no_error_repeats_a_value_of_thousands_of_characters(words):
 
 def test_last_without_any_job_is_an_error():
     done = invoke("logs", "--last")
-    why = "there are no training jobs on this machine; start one with scriptmode run"
+    folder = os.environ["SCRIPTMODE_DATA_DIR"]
+    why = f"there are no training jobs on this machine, in {folder!r}, which does not exist; start one with scriptmode run"
     assert (done.exit_code, done.stderr) == (1, f"scriptmode: --last: {why}\n")
 
 
@@ -257,10 +258,10 @@ DESCRIPTION = {
     "Environment": {"TOKEN": "hidden"}, "CheckpointConfig": {"S3Uri": "s3://out/c"},
     "OutputDataConfig": {"S3OutputPath": "s3://out"}, "ModelArtifacts": {"S3ModelArtifacts": ""},
 }  # fmt: skip
-TEXT = """
+TEXT = f"""
 job              mnist-1
 status           Failed, 1 min 1 s of training
-created          2026-01-31 12:00:00Z
+created          {MOMENT.astimezone().isoformat(" ")}
 failed           AlgorithmError: algo-1
                  ValueError, exit code: 1
 hosts            lead: 1 x ml.m5.large, memory: 2 x ml.r5.large, parameter servers

@@ -55,6 +55,7 @@ def test_an_endpoint_without_a_server_names_its_variable(account):
     # No server listens any more.
     with pytest.raises(PlatformError, match="AWS could not be reached") as raised:
         aws_checks.credentials()
+    assert "nothing listens there" in raised.value.advice
     assert "AWS_ENDPOINT_URL" in raised.value.advice
 
 

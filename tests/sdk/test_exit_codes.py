@@ -78,6 +78,8 @@ RUN = {
     "spot instances": (["--spot", "--", "x"], "write --set use_spot_instances=true --set max_wait=SECONDS"),
     "a container": (["--instance-type", "docker"], "did you mean 'local'?"),
     "pods": (["--instance-type", "k8s"], "did you mean 'kubernetes'?"),
+    "a detail that a type does not take": (["--instance-type", "local:2"], "did you mean 'local'?"),
+    "a URI without a bucket": (["--output-path", "s3://"], "output_path is 's3://'; give an 's3://...' URI"),
     "a type without a size": (["--instance-type", "ml.m5"], "did you mean 'ml.m5"),
     "an option as a hyperparameter": (["-p", "--lr=1"], "'--lr' begins with a dash; leave its dashes out"),
     "a word": (["full"], "unexpected extra argument (full); write arguments of the script after --"),
@@ -95,6 +97,9 @@ RUN = {
 OTHERS = {
     "no program": (["run"], 2, "there is no PROGRAM; name one, before --"),
     "a verb of another tool": (["status", "taken"], 2, "'scriptmode status'; did you mean 'describe'?"),
+    "a verb in capitals": (["List"], 2, "did you mean 'list'?"),
+    "a verb of another tool in a group": (["model", "get", "taken"], 2, "did you mean 'download'?"),
+    "an empty name": (["describe", ""], 2, "name is ''; give a training job's name"),
     "a job in place of a verb": (["model", "taken"], 2, "write scriptmode model download taken"),
     "a status without its option": (["list", "running"], 2, "extra argument (running); write scriptmode list [OPTIONS]"),
     "arguments of a rerun": (["rerun", "taken", "--", "--lr", "1"], 2, "write scriptmode rerun [OPTIONS] [JOB] [-p NAME=VALUE]"),

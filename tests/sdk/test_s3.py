@@ -117,5 +117,5 @@ def test_no_credentials_raise_an_error_with_how_to_give_them(no_credentials, tmp
 def test_an_endpoint_that_cannot_be_reached_is_named(s3, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    with pytest.raises(DataError, match=r"s3://b/x: the S3 endpoint http://127.0.0.1:9 cannot be reached: .*AWS_ENDPO"):
+    with pytest.raises(DataError, match=r"s3://b/x: the S3 endpoint http://127.0.0.1:9 cannot .*nothing listens"):
         S3().upload_bytes(b"", "s3://b/x")

@@ -78,6 +78,18 @@ def test_the_s3_server_outlives_the_server_for_jobs_whose_requests_name_s3(tmp_p
         api.names.append(name)
 
 
+def test_jobs_that_lose_objects_in_memory_are_named_when_the_server_ends(tmp_path, capfd):
+    uses_s3 = {"Environment": {"PLACE": "s3://data/of the script alone"}}
+    with serving(tmp_path, "--s3", "memory") as api:
+        names = [api.start("import time; time.sleep(600)", **fields) for fields in ({}, uses_s3)]
+        api.server.process.send_signal(signal.SIGTERM)
+        api.server.process.wait()
+        api.names.clear()
+    assert f"are gone; jobs in progress have lost them: {names[1]}\n" in capfd.readouterr().err
+    with serving(tmp_path, "--s3", "memory") as api:
+        api.names.extend(names)
+
+
 def sockets_of(folder):
     """Return the sockets that SeaweedFS opens at fixed paths."""
     ports = json.loads((folder / "data" / "objects" / "process.json").read_text())["ports"][1::2]

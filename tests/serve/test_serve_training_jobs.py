@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 import urllib.request
 
@@ -197,10 +198,21 @@ def test_an_ended_job_is_deleted_and_a_running_one_is_not(api):
 
 def test_other_services_are_there(api):
     assert api.client("sts").get_caller_identity()["Account"] == "000000000000"
-    program = "import sagemaker; print(sagemaker.get_execution_role())"
-    (api.folder / "launch.py").write_text(program)
+    program = f"""
+        import sagemaker
+        from sagemaker.tensorflow import TensorFlow
+
+        role = sagemaker.get_execution_role()
+        TensorFlow(
+            entry_point="train.py", source_dir={str(api.folder)!r}, role=role, instance_type="ml.m5.xlarge",
+            instance_count=1, framework_version="2.14", py_version="py310",
+        ).fit(logs=False)
+        print(role)
+    """
+    (api.folder / "launch.py").write_text(textwrap.dedent(program))
+    (api.folder / "train.py").write_text("print(1)")
     out = api.execute(sys.executable, "-m", "scriptmode.v2", api.folder / "launch.py")
-    assert out == "arn:aws:iam::000000000000:role/scriptmode-local\n"
+    assert out.splitlines()[-1] == "arn:aws:iam::000000000000:role/scriptmode-local"
     answer = api.client("iam").simulate_principal_policy(
         PolicySourceArn="arn:aws:iam::000000000000:role/test", ActionNames=["s3:GetObject", "s3:PutObject"]
     )

@@ -142,8 +142,7 @@ class Metrics(list[dict[str, Any]]):
         heads, *lines = self.summary()
         if not lines:
             return f"<{self.table()}>"
-        table = _aligned([heads, *lines[:_SUMMARIZED]])
-        return "\n".join(filter(None, (table, self._left_out(len(lines)), self._offers())))
+        return "\n".join([_aligned([heads, *lines[:_SUMMARIZED]]), *self._notes(len(lines))])
 
     def _repr_html_(self) -> str:
         heads, *lines = self.summary()
@@ -152,14 +151,12 @@ class Metrics(list[dict[str, Any]]):
         head = "".join(f"<th>{html.escape(head)}</th>" for head in heads)
         rows = ("".join(f"<td>{html.escape(_text(cell))}</td>" for cell in line) for line in lines[:_SUMMARIZED])
         body = "".join(f"<tr>{row}</tr>" for row in rows)
-        notes = "<br>".join(html.escape(note) for note in (self._left_out(len(lines)), self._offers()) if note)
+        notes = "<br>".join(map(html.escape, self._notes(len(lines))))
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><div>{notes}</div>"
 
-    def _left_out(self, lines: int) -> str:
-        return f"and {lines - _SUMMARIZED} more lines: summary()" if lines > _SUMMARIZED else ""
-
-    def _offers(self) -> str:
-        return f"{pluralize(len(self), 'row')}; all of them: list(...), .table(), .to_pandas(), .plot()"
+    def _notes(self, lines: int) -> list[str]:
+        more = [f"and {lines - _SUMMARIZED} more lines: summary()"] if lines > _SUMMARIZED else []
+        return [*more, f"{pluralize(len(self), 'row')}; all of them: list(...), .table(), .to_pandas(), .plot()"]
 
     def _is_timed(self) -> bool:
         return bool(self) and all(row["timestamp"] is not None for row in self)
@@ -209,7 +206,7 @@ def _text(cell: Any) -> str:
         return ""
     if isinstance(cell, (int, float)):
         return f"{cell:g}"
-    return f"{cell:%Y-%m-%d %H:%M:%S}" if hasattr(cell, "strftime") else str(cell)
+    return f"{cell.astimezone():%Y-%m-%d %H:%M:%S}" if hasattr(cell, "strftime") else str(cell)
 
 
 def to_metrics(metrics: Sequence[Any], definitions: Iterable[tuple[str, str]] = ()) -> Metrics:

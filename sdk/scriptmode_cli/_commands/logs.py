@@ -28,7 +28,7 @@ from scriptmode_cli._program.error_reporting import EXIT_CODES_HELP
     "--tail", type=click.IntRange(min=0), metavar="N",
     help="Print only the last N lines of each host; --follow continues after them.",
 )  # fmt: skip
-@click.option("--timestamps", is_flag=True, help="Print the time of each line, in UTC, and no live view.")
+@click.option("--timestamps", is_flag=True, help="Print the local time of each line, and no live view.")
 @following.plain_option
 @json_option
 def logs(job: TrainingJob, *, follow: bool, timestamps: bool, is_plain: bool, as_json: bool, **chosen: Any) -> None:

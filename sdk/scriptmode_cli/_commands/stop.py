@@ -44,6 +44,8 @@ def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool,
             stopped.append(_stop_unless_ended(name, last=last, platform=platform))
         except ScriptmodeError as error:  # noqa: PERF203 - the other jobs must be stopped too
             failures.append(error)
+    if wait and not as_json and any(was_running for _, was_running in stopped):
+        output.echo("waiting for the end: scripts have 120 seconds by default, and results are uploaded then", err=True)
     statuses = []
     for job, was_running in stopped:
         try:

@@ -59,7 +59,7 @@ _OPTIONS = {
     "max_run": _once("--max-run", "SECONDS",
         "Time limit of the job in seconds. [default: 86400, one day]", type=_AT_LEAST_1),
     "distribution": _once("--distribution", "KIND",
-        "Distributed training strategy: mpi, parameter-server or multi-worker-mirrored. [default: none]"),
+        "Distributed training strategy: mpi (or horovod), parameter-server or multi-worker-mirrored. [default: none]"),
     "processes_per_host": _once("--processes-per-host", "N",
         "Number of MPI processes on each host, with --distribution mpi. [default: the number of GPUs, or 1]",
         type=_AT_LEAST_1),

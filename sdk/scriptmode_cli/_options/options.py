@@ -11,6 +11,7 @@ import click
 
 from scriptmode import ScriptmodeError, TrainingJob
 from scriptmode._core.aws.session import Connection
+from scriptmode._core.machine.data_dir import default_data_dir
 from scriptmode._core.spec.service_values import UNREADABLE
 from scriptmode_cli._options import completers
 from scriptmode_cli._program import output
@@ -156,5 +157,8 @@ def _newest_job_name(platform: str | None) -> str:
 
 
 def no_jobs_text(platform: str | None, which: str = "training jobs") -> str:
-    """Return the text ``no training jobs ...`` for a platform."""
-    return f"no {which} {'in this account and Region' if platform == 'sagemaker' else 'on this machine'}"
+    """Return the text ``no training jobs ...`` for a platform, with the directory that has none."""
+    if platform == "sagemaker":
+        return f"no {which} in this account and Region"
+    folder = default_data_dir()
+    return f"no {which} on this machine, in {str(folder)!r}{'' if folder.exists() else ', which does not exist'}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -34,12 +33,6 @@ class ProgramCommand(click.Command):
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Return the pieces of the usage line, with what follows ``--`` at the end."""
         return [*super().collect_usage_pieces(ctx), "[-- ARGUMENTS]"]
-
-
-def arguments_after_dashes() -> tuple[str, ...]:
-    """Return the words after ``--`` on the command line of the running command."""
-    words: Any = click.get_current_context().meta.get(AFTER_DASHES)
-    return tuple(words or ())
 
 
 def parse_hyperparameters(words: Sequence[str]) -> dict[str, str] | None:

@@ -14,13 +14,15 @@ from scriptmode._core.spec.metric_definitions import PRESETS
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode_cli._options.estimator_options import OPTION_NAMES
 from scriptmode_cli._options.locations import existing_location_uri, location_uri
-from scriptmode_cli._options.program_arguments import arguments_after_dashes, parse_hyperparameters
+from scriptmode_cli._options.program_arguments import parse_hyperparameters
 from scriptmode_cli._options.set_option import estimator_arguments, parse_setting
 from scriptmode_cli._options.values import parse_number_or_text, parse_pair, parse_pairs
 from scriptmode_cli._program.error_reporting import translate_errors_to_options
+from scriptmode_cli._program.usage_errors import AFTER_DASHES
 
 #: Arguments whose values are locations that the job writes to.
 _LOCATIONS = ("output_path", "code_location", "checkpoint_s3_uri")
+_METRIC_EXAMPLE = "'loss=loss=([0-9.]+)', or --metric keras"
 #: Arguments to which options add entries by name.
 _MAPPINGS = ("hyperparameters", "environment", "tags", "metric_definitions")
 
@@ -39,7 +41,7 @@ class RunOptions(NamedTuple):
         if not {"entry_point", "image_uri"} & arguments.keys():
             raise click.UsageError("there is no PROGRAM; name one, before --")
         arguments.update(_distribution_update(arguments.get("distribution") or {}, given))
-        arguments.update(_mapping_updates(arguments, given, arguments_after_dashes()))
+        arguments.update(_mapping_updates(arguments, given, click.get_current_context().meta.get(AFTER_DASHES) or ()))
         hosts: dict[str, object] = {"instance_type": "local_process"}
         if given["sbatch"] is not None:
             from scriptmode import Slurm
@@ -60,20 +62,15 @@ class RunOptions(NamedTuple):
             channel: existing_location_uri(f"--input {channel}", location, is_local=is_local)
             for channel, location in parse_pairs("--input", given["inputs"], "train=PATH").items()
         }
-        inputs: dict[str, str | TrainingInput] = {**channels, **_sharded(channels, given["shards"])}
-        return cls(arguments, inputs or None, given["job_name"])
+        if unknown := next((name for name in given["shards"] if name not in channels), ""):
+            step = did_you_mean(unknown, channels) or f"add --input {unknown}=PATH"
+            raise SpecError(f"--shard {unknown!r} is no channel", step)
+        sharded = {name: TrainingInput(channels[name], distribution="ShardedByS3Key") for name in given["shards"]}
+        return cls(arguments, {**channels, **sharded} or None, given["job_name"])
 
     def estimator(self) -> Estimator:
         """Return the estimator; raises its `SpecError`."""
         return Estimator(**self.arguments)
-
-
-def _sharded(channels: Mapping[str, str], names: Sequence[str]) -> dict[str, TrainingInput]:
-    """Return the channels of which each host gets a part; raise `SpecError` for one that the job does not have."""
-    if unknown := next((name for name in names if name not in channels), ""):
-        step = did_you_mean(unknown, channels) or f"add --input {unknown}=PATH"
-        raise SpecError(f"--shard {unknown!r} is no channel", step)
-    return {name: TrainingInput(channels[name], distribution="ShardedByS3Key") for name in names}
 
 
 def _platform_arguments(given: Mapping[str, Any], *, is_local: bool) -> Mapping[str, Any]:
@@ -137,18 +134,12 @@ def _mapping_updates(arguments: Mapping[str, Any], given: Mapping[str, Any], wor
         updates["environment"] = {**arguments.get("environment", {}), **environment}
     if tags := parse_pairs("--tag", given["tags"], "team=vision"):
         updates["tags"] = {**dict(parsers.tags(arguments.get("tags"))), **tags}
-    if metrics := _metrics(given["metric_definitions"]):
+    texts = given["metric_definitions"]
+    others = parse_pairs("--metric", [text for text in texts if text not in PRESETS], _METRIC_EXAMPLE)
+    if metrics := {**dict(pair for text in texts for pair in PRESETS.get(text, ())), **others}:
         merged = {**dict(parsers.metric_definitions(arguments.get("metric_definitions"))), **metrics}
         updates["metric_definitions"] = [{"Name": name, "Regex": regex} for name, regex in merged.items()]
     return updates
-
-
-def _metrics(texts: Sequence[str]) -> dict[str, str]:
-    others = [text for text in texts if text not in PRESETS]
-    return {
-        **dict(pair for text in texts if text in PRESETS for pair in PRESETS[text]),
-        **parse_pairs("--metric", others, "'loss=loss=([0-9.]+)', or --metric keras"),
-    }
 
 
 def _hyperparameters(options: Sequence[str], after_dashes: Mapping[str, str]) -> dict[str, object]:

@@ -14,7 +14,6 @@ from scriptmode._core.spec.job_request import JobRequest
 from scriptmode._core.text.messages import format_duration
 from scriptmode._core.text.terminal_text import escape_unprintable
 from scriptmode._display.formatting import format_usage
-from scriptmode_cli._program.output import format_time
 from scriptmode_local._data.file_uris import file_path, is_file
 from scriptmode_runtime import contract
 from scriptmode_runtime._values import secret_names
@@ -74,7 +73,7 @@ def _labelled(
         "status": _status(description),
         "message": description.stop_message if description.has_ended else description.message,
         "retries": _retries(description),
-        "created": format_time(description.created) if description.created else "",
+        "created": description.created.astimezone().isoformat(" ", "seconds") if description.created else "",
         **(_failure(description, failure) if failure else {"failed": description.failure_reason}),
         "hosts": "\n".join(filter(None, (_hosts(job), *(_doing(host, usage) for host, usage in activity.items())))),
         "script": f"{parameters[contract.PROGRAM]} from {source}" if job.program else "",

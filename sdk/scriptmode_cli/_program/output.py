@@ -7,7 +7,7 @@ import math
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timezone
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -85,11 +85,6 @@ def print_log_as_json(events: Iterable[LogEvent]) -> None:
 def terminal_width() -> int:
     """Return the columns of the terminal; without one those of a page, 118."""
     return shutil.get_terminal_size((_PAGE, 0)).columns if sys.stdout.isatty() else _PAGE
-
-
-def format_time(value: datetime) -> str:
-    """Return a time in UTC, to the second."""
-    return f"{value.astimezone(timezone.utc).isoformat(' ', 'seconds')[:19]}Z"
 
 
 def print_columns(rows: Sequence[Sequence[str]], *, status_column: int) -> None:

@@ -31,6 +31,7 @@ _WITHOUT_TEXT = {"entry_point", "platform", "sagemaker_session"}
 _VERBS = {
     **dict.fromkeys(("launch", "start", "submit"), "run"), **dict.fromkeys(("resume", "restart"), "rerun"),
     "status": "describe", "ps": "list", "kill": "stop", "cancel": "stop", "delete": "rm", "download": "model download",
+    "get": "download", "build": "install",
 }  # fmt: skip
 
 
@@ -49,8 +50,9 @@ def usage_message(error: click.ClickException) -> str:
 
 def instead_of_verb(words: Sequence[str], known: Collection[str], path: str) -> str:
     """Return what to write instead of a verb that a group does not have; ``words`` are the verb and what follows."""
-    verb = _VERBS.get(words[0], "")
-    if near := [verb] if verb.partition(" ")[0] in known else _near(words[0], known):
+    word = words[0].lower()
+    verb = _VERBS.get(word, "")
+    if near := [verb] if verb.partition(" ")[0] in known else _near(word, known):
         return f"did you mean {near[0]!r}?"
     if len(known) == 1:
         return f"write {' '.join([path, *known, *words])}"

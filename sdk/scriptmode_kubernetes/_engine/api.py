@@ -12,17 +12,15 @@ import re
 import ssl
 import subprocess
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import urllib3
 import yaml
 
 from scriptmode.errors import ConfigError, PlatformError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 #: Where a pod has the credentials of its service account (Kubernetes documentation, "Accessing the API from a Pod").
 _POD_FILES = Path("/var/run/secrets/kubernetes.io/serviceaccount")

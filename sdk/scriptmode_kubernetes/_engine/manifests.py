@@ -5,13 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import secrets
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from scriptmode_kubernetes._engine.pods import LABEL, restrict
 from scriptmode_kubernetes._engine.settings import SETTINGS_VARIABLE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 NAME = "scriptmode"
 PORT = 4580

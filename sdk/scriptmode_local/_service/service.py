@@ -17,6 +17,7 @@ from scriptmode._core.aws.s3_uris import is_in_local_bucket
 from scriptmode._core.machine.data_dir import FILE_SYSTEMS_VARIABLE, default_data_dir
 from scriptmode._core.spec.hosts import CLIENT_REGION, LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
 from scriptmode._core.spec.names import SERVER_TAGS
+from scriptmode._core.spec.service_values import ENDED
 from scriptmode._core.spec.whole_numbers import truth_value
 from scriptmode.errors import ScriptmodeError, invalid
 from scriptmode_local._data import file_uris
@@ -224,6 +225,17 @@ class LocalPlatform(StoredJobs):
         from scriptmode_local._system import capacity
 
         return capacity.describe_crowding(job, self._at_once(jobs))
+
+    def describe_sharing(self, job: JobRequest) -> str:
+        """Return a warning where another job, which may run at the same time, writes the job's checkpoints, else ""."""
+        uri = job.output.checkpoint_uri
+        summaries = self.list() if uri and self._queue != 1 else []
+        for name in [row["TrainingJobName"] for row in summaries if row["TrainingJobStatus"] not in ENDED]:
+            with suppress(ScriptmodeError):
+                if self.record(name).request.output.checkpoint_uri == uri:
+                    what = f"training job {name}, which has not ended, writes checkpoints to {uri}, too"
+                    return f"{what}: each job may overwrite those of the other; give each another checkpoint_s3_uri"
+        return ""
 
     def _at_once(self, jobs: int) -> int:
         """Return how many of a number of jobs run at once, while the others wait."""

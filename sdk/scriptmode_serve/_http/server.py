@@ -225,10 +225,14 @@ class Server:
             os.kill(os.getpid(), signal.SIGTERM)
 
     def _stop_objects(self) -> None:
-        if self._objects is None:
+        if self._is_s3_elsewhere:
             return
         names = [job["TrainingJobName"] for job in self._platform.list() if job["TrainingJobStatus"] not in ENDED]
-        if any(map(self._names_objects, names)):
+        users = ", ".join(filter(self._names_objects, names))
+        if self._objects is None:
+            if users:
+                self._report(f"S3's objects were in memory and are gone; jobs in progress have lost them: {users}")
+        elif users:
             until = "until scriptmode serve is started again and ends without such jobs"
             self._report(f"jobs that use S3 are in progress: the S3 server runs on for them, {until}")
             self._objects.leave()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from scriptmode._core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, credential_errors, foreign_text
+from scriptmode._core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, advise_unreachable, credential_errors, foreign_text
 from scriptmode.errors import (
     CredentialsError,
     JobExistsError,
@@ -53,7 +53,8 @@ def translate_errors(subject: str) -> Iterator[None]:
         raise CredentialsError(what, HOW_TO_GIVE_CREDENTIALS, argument=argument) from error
     except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:
         what = f"{subject}: AWS could not be reached: {foreign_text(error)}"
-        raise TransientError(what, "check the network, and AWS_ENDPOINT_URL if it is set") from error
+        step = advise_unreachable(error, "check the network, and AWS_ENDPOINT_URL if it is set")
+        raise TransientError(what, step) from error
     except exceptions.BotoCoreError as error:
         raise PlatformError(f"{subject}: {foreign_text(error)}", "check the AWS settings: scriptmode doctor") from error
 

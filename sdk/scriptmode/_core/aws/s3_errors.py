@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Callable
 from urllib.parse import urlsplit
 
+from scriptmode._core.aws.direct_endpoints import is_loopback
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError, PlatformError
 
 HOW_TO_GIVE_CREDENTIALS = (
@@ -85,6 +86,15 @@ def is_unreachable(error: BaseException) -> bool:
     return isinstance(error.__cause__, EndpointConnectionError)
 
 
+def advise_unreachable(error: Exception, otherwise: str) -> str:
+    """Return the next step after an error of a connection: ``otherwise``, unless it is to a server of this machine."""
+    from botocore.exceptions import EndpointConnectionError
+
+    if isinstance(error, EndpointConnectionError) and is_loopback(error.kwargs["endpoint_url"]):
+        return "nothing listens there: start its server again (scriptmode serve), or change AWS_ENDPOINT_URL"
+    return otherwise
+
+
 @contextmanager
 def translate_s3_errors(uri: str, endpoint: Callable[[], str] = str) -> Iterator[None]:
     """Raise what boto3 raises as `scriptmode.errors` that name ``uri``; ``endpoint`` returns the client's URL."""
@@ -106,7 +116,7 @@ def _translation(uri: str, error: Exception, endpoint: str) -> PlatformError:
     where, advice = f"the S3 endpoint{_named(error, endpoint)}", "check the AWS settings: scriptmode doctor"
     what = foreign_text(error)
     if isinstance(error, exceptions.ConnectionError):
-        what, advice = f"{where} cannot be reached: {what}", _UNREACHABLE
+        what, advice = f"{where} cannot be reached: {what}", advise_unreachable(error, _UNREACHABLE)
     elif isinstance(error, exceptions.FlexibleChecksumError):
         what, advice = f"the bytes that came are not the object's: {what}", _RETRY
     elif isinstance(error, _broken_errors()):

@@ -113,7 +113,7 @@ def _write(text: str, out: TextIO) -> None:
 def show(events: Iterable[LogEvent], *, timestamps: bool = False) -> None:
     """Write each event as ``host | line``; a terminal gets colours, and no other control sequences.
 
-    ``timestamps``: after the time in UTC when the service had the line, to the millisecond.
+    ``timestamps``: after the local time when the service had the line, to the millisecond.
 
     Other outputs get a line with frames as a terminal would show it, and each other line unchanged; the pieces of a
     long line are joined, unless another host's line comes between them.
@@ -127,7 +127,8 @@ def show(events: Iterable[LogEvent], *, timestamps: bool = False) -> None:
             if is_terminal or terminal_line.is_redrawn(message.rstrip("\r")):
                 message = terminal_line.render_line(message, colours=has_colours)
             if event.host != open_host:
-                moment = f"{event.time:%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z " if timestamps and event.time else ""
+                when = event.time if timestamps else None
+                moment = f"{when.astimezone().isoformat('T', 'milliseconds')} " if when else ""
                 message = ("" if open_host is None else "\n") + moment + prefixed(event, turns, message)
             open_host = event.host if event.continues else None
             # sys.stdout may change from line to line: a live view in the terminal replaces it.

@@ -35,5 +35,6 @@ def suggest(word: str, *amazons: str) -> str:
     forms, (name, colon, detail) = local_forms(), word.lower().partition(":")
     others = {other: form for form, kind in reversed(forms.items()) for other in kind.other_names}
     known = f"ml.{name}" if f"ml.{name}" in amazons else others.get(name)
-    suggestion = f"{name}{colon}{detail}" if name in forms else known
+    spelled = f"{name}{colon}{detail}"
+    suggestion = (name if spelled == word else spelled) if name in forms else known
     return f"did you mean {suggestion!r}?" if suggestion else did_you_mean(word, [*forms, *amazons], most=0)

@@ -217,7 +217,7 @@ class Output:
             ("checkpoint_s3_uri", self.checkpoint_uri),
         ):
             _text(name, uri)
-            if uri is not None and not uri.startswith(("s3://", "file://", "https://")):
+            if uri is not None and (not uri.startswith(("s3://", "file://", "https://")) or uri.endswith("://")):
                 advice = "give an 's3://...' URI (or 'file://...' on the local platform)"
                 raise invalid(name, f"is {uri!r}", advice)
 

@@ -50,7 +50,8 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
     if role is None:
         step = "give the name or ARN of the IAM role of the training job, or set SageMaker.TrainingJob.RoleArn"
         raise invalid("role", "is missing", f"{step} in the SageMaker config file")
-    if account_of_role(role) == LOCAL_ACCOUNT:
+    # The account of `scriptmode serve` has that role.
+    if account_of_role(role) == LOCAL_ACCOUNT != connection.caller_identity()["Account"]:
         what = f"is {role!r}, which is the role of jobs on this machine (get_execution_role() without AWS credentials)"
         raise invalid("role", what, "give the name or ARN of an IAM role")
     network = _network(spec, config)
