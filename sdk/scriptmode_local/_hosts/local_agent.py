@@ -8,7 +8,8 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 from scriptmode.errors import PlatformError
 from scriptmode_local._data import regular_files
@@ -20,11 +21,14 @@ if TYPE_CHECKING:
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._store.state import JobState
+    from scriptmode_local._system.fork_server import ForkServer
 
 #: Seconds in which an agent is ready on a loaded machine.
 _START_SECONDS = 60.0
 #: The modules that run the agents of training and tuning jobs; named, not imported: agents import this package.
 AGENT_MODULE, TUNING_MODULE = "scriptmode_local._agent.agent_process", "scriptmode_local._tuning.tuning_agent"
+#: What starts the agents of training jobs sooner than a new interpreter, in the calls of a server.
+FORK_SERVER: ContextVar[ForkServer | None] = ContextVar("FORK_SERVER", default=None)
 #: A file that is there from the end of a server with which its container ends, and the seconds for which it counts.
 SERVER_END_FILE, _END_SECONDS = "serve/end", 3600.0
 
@@ -74,25 +78,14 @@ def is_server_ending(folder: JobFolder) -> bool:
 def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
     """Run a module as the agent of the job in ``folder``, which inherits the held lock; raise `PlatformError`.
 
-    Its first process ends when the agent is started, so none of its processes is a child of this one afterwards.
+    None of its processes is a child of this one afterwards.
     """
-    argv = (sys.executable, "-m", "scriptmode_local._system.detached", module, str(folder), str(lock))
+    server = FORK_SERVER.get()
     try:
         with regular_files.open_to_append(log) as out:
-            # A wait for the end of a pipe ends at once; one for a process with a time limit looks every 50 ms.
-            done = subprocess.run(
-                argv,
-                check=False,
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=out,
-                start_new_session=True,
-                pass_fds=(lock,),
-                timeout=_START_SECONDS,
-            )
-        if done.returncode:
-            raise ChildProcessError(f"it ended with exit code {done.returncode}")
+            is_known = server is not None and server.module == module
+            if not (server and is_known and server.call(str(folder), lock, out.fileno(), _START_SECONDS)):
+                _start_interpreter(module, folder, lock, out)
     except (OSError, subprocess.TimeoutExpired) as error:
         from scriptmode_local._store.host_logs import last_lines
 
@@ -103,6 +96,25 @@ def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
             f"the job's agent did not start: {why}",
             advice="check this machine: scriptmode doctor" + (f". The agent's log ends with\n{tail}" if tail else ""),
         ) from error
+
+
+def _start_interpreter(module: str, folder: Path, lock: int, out: BinaryIO) -> None:
+    """Run a module in an interpreter of its own, whose first process ends when the agent is started."""
+    argv = (sys.executable, "-m", "scriptmode_local._system.detached", module, str(folder), str(lock))
+    # A wait for the end of a pipe ends at once; one for a process with a time limit looks every 50 ms.
+    done = subprocess.run(
+        argv,
+        check=False,
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=out,
+        start_new_session=True,
+        pass_fds=(lock,),
+        timeout=_START_SECONDS,
+    )
+    if done.returncode:
+        raise ChildProcessError(f"it ended with exit code {done.returncode}")
 
 
 def replace_agent(folder: Path, lock: int) -> NoReturn:
