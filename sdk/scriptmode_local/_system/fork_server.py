@@ -1,6 +1,6 @@
 """A process that has imported a module, and forks for each call of its ``main``: nothing is imported again.
 
-``python -m scriptmode_local._system.fork_server <module>`` has a socket of `ForkServer` as its standard input. A byte
+``python -m scriptmode_local._system.fork_server <module> <more to import>...`` has a socket of `ForkServer` as its standard input. A byte
 with three descriptors comes for each call: a socket of this call, the held lock of `detached`, and the log. Over the
 call's socket come the folder of the job and the environment, and back a byte from the fork server or from the fork: it
 runs. The fork has a session of its own, and lives on when its fork server ends, as that does with the process that
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 class ForkServer:
     """The fork server of a process that may have threads; it is started when it is needed, and again if it ended."""
 
-    def __init__(self, module: str) -> None:
-        self.module = module
+    def __init__(self, module: str, *more: str) -> None:
+        """Import ``module``, whose ``main`` is called, and ``more``, which it would import then."""
+        self.module, self._more = module, more
         self._sending = Lock()
         self._calls: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -41,7 +42,7 @@ class ForkServer:
         if self._calls is None or self._process is None or self._process.poll() is not None:
             self.close()
             self._calls, theirs = socket.socketpair()
-            argv = (sys.executable, "-m", "scriptmode_local._system.fork_server", self.module)
+            argv = (sys.executable, "-m", "scriptmode_local._system.fork_server", self.module, *self._more)
             null = subprocess.DEVNULL
             with theirs:
                 self._process = subprocess.Popen(
@@ -79,9 +80,9 @@ class ForkServer:
                 raise
 
 
-def _serve(module: str) -> int:
+def _serve(*modules: str) -> int:
     forks.restart_without_threads("scriptmode_local._system.fork_server")
-    main = import_module(module).main
+    main, *_ = [getattr(module, "main", None) for module in map(import_module, modules)]
     # The kernel reaps the forks.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     # The collector would write to what the forks share.

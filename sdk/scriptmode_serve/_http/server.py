@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 4580
 _LOOK_SECONDS = 1.0
+#: What the agent of a job whose hosts are processes imports after its start.
+_AGENT_IMPORTS = ("scriptmode._core.request.parse", "scriptmode_local._hosts.process_fleet")
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ class Server:
         if self._keys.read():
             report("requests must be signed with an access key: scriptmode serve key creates one")
         self._has_ended = threading.Event()
-        self._agents = ForkServer(AGENT_MODULE)
+        self._agents = ForkServer(AGENT_MODULE, *_AGENT_IMPORTS)
         self._store, self._end_file = JobStore(data_dir), data_dir / SERVER_END_FILE
         self._objects, others = _create_s3(settings.s3, data_dir, report)
         self._s3_url = self._objects.url if self._objects else settings.s3
