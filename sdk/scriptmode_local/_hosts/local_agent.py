@@ -9,7 +9,7 @@ import sys
 import time
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, BinaryIO, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from scriptmode.errors import PlatformError
 from scriptmode_local._data import regular_files
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _START_SECONDS = 60.0
 #: The modules that run the agents of training and tuning jobs; named, not imported: agents import this package.
 AGENT_MODULE, TUNING_MODULE = "scriptmode_local._agent.agent_process", "scriptmode_local._tuning.tuning_agent"
-#: What starts the agents of training jobs sooner than a new interpreter, in the calls of a server.
+#: What starts agents sooner than a new interpreter, in the calls of a server.
 FORK_SERVER: ContextVar[ForkServer | None] = ContextVar("FORK_SERVER", default=None)
 #: A file that is there from the end of a server with which its container ends, and the seconds for which it counts.
 SERVER_END_FILE, _END_SECONDS = "serve/end", 3600.0
@@ -78,14 +78,28 @@ def is_server_ending(folder: JobFolder) -> bool:
 def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
     """Run a module as the agent of the job in ``folder``, which inherits the held lock; raise `PlatformError`.
 
-    None of its processes is a child of this one afterwards.
+    Its first process ends when the agent is started, so none of its processes is a child of this one afterwards.
     """
     server = FORK_SERVER.get()
+    argv = (sys.executable, "-m", "scriptmode_local._system.detached", module, str(folder), str(lock))
     try:
         with regular_files.open_to_append(log) as out:
-            is_known = server is not None and server.module == module
-            if not (server and is_known and server.call(str(folder), lock, out.fileno(), _START_SECONDS)):
-                _start_interpreter(module, folder, lock, out)
+            if server and server.module == module and server.call(str(folder), lock, out.fileno(), _START_SECONDS):
+                return
+            # A wait for the end of a pipe ends at once; one for a process with a time limit looks every 50 ms.
+            done = subprocess.run(
+                argv,
+                check=False,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=out,
+                start_new_session=True,
+                pass_fds=(lock,),
+                timeout=_START_SECONDS,
+            )
+        if done.returncode:
+            raise ChildProcessError(f"it ended with exit code {done.returncode}")
     except (OSError, subprocess.TimeoutExpired) as error:
         from scriptmode_local._store.host_logs import last_lines
 
@@ -96,25 +110,6 @@ def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
             f"the job's agent did not start: {why}",
             advice="check this machine: scriptmode doctor" + (f". The agent's log ends with\n{tail}" if tail else ""),
         ) from error
-
-
-def _start_interpreter(module: str, folder: Path, lock: int, out: BinaryIO) -> None:
-    """Run a module in an interpreter of its own, whose first process ends when the agent is started."""
-    argv = (sys.executable, "-m", "scriptmode_local._system.detached", module, str(folder), str(lock))
-    # A wait for the end of a pipe ends at once; one for a process with a time limit looks every 50 ms.
-    done = subprocess.run(
-        argv,
-        check=False,
-        cwd="/",
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=out,
-        start_new_session=True,
-        pass_fds=(lock,),
-        timeout=_START_SECONDS,
-    )
-    if done.returncode:
-        raise ChildProcessError(f"it ended with exit code {done.returncode}")
 
 
 def replace_agent(folder: Path, lock: int) -> NoReturn:

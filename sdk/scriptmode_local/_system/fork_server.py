@@ -1,10 +1,10 @@
 """A process that has imported a module, and forks for each call of its ``main``: nothing is imported again.
 
-``python -m scriptmode_local._system.fork_server <module> <more to import>...`` has a socket of `ForkServer` as its standard input. A byte
-with three descriptors comes for each call: a socket of this call, the held lock of `detached`, and the log. Over the
-call's socket come the folder of the job and the environment, and back a byte from the fork server or from the fork: it
-runs. The fork has a session of its own, and lives on when its fork server ends, as that does with the process that
-started it.
+``python -m scriptmode_local._system.fork_server <module> <more to import>...`` has a socket of `ForkServer` as its
+standard input. A byte with three descriptors comes for each call: a socket of this call, the held lock of the job, and
+its log. Over the call's socket come the job's folder and the environment, and back a byte from the fork server or from
+the fork: it runs. The fork has a session of its own, and lives on when its fork server ends, as that does with the
+process that started it.
 """
 
 from __future__ import annotations
@@ -80,9 +80,11 @@ class ForkServer:
                 raise
 
 
-def _serve(*modules: str) -> int:
+def _serve(module: str, *more: str) -> int:
     forks.restart_without_threads("scriptmode_local._system.fork_server")
-    main, *_ = [getattr(module, "main", None) for module in map(import_module, modules)]
+    main = import_module(module).main
+    for name in more:
+        import_module(name)
     # The kernel reaps the forks.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     # The collector would write to what the forks share.
