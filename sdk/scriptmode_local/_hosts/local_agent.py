@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._store.state import JobState
+    from scriptmode_local._system.fork_server import ForkServer
 
 #: Seconds in which an agent is ready on a loaded machine.
 _START_SECONDS = 60.0
 #: The modules that run the agents of training and tuning jobs; named, not imported: agents import this package.
 AGENT_MODULE, TUNING_MODULE = "scriptmode_local._agent.agent_process", "scriptmode_local._tuning.tuning_agent"
+#: What starts agents sooner than a new interpreter, in the calls of a server.
+FORK_SERVER: ContextVar[ForkServer | None] = ContextVar("FORK_SERVER", default=None)
 #: A file that is there from the end of a server with which its container ends, and the seconds for which it counts.
 SERVER_END_FILE, _END_SECONDS = "serve/end", 3600.0
 
@@ -75,9 +79,12 @@ def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
 
     Its first process ends when the agent is started, so none of its processes is a child of this one afterwards.
     """
+    server = FORK_SERVER.get()
     argv = (sys.executable, "-m", "scriptmode_local._system.detached", module, str(folder), str(lock))
     try:
         with regular_files.open_to_append(log) as out:
+            if server and server.module == module and server.call(str(folder), lock, out.fileno(), _START_SECONDS):
+                return
             # A wait for the end of a pipe ends at once; one for a process with a time limit looks every 50 ms.
             done = subprocess.run(
                 argv,

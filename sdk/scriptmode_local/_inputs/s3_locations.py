@@ -86,20 +86,25 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
         with _refuse_missing(argument, what):
             require_credentials(uri)
     store, client = shared_clients()
+    #: Those that have an object, of which S3 is not asked again.
+    known = set()
     for source in sources:
         with _refuse_missing("inputs", f"channel {source.name!r}"):
             require_data(source, store)
+            known.add(parse_s3_uri(source.uri).bucket)
     if archive:
         with _refuse_missing("source_dir", "source_dir"):
             try:
                 store.find(archive)
+                known.add(parse_s3_uri(archive).bucket)
             except DataNotFoundError:
                 # The answer about an object does not say which of both is missing.
                 _require_bucket(client, archive)
                 raise
     for argument, uri in buckets.items():
         with _refuse_missing(argument, argument):
-            _require_bucket(client, uri)
+            if parse_s3_uri(uri).bucket not in known:
+                _require_bucket(client, uri)
 
 
 def shared_clients() -> tuple[S3Store, S3]:

@@ -48,7 +48,7 @@ from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE, MARK, TUNING, u
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, RequestError, UnreadableJobError
 from scriptmode_local._data import regular_files
-from scriptmode_local._data.durable import ChangedDirectories, Reserve, replace_file, sync_directory
+from scriptmode_local._data.durable import ChangedDirectories, Reserve, replace_file, sync_directory, sync_together
 from scriptmode_local._store import heartbeat, job_record, shapes, state as states
 from scriptmode_local._system import file_owner
 from scriptmode_local._system.directory_lock import above_streams, new_lock
@@ -414,7 +414,6 @@ class JobStore:
                     lock = stack.enter_context(new_lock(JobFolder(path).lock_file))
                     heartbeat.write_heartbeat(lock)
                     _write_draft(JobFolder(path), job, state)
-                    entries.add(path)
                     entries.sync()
             yield folder, lock
 
@@ -513,16 +512,22 @@ def translated_errors(data_dir: Path, name: str) -> Iterator[None]:
 
 
 def _write_draft(draft: JobFolder, job: Job, state: JobState) -> None:
+    """Write the files of a new job durably, and without drafts of their own, because the folder is one."""
     draft.log("host").parent.mkdir()
     hosts = {"types": [group.instance_type for group in job.request.resources.host_groups], "engine": job.engine}
-    replace_file(draft.path / "hosts.json", regular_files.render_json(hosts, job_record.parse_hosts, state.name))
-    # The request itself was parsed from what it is here.
-    content = regular_files.render_json(job.to_json(), job_record.validate_job_record, state.name)
-    replace_file(draft.path / "job.json", content)
-    draft.write_state(state)
+    contents = {
+        "hosts.json": regular_files.render_json(hosts, job_record.parse_hosts, state.name),
+        # The request itself was parsed from what it is here.
+        "job.json": regular_files.render_json(job.to_json(), job_record.validate_job_record, state.name),
+        "state.json": regular_files.render_json(state.to_json(), _parse_state, state.name),
+    }
+    for name, content in contents.items():
+        (draft.path / name).touch(0o600)
+        (draft.path / name).write_bytes(content)
     draft.reserve.allocate()
     # So that the agent can open it later, on a full disk too.
     draft.agent_log.touch()
+    sync_together(draft.path, contents)
 
 
 def _parse_state(content: Any, name: str) -> JobState:

@@ -84,7 +84,6 @@ class TrainingJobs:
         mapped = request_mapping.to_local(request, self._table)
         with translated_errors():
             platform = local_platform(mapped.kind) if mapped.kind.has_own_platform else self._platform
-            platform.validate(mapped.request)
             try:
                 return {"TrainingJobArn": platform.create(mapped.request, failure=mapped.failure)}
             except JobExistsError as error:
