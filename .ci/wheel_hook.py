@@ -58,10 +58,8 @@ class BinaryHook(BuildHookInterface):  # type: ignore[misc]
 
 
 def _platform_tag(binary: Path) -> str:
-    """Return the wheel's platform: the named one, else manylinux2014, or that of a later glibc that the binary needs.
-
-    With an older libstdc++ than the compiler's, a machine compiles the operations, as one without a binary does.
-    """
+    """Return the wheel's platform: the named one, else manylinux2014, or that of a later glibc that it needs."""
+    # A machine whose libstdc++ is older than the compiler's compiles the operations, as one without a binary does.
     tag = sysconfig.get_platform()
     if platform.libc_ver()[0] == "glibc":
         needed = max(17, *map(int, re.findall(rb"GLIBC_2\.(\d+)", binary.read_bytes())))

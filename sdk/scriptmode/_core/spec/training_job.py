@@ -175,6 +175,8 @@ class Script:
             advice = f"write a script from it: jupyter nbconvert --to script {self.entry_point}"
             raise invalid("entry_point", f"is {self.entry_point!r}, a notebook", advice)
         _text("source_dir", self.source_dir)
+        for dependency in self.dependencies:
+            _text("dependency", dependency)
         object.__setattr__(self, "log_level", _LEVELS.get(str(self.log_level).upper(), self.log_level))
         set_whole(self, "log_level", "container_log_level", 0, hint=", or a name such as 'INFO'")
         if self.dependencies and self.is_packed:
@@ -236,7 +238,7 @@ class Limits:
         set_whole(self, "max_retry_attempts", "max_retry_attempts", 1, optional=True)
         set_truth(self, "use_spot_instances", "use_spot_instances")
         if self.use_spot_instances and self.max_wait is None:
-            raise invalid("use_spot_instances", "needs max_wait", f"give at least max_run ({self.max_run} s)")
+            raise invalid("use_spot_instances", "needs max_wait", f"give max_wait, at least max_run ({self.max_run} s)")
         if self.max_wait is not None:
             if not self.use_spot_instances and self.max_retry_attempts is None:
                 what = "is for spot training and for retries"
