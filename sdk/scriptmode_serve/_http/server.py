@@ -35,7 +35,7 @@ from scriptmode_serve._http.s3_proxy import S3Proxy
 from scriptmode_serve._http.seaweedfs import ObjectStore
 from scriptmode_serve._http.wsgi import respond
 from scriptmode_serve._operations.aws_json import ApiError
-from scriptmode_serve._operations.job_details import JobDetails
+from scriptmode_serve._operations.job_details import job_details
 from scriptmode_serve._operations.job_metrics import JobMetrics
 from scriptmode_serve._operations.log_operations import log_operations
 from scriptmode_serve._operations.log_times import KnownTimes
@@ -136,7 +136,7 @@ class Server:
                 "Logs_20140328": logs,
                 page.TARGET: {
                     **page.PageOperations(self._metrics.values, logs).operations,
-                    **JobDetails(self._platform, self._metrics.values).operations,
+                    **job_details(self._platform, self._metrics.values),
                 },
             },
             CloudWatch(Metrics(self._metrics, time.time).operations, others),
