@@ -135,7 +135,7 @@ class Server:
                 "SageMaker": self._sagemaker(settings),
                 "Logs_20140328": logs,
                 page.TARGET: {
-                    **page.PageOperations(self._metrics.values, logs).operations,
+                    **page.page_operations(self._metrics.values, logs["GetLogEvents"]),
                     **job_details(self._platform, self._metrics.values),
                 },
             },
