@@ -12,10 +12,11 @@ from fakes.processes import until
 from hypothesis import given, strategies as st
 from notebooks.jupyter_lab import browser_page
 from serve.conftest import TENSORFLOW, serving
+from serve.test_serve_tuning import results, tuning_request
 
 from scriptmode._core.spec.metric_definitions import PRESETS
 from scriptmode_serve._http.access_keys import AccessKeys
-from scriptmode_serve._http.page import TARGET, PageOperations, is_for_page
+from scriptmode_serve._http.page import TARGET, is_for_page, page_operations
 from scriptmode_serve._operations.job_metrics import MetricValue
 
 HOSTILE = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
@@ -74,7 +75,10 @@ class Browser:
 
     def names(self):
         """The names of the jobs in the list."""
-        return self.value("[...document.querySelectorAll('.list .name')].map(cell => cell.innerText)")
+        return self.texts(".list .name")
+
+    def texts(self, selector):
+        return self.value(f"[...document.querySelectorAll({selector!r})].map(each => each.innerText)")
 
     def fill(self, selector, text):
         self.value(
@@ -137,6 +141,14 @@ def pair(api):
     return names
 
 
+@pytest.fixture(scope="module")
+def tuned(api):
+    api.client("s3").list_buckets()
+    api.sagemaker.create_hyper_parameter_tuning_job(**tuning_request(api, "page-tuning"))
+    results(api, "page-tuning")
+    return "page-tuning"
+
+
 @pytest.fixture
 def browser(api, job, chromium):
     return Browser(chromium, api.server.url)
@@ -152,7 +164,7 @@ def test_a_job_has_its_status_phases_metrics_and_log(browser):
     assert browser.value("document.querySelector('.badge').innerText") == "Completed"
     phases = browser.value("[...document.querySelectorAll('.phases li')].map(each => each.firstChild.textContent)")
     assert phases == ["Pending", "Starting", "Downloading", "Training", "Uploading"]
-    browser.until("document.querySelectorAll('[aria-labelledby=metrics-title] path.curve').length === 1")
+    browser.until("document.querySelectorAll('[aria-label=Metrics] path.curve').length === 1")
     label = browser.value("document.querySelector('.plot').getAttribute('aria-label')")
     assert "6 values from 0.2 to 1, the last 0.2" in label
 
@@ -185,8 +197,8 @@ def test_a_progress_bar_is_shown_as_it_ended_and_its_metrics_have_a_point_for_ea
         "Epoch 2/2",
         "60/60 ━━━━━━ 4s 4ms/step - loss: 0.0150 - mae: 1.0",
     ]
-    browser.until("document.querySelectorAll('[aria-labelledby=metrics-title] path.curve').length === 2")
-    assert browser.value("document.querySelectorAll('[aria-labelledby=metrics-title] .plot').length") == 2
+    browser.until("document.querySelectorAll('[aria-label=Metrics] path.curve').length === 2")
+    assert browser.value("document.querySelectorAll('[aria-label=Metrics] .plot').length") == 2
     label = browser.value("document.querySelector('.plot').getAttribute('aria-label')")
     assert "2 values from 0.015 to 0.0167, the last 0.015" in label
 
@@ -195,10 +207,8 @@ def test_a_progress_bar_is_shown_as_it_ended_and_its_metrics_have_a_point_for_ea
 def test_what_a_job_wrote_is_text(browser):
     browser.open(f"#job={NAME}")
     browser.until_shown("loss=0.200")
-    browser.until("(document.querySelector('details') || {}).open === false")
-    browser.value("document.querySelectorAll('details').forEach(each => each.open = true)")
     assert browser.value("document.querySelector('.log').innerText").count(HOSTILE) == 1
-    assert HOSTILE in browser.value("document.querySelector('.pairs').innerText")
+    browser.until(f"document.querySelector('[aria-label=Settings]').innerText.includes({json.dumps(HOSTILE)})")
     browser.until(f"(document.querySelector('figcaption') || {{}}).innerText.includes({json.dumps(HOSTILE)})")
     assert browser.value("document.querySelectorAll('#content script, #content img').length") == 0
     assert browser.value("window.hacked") is None
@@ -209,7 +219,7 @@ def test_the_list_is_filtered_by_name_and_status_and_the_address_keeps_both(brow
     browser.open("#filter=page-test&status=Completed")
     browser.until_shown(NAME)
     assert browser.value("document.querySelector('input[type=search]').value") == "page-test"
-    assert browser.value("document.querySelector('.tools select').value") == "Completed"
+    assert browser.value("document.querySelector('[aria-label=Status]').value") == "Completed"
     browser.fill("input[type=search]", "other")
     browser.until_shown("No job matches the filter.")
     assert browser.value("location.hash") == "#filter=other&status=Completed"
@@ -221,7 +231,7 @@ def test_the_list_is_filtered_by_name_and_status_and_the_address_keeps_both(brow
     browser.click("Training jobs")
     browser.until_shown("pair-1")
     assert browser.value("location.hash") == "#filter=PAIR-&status=Completed"
-    browser.fill(".tools select", "Failed")
+    browser.fill("[aria-label=Status]", "Failed")
     browser.until_shown("No job matches the filter.")
 
 
@@ -242,21 +252,41 @@ def test_older_jobs_are_shown_on_request(browser):
 @pytest.mark.slow
 def test_the_x_axis_is_what_the_log_names_and_each_host_has_a_curve(browser, pair):
     browser.open("#job=pair-2")
-    browser.until("document.querySelectorAll('[aria-labelledby=metrics-title] path.curve').length === 2")
-    scale = "[...document.querySelectorAll('figure')].map(each => each.querySelector('figcaption b').innerText + ': ' + each.querySelector(':scope > .scale').innerText.split('\\n').join(' '))"
-    assert browser.value(scale) == ["loss: 1 step, 4 values 4", "accuracy: 1 epoch, 2 values 2"]
+    browser.until("document.querySelectorAll('[aria-label=Metrics] path.curve').length === 2")
+    axis = "[...document.querySelectorAll('figure')].map(each => [...each.querySelectorAll('text:not(.y)')].map(mark => mark.textContent).join(' '))"
+    assert browser.value(axis) == ["1 2 3 4 step, 4 values", "1 2 epoch, 2 values"]
     # The values 8, 4, 4 and 2.
-    path = "document.querySelector('path.curve').getAttribute('d')"
-    assert browser.value(path) == "M0.00 6.00L33.33 64.67L66.67 64.67L100.00 94.00"
-    assert browser.value("[[0.03, 0.98], [-3, 7], [5, 5]].map(each => ticks(...each))") == [
+    first, *equal, last = browser.value(
+        "document.querySelector('path.curve').getAttribute('d').match(/[\\d.]+(?=[ML]|$)/g)"
+    )
+    assert float(first) < float(equal[0]) == float(equal[1]) < float(last)
+    assert browser.value("[[0.03, 0.98], [-3, 7], [5, 5], [0.002, 700, true]].map(each => ticks(...each))") == [
         pytest.approx([0.2, 0.4, 0.6, 0.8]),
         pytest.approx([-2, 0, 2, 4, 6]),
         [5],
+        pytest.approx([0.01, 0.1, 1, 10, 100]),
     ]
     assert browser.value("[12345, 1234567, 0.123456, -3].map(number)") == ["12345", "1234567", "0.1235", "-3"]
     browser.open("#job=pair-1")
-    browser.until("document.querySelectorAll('[aria-labelledby=metrics-title] path.curve').length === 4")
+    browser.until("document.querySelectorAll('[aria-label=Metrics] path.curve').length === 4")
     assert browser.value("document.querySelector('.hosts').innerText.split('\\n')") == ["algo-1", "algo-2"]
+
+
+@pytest.mark.slow
+def test_one_outlier_flattens_no_chart_and_the_log_scale_is_kept_in_the_address(browser):
+    browser.open(f"#job={NAME}")
+    browser.until("document.querySelectorAll('path.curve').length === 1")
+    assert browser.value("withoutOutliers([...Array(20).keys(), 9000])") == list(range(20))
+    browser.value(
+        "(plot => { const box = plot.getBoundingClientRect(); plot.dispatchEvent(new PointerEvent('pointermove',"
+        " { clientX: box.left + 54, clientY: box.top })) })(document.querySelector('.plot'))"
+    )
+    assert browser.value("document.querySelector('figcaption span').innerText") == "1, value 1"
+    browser.value("document.querySelector('[aria-label=Metrics] input').click()")
+    assert browser.value("location.hash") == f"#job={NAME}&y=log"
+    # The values are 1, 1/2 and 1/4, at equal distances.
+    ys = browser.value("document.querySelector('path.curve').getAttribute('d').match(/[\\d.]+(?=[ML]|$)/g)")
+    assert float(ys[1]) - float(ys[0]) == pytest.approx(float(ys[3]) - float(ys[1]), abs=0.5)
 
 
 @pytest.mark.slow
@@ -296,7 +326,7 @@ def test_a_job_is_found_by_keys_and_followed_to_its_end_without_loading_the_page
     browser.press("Enter")
     browser.until(f"document.activeElement.tagName === 'H1' && document.activeElement.innerText === '{name}'")
     label = "document.querySelector('.plot')?.getAttribute('aria-label') || ''"
-    browser.until(f"({label}).startsWith('loss: 1 values from 4 to 4,')")
+    browser.until(f"({label}).startsWith('loss: 1 value from 4 to 4,')")
     phases = "[...document.querySelectorAll('.phases li')].map(each => each.innerText.split('\\n').join(' '))"
     before = browser.value(phases)[-1]
     assert re.fullmatch(r"Training [\d.]+ s", before)
@@ -313,7 +343,7 @@ def test_a_job_is_found_by_keys_and_followed_to_its_end_without_loading_the_page
 
 
 @pytest.mark.slow
-def test_a_job_that_waits_has_its_position_and_its_region(tmp_path, chromium):
+def test_a_job_that_waits_has_its_position(tmp_path, chromium):
     with serving(tmp_path, "--s3", "memory", "--queue", "1") as api:
         for _ in range(2):
             name = api.start("import time; time.sleep(600)")
@@ -321,11 +351,11 @@ def test_a_job_that_waits_has_its_position_and_its_region(tmp_path, chromium):
         browser.open(f"#job={name}")
         browser.until("document.querySelector('.badge').innerText === 'Pending'")
         browser.until_shown("(position 1)")
-        assert "Region\nus-east-1" in browser.value("document.querySelector('.facts').innerText")
         (tmp_path / "data" / "jobs" / name / "places.json").write_text(
             '{"algo-1": "Slurm job 7, partition gpu, node1"}'
         )
         browser.until_shown("Places\nalgo-1: Slurm job 7, partition gpu, node1")
+        assert "Region" not in browser.value("document.querySelector('.facts').innerText")
 
 
 #: Passes each answer of the server to `replaced`, with its operation.
@@ -374,7 +404,7 @@ def test_polls_at_once_write_each_line_of_a_log_once(browser, pair):
         "addEventListener('hashchange', () => { poll(); poll(); }, { once: true }); location.hash = '#job=pair-1'; null"
     )
     browser.until_shown("Total: 100%")
-    browser.until("document.querySelectorAll('[aria-labelledby=metrics-title] path.curve').length === 4")
+    browser.until("document.querySelectorAll('[aria-label=Metrics] path.curve').length === 4")
     browser.value("new Promise(end => setTimeout(end, 1000))")
     assert browser.value("document.querySelector('.log').innerText").count("Total: 100%") == 2
 
@@ -403,11 +433,71 @@ def test_a_hidden_tab_asks_nothing_and_one_that_stays_open_does_not_grow(browser
 
 
 @pytest.mark.slow
+def test_jobs_are_selected_and_compared_with_the_best_of_each_metric(browser, pair):
+    browser.open("#filter=pair-")
+    browser.until_shown("pair-1")
+    browser.value("document.querySelectorAll('.list input').forEach(box => box.click())")
+    browser.click("Compare")
+    rows = "Object.fromEntries([...document.querySelectorAll('.list tbody tr')].map(row => [row.cells[0].innerText, [...row.cells].slice(1).map(cell => cell.innerText)]))"
+    browser.until(f"({rows}).rate")
+    shown = browser.value(rows)
+    assert browser.texts(".list th a") == pair[::-1]
+    assert shown["rate"] == ["8", "1"]
+    assert shown["loss"] == ["2\nmin 2\nmax 8", "0.25\nmin 0.25\nmax 1"]
+    assert browser.texts(".best") == ["min 0.25", "max 0.5", "max 0.5"]
+    assert browser.value("document.querySelectorAll('path.curve').length") == 6
+
+
+@pytest.mark.slow
+def test_a_tuning_job_has_its_objective_over_jobs_and_ranges_and_its_best_so_far(api, browser, tuned):
+    browser.open("#list=tuning")
+    browser.until_shown(tuned)
+    assert "Grid\t0\t" in browser.value("document.querySelector('.list tbody tr').innerText")
+    browser.click(tuned)
+    browser.until("document.querySelectorAll('.list tbody tr').length === 3")
+    assert browser.texts("figcaption b") == ["loss", "rate"]
+    assert "Range of rate\n0.25, 0.75, 0.5" in browser.value("document.querySelector('.facts').innerText")
+    columns = [list(map(float, row.split("\t")[2:5])) for row in browser.texts(".list tbody tr")]
+    assert columns == [[0.25, 0.25, 0.25], [0.25, 0.25, 0.75], [0, 0, 0.5]]
+    assert browser.texts(".best") == ["0"]
+    assert browser.value("document.querySelectorAll('.dots').length") == 2
+
+
+@pytest.mark.slow
+def test_a_job_has_its_source_its_tags_and_its_colours(api, browser):
+    name, s3 = "page-source-1", api.client("s3")
+    script = r"print('\033[1;31mred\033[0m plain')"
+    request = api.request(script, name=name, Tags=[{"Key": "owner", "Value": "page"}])
+    s3.create_bucket(Bucket="sources")
+    s3.upload_file(str(api.folder / f"{name}.tar.gz"), "sources", "a b/source.tar.gz")
+    request["HyperParameters"]["sagemaker_submit_directory"] = json.dumps("s3://sources/a b/source.tar.gz")
+    api.sagemaker.create_training_job(**request)
+    api.wait(name)
+    browser.open(f"#job={name}")
+    browser.until_shown("red plain")
+    assert browser.texts(".log span[style]") == ["red"]
+    size = "fetch(document.querySelector('a[download]').href).then(answer => answer.blob()).then(blob => blob.size)"
+    assert browser.value(size) == (api.folder / f"{name}.tar.gz").stat().st_size
+    browser.value("navigator.clipboard.writeText = async text => { window.copied = text }; null")
+    browser.click("Copy")
+    assert browser.value("copied") == "s3://sources/a b/source.tar.gz"
+    browser.click("owner=page")
+    browser.until(f"[...document.querySelectorAll('.list .name')].map(cell => cell.innerText).join() === '{name}'")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [360, 1200])
 @pytest.mark.parametrize(
-    ("fragment", "shown"), [("", NAME), (f"#job={NAME}", "loss=0.200"), ("#job=pair-1", "Total: 100%")]
+    ("fragment", "shown"),
+    [
+        ("", NAME),
+        (f"#job={NAME}", "loss=0.200"),
+        ("#job=pair-1", "Total: 100%"),
+        ("#compare=pair-1,pair-2", "max 8"),
+        ("#tuning=page-tuning", "Best so far"),
+    ],
 )
-def test_axe_finds_nothing_and_phones_have_room(browser, pair, fragment, shown, width):
+def test_axe_finds_nothing_and_phones_have_room(browser, pair, tuned, fragment, shown, width):
     browser.resize(width)
     browser.open(fragment)
     browser.until_shown(shown)
@@ -465,7 +555,7 @@ def test_the_page_loads_nothing_from_elsewhere(api):
     assert "default-src 'none'; script-src 'sha256-" in policy
     assert "unsafe" not in policy
     assert "src=" not in text.partition("<script>")[0]
-    assert api.client("s3").list_buckets()["Buckets"] == []
+    assert "Buckets" in api.client("s3").list_buckets()
 
 
 @pytest.mark.slow
@@ -512,8 +602,8 @@ def test_other_clients_get_no_page(changes, is_page):
 
 @given(st.lists(st.floats(width=32), max_size=2000))
 def test_a_thinned_curve_keeps_its_extremes_and_its_end(values):
-    operations = PageOperations(lambda _: {"loss": [MetricValue(1.0, value, "algo-1") for value in values]}, {})
-    answer = operations.operations["GetTrainingJobMetrics"]({"TrainingJobName": "job"})
+    operations = page_operations(lambda _: {"loss": [MetricValue(1.0, value, "algo-1") for value in values]}, dict)
+    answer = operations["GetTrainingJobMetrics"]({"TrainingJobName": "job"})
     curves = answer["Metrics"][0]["Curves"]
     json.dumps(answer, allow_nan=False)
     if not values:

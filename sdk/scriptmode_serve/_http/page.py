@@ -7,13 +7,13 @@ signs in the browser where the server has access keys.
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Optional
 
 from scriptmode.errors import JobNotFoundError
 from scriptmode_runtime._terminal_line import render_line
@@ -22,6 +22,8 @@ from scriptmode_serve._operations.aws_json import Operation, not_found_error, va
 from scriptmode_serve._operations.log_pages import MOST_LINES
 from scriptmode_serve._operations.metric_operations import MetricValue, ReadValues
 
+#: As the page gets it: time in seconds since the epoch, number from 1, value, step and epoch.
+Point = tuple[float, int, Optional[float], Optional[int], Optional[int]]
 #: The prefix of X-Amz-Target in calls of the operations below.
 TARGET = "Scriptmode"
 #: The most points of a curve; it is not drawn wider.
@@ -30,58 +32,40 @@ _MOST_POINTS = 600
 _MOST_LOG_PAGES = 16
 
 
-class _Point(NamedTuple):
-    """A point of a curve, as the page gets it; ``time`` is in seconds since the epoch, ``number`` counts from 1."""
-
-    time: float
-    number: int
-    value: float | None
-    step: int | None
-    epoch: int | None
+def page_operations(values: ReadValues, get_log_events: Operation) -> dict[str, Operation]:
+    """Return operations that AWS does not have; ``values`` returns those of a job's metrics by their names."""
+    return {
+        "GetTrainingJobMetrics": partial(_get_metrics, values),
+        "GetLogEvents": partial(_get_log_events, get_log_events),
+    }
 
 
-class PageOperations:
-    """Operations that AWS does not have.
+def _get_log_events(get: Operation, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what CloudWatch Logs returns, with the text of each line that a terminal would show, and its colours.
 
-    Args:
-        values: Returns the values of a job's metrics.
-        logs: The operations of CloudWatch Logs.
+    Without a token these are the last lines, up to the ``limit``.
     """
+    answer = before = get(arguments)
+    events, limit = answer["events"], arguments.get("limit", MOST_LINES)
+    for _ in range(0 if arguments.get("startFromHead") else _MOST_LOG_PAGES):
+        token = before["nextBackwardToken"]
+        before = get({**arguments, "nextToken": token})
+        if before["nextBackwardToken"] == token or len(events) >= limit:
+            break
+        events = [*before["events"], *events]
+    shown = [{**event, "message": render_line(event["message"], colours=True)} for event in events[-limit:]]
+    return {**answer, "events": shown}
 
-    def __init__(self, values: ReadValues, logs: Mapping[str, Operation]) -> None:
-        self._values = values
-        self._logs = logs
-        self.operations: dict[str, Operation] = {
-            "GetTrainingJobMetrics": self._metrics,
-            "GetLogEvents": self._get_log_events,
-        }
 
-    def _get_log_events(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what CloudWatch Logs returns, with the text of each line that a terminal would show.
-
-        Without a token these are the last lines, up to the ``limit``.
-        """
-        get = self._logs["GetLogEvents"]
-        answer = before = get(arguments)
-        events, limit = answer["events"], arguments.get("limit", MOST_LINES)
-        for _ in range(0 if arguments.get("startFromHead") else _MOST_LOG_PAGES):
-            token = before["nextBackwardToken"]
-            before = get({**arguments, "nextToken": token})
-            if before["nextBackwardToken"] == token or len(events) >= limit:
-                break
-            events = [*before["events"], *events]
-        shown = [{**event, "message": render_line(event["message"])} for event in events[-limit:]]
-        return {**answer, "events": shown}
-
-    def _metrics(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        name = arguments.get("TrainingJobName")
-        if not isinstance(name, str):
-            raise validation_error("TrainingJobName is required.")
-        try:
-            metrics = self._values(name)
-        except (JobNotFoundError, FileNotFoundError) as error:
-            raise not_found_error() from error
-        return {"Metrics": [{"MetricName": name, "Curves": _curves(values)} for name, values in metrics.items()]}
+def _get_metrics(values: ReadValues, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    name = arguments.get("TrainingJobName")
+    if not isinstance(name, str):
+        raise validation_error("TrainingJobName is required.")
+    try:
+        metrics = values(name)
+    except (JobNotFoundError, FileNotFoundError) as error:
+        raise not_found_error() from error
+    return {"Metrics": [{"MetricName": name, "Curves": _curves(found)} for name, found in metrics.items()]}
 
 
 def is_for_page(environ: Environ) -> bool:
@@ -110,7 +94,7 @@ def respond_with_page(start_response: StartResponse) -> list[bytes]:
     return [content]
 
 
-@functools.lru_cache(maxsize=1)
+@lru_cache(maxsize=1)
 def _page() -> tuple[bytes, str]:
     """Return the page, and its policy: its own script and style alone, no other site, and no frames."""
     content = Path(__file__).with_name("page.html").read_bytes()
@@ -129,29 +113,27 @@ def _hash(content: bytes, tag: bytes) -> str:
 
 
 def _curves(values: Sequence[MetricValue]) -> list[dict[str, object]]:
-    """Return the curve of each host: points of time, number, value, step and epoch.
+    """Return the curve of each host.
 
     The value of a point is None where it is not finite, a step or an epoch where the log names none.
     """
-    hosts: dict[str, list[_Point]] = {}
-    for value in values:
-        points = hosts.setdefault(value.host, [])
-        points.append(_Point(value.time, len(points) + 1, value.value, value.step, value.epoch))
+    hosts: dict[str, list[Point]] = {}
+    for time, value, host, step, epoch in values:
+        points = hosts.setdefault(host, [])
+        points.append((time, len(points) + 1, value if math.isfinite(value) else None, step, epoch))
     ordered = sorted(hosts.items(), key=lambda item: (len(item[0]), item[0]))
     return [{"Host": host, "Count": len(points), "Points": _thinned(points)} for host, points in ordered]
 
 
-def _thinned(points: list[_Point]) -> list[_Point]:
+def _thinned(points: list[Point]) -> list[Point]:
     """Return at most `_MOST_POINTS` points and the last one: of each part of the curve the lowest and the highest."""
-    kept = points
-    if len(points) > _MOST_POINTS:
-        size = math.ceil(len(points) / (_MOST_POINTS // 2))
-        parts = [points[start : start + size] for start in range(0, len(points), size)]
-        peaks = {point.number: point for part in parts for point in (min(part, key=_height), max(part, key=_height))}
-        kept = [point for _, point in sorted({**peaks, points[-1].number: points[-1]}.items())]
-    return [point._replace(value=None) if not math.isfinite(point.value or 0.0) else point for point in kept]
+    if len(points) <= _MOST_POINTS:
+        return points
+    size = math.ceil(len(points) / (_MOST_POINTS // 2))
+    parts = (points[start : start + size] for start in range(0, len(points), size))
+    kept = {points[-1], *(end(part, key=_height) for part in parts for end in (min, max))}
+    return sorted(kept, key=lambda point: point[1])
 
 
-def _height(point: _Point) -> float:
-    # Nothing is less or greater than NaN, which would hide the other values of its part.
-    return -math.inf if point.value is None or math.isnan(point.value) else point.value
+def _height(point: Point) -> float:
+    return -math.inf if point[2] is None else point[2]

@@ -36,7 +36,7 @@ from scriptmode_serve._http.s3_proxy import S3Proxy
 from scriptmode_serve._http.seaweedfs import ObjectStore
 from scriptmode_serve._http.wsgi import Environ, StartResponse, respond
 from scriptmode_serve._operations.aws_json import ApiError, Operation
-from scriptmode_serve._operations.job_details import JobDetails
+from scriptmode_serve._operations.job_details import job_details
 from scriptmode_serve._operations.job_metrics import JobMetrics
 from scriptmode_serve._operations.log_operations import log_operations
 from scriptmode_serve._operations.log_times import KnownTimes
@@ -133,8 +133,8 @@ class Server:
                 "SageMaker": self._sagemaker(settings),
                 "Logs_20140328": logs,
                 page.TARGET: {
-                    **page.PageOperations(self._metrics.values, logs).operations,
-                    **JobDetails(self._platform, self._metrics.values).operations,
+                    **page.page_operations(self._metrics.values, logs["GetLogEvents"]),
+                    **job_details(self._platform, self._metrics.values),
                 },
             },
             CloudWatch(Metrics(self._metrics.values, time.time).operations, others),

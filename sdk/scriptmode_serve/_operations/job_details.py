@@ -12,30 +12,26 @@ from scriptmode_serve._operations.metric_operations import MetricValue, ReadValu
 from scriptmode_serve._operations.training_jobs import list_jobs, translated_errors
 
 
-class JobDetails:
-    """The operations that return them, in the fields of the SDK's own; ``values`` has those of a job's metrics."""
+def job_details(platform: LocalPlatform, values: ReadValues) -> dict[str, Operation]:
+    """Return the operations that return them, in the fields of the SDK's own; ``values`` returns those of metrics."""
+    details: dict[str, Callable[[str], object]] = {
+        "Failure": lambda name: platform.failure(platform.describe(name)),
+        "Events": platform.events,
+        "Activity": platform.activity,
+        "Channels": platform.progress,
+        "QueuePosition": platform.queue_position,
+        "Metrics": lambda name: _in_columns(values(name)),
+    }
+    return {"DescribeTrainingJobDetails": partial(_describe, details), "ListTrainingJobs": partial(list_jobs, platform)}
 
-    def __init__(self, platform: LocalPlatform, values: ReadValues) -> None:
-        self._details: dict[str, Callable[[str], object]] = {
-            "Failure": lambda name: platform.failure(platform.describe(name)),
-            "Events": platform.events,
-            "Activity": platform.activity,
-            "Channels": platform.progress,
-            "QueuePosition": platform.queue_position,
-            "Metrics": lambda name: _in_columns(values(name)),
-        }
-        self.operations: dict[str, Operation] = {
-            "DescribeTrainingJobDetails": self._describe,
-            "ListTrainingJobs": partial(list_jobs, platform),
-        }
 
-    def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        name, details, known = arguments.get("TrainingJobName"), arguments.get("Details"), [*self._details]
-        if not isinstance(name, str) or not isinstance(details, list) or any(detail not in known for detail in details):
-            raise validation_error(f"TrainingJobName and Details, a list of {', '.join(known)}, are required.")
-        with translated_errors():
-            values = {detail: self._details[detail](name) for detail in details}
-        return {detail: value for detail, value in values.items() if value is not None}
+def _describe(details: Mapping[str, Callable[[str], object]], arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    name, asked = arguments.get("TrainingJobName"), arguments.get("Details")
+    if not isinstance(name, str) or not isinstance(asked, list) or any(detail not in [*details] for detail in asked):
+        raise validation_error(f"TrainingJobName and Details, a list of {', '.join(details)}, are required.")
+    with translated_errors():
+        found = {detail: details[detail](name) for detail in asked}
+    return {detail: value for detail, value in found.items() if value is not None}
 
 
 def _in_columns(metrics: Mapping[str, Sequence[MetricValue]]) -> list[dict[str, object]]:
