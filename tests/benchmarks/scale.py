@@ -10,7 +10,8 @@ import resource
 import subprocess
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import Any
 
 from tests.benchmarks.command_line import SCRIPTMODE, make_jobs
 from tests.benchmarks.figures import Figure, amount
@@ -31,9 +32,6 @@ from scriptmode_runtime._strategies import plan_for
 from scriptmode_runtime._values import cluster
 from scriptmode_runtime._values.failure import HostFailure
 from scriptmode_runtime.plan import Command
-
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection as Pipe
 
 HOSTS = amount((10, 100, 1000), smallest=(2, 4, 8))
 #: Of each host in a second, and the seconds in which they are written.
@@ -102,7 +100,7 @@ def own_memory() -> float:
     return sum(int(line.split()[1]) for line in rollup if line.startswith("Private_")) / 1024
 
 
-def members(report: Pipe, count: int) -> None:
+def members(report: Any, count: int) -> None:
     """Join as all hosts but the first, from one process; one fails once all have joined."""
     (port,) = free_ports(1)
     names = [f"algo-{number + 1}" for number in range(count)]
@@ -134,7 +132,7 @@ def members(report: Pipe, count: int) -> None:
         report.send({"joined": joined - began, "failed": failed - joined, **ours.recv()})
 
 
-def lead(report: Pipe, whole: cluster.Cluster) -> None:
+def lead(report: Any, whole: cluster.Cluster) -> None:
     """Lead as the first host's launcher does, until asked to end."""
     sent: list[int] = []
     send = Connection.send
@@ -158,7 +156,7 @@ def lead(report: Pipe, whole: cluster.Cluster) -> None:
         first.close()
 
 
-def listen(report: Pipe, count: int, folder: str) -> None:
+def listen(report: Any, count: int, folder: str) -> None:
     """Handle the lines of all hosts' agents as the job's agent does."""
     before = own_memory()
     names = [f"algo-{number + 1}" for number in range(count)]
@@ -172,7 +170,8 @@ def listen(report: Pipe, count: int, folder: str) -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 2)
     links = HostLinks(AgentLog(lambda name: place / f"{name}.log", names).tell_host)
-    links.connect(StartedAgent((name,), Alive(), null, pipe[0]) for name, pipe in pipes.items())
+    alive: Any = SimpleNamespace(pid=os.getpid(), poll=lambda: None)
+    links.connect(StartedAgent((name,), alive, null, pipe[0]) for name, pipe in pipes.items())
     used, began = resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
     while any(descriptor >= 0 for descriptor in links.descriptors):
         time.sleep(0.05)
@@ -182,18 +181,6 @@ def listen(report: Pipe, count: int, folder: str) -> None:
     written = sum(len(file.read_text().splitlines()) for file in place.iterdir())
     assert written == count * LINES * SECONDS
     report.send({"cpu": took / (time.monotonic() - began), "memory": own_memory() - before})
-
-
-class Alive:
-    """The process of an agent that runs."""
-
-    pid = os.getpid()
-
-    def poll(self) -> None:
-        return None
-
-    def kill(self) -> None:
-        raise AssertionError("an agent that answers was killed")
 
 
 def write(pipes: dict[str, int]) -> None:
