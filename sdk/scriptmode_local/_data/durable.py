@@ -10,13 +10,8 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING
 
 from scriptmode._core.machine import drafts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 #: Errors of file systems that cannot sync a directory, such as some network file systems and those in user space.
 _NO_DIRECTORY_SYNC = (errno.EINVAL, errno.ENOTSUP)
@@ -41,25 +36,6 @@ def sync_directory(path: Path) -> None:
     except OSError as error:
         if error.errno not in _NO_DIRECTORY_SYNC:
             raise
-
-
-def sync_together(directory: Path, files: Iterable[str]) -> None:
-    """Flush a directory and files in it to the disk, for which its file system writes its journal once."""
-    errors: list[OSError] = []
-
-    def sync(name: str) -> None:
-        try:
-            (sync_file if name else sync_directory)(directory / name)
-        except OSError as error:
-            errors.append(error)
-
-    threads = [Thread(target=sync, args=(name,)) for name in ("", *files)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
 
 
 def replace_file(

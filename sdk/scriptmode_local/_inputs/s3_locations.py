@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,11 +18,13 @@ from scriptmode._core.machine.data_dir import SERVER_FILE
 from scriptmode._core.spec.inputs import Channel, TrainingInput
 from scriptmode._core.spec.names import SERVER_TAGS
 from scriptmode.errors import CredentialsError, DataError, DataNotFoundError, PlatformError
+from scriptmode_local._system.together import run_together
 
 if TYPE_CHECKING:
     from scriptmode._core.aws.s3 import S3
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import TrainingJobSpec
+    from scriptmode_local._data.channel_source import ChannelSource
     from scriptmode_local._data.s3_store import S3Store
 
 #: The job waits for longer: an endpoint that does not answer now may answer when the job reads from it.
@@ -88,11 +90,13 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
     store, client = shared_clients()
     #: Those that have an object, of which S3 is not asked again.
     known = set()
-    for source in sources:
+
+    def check_source(source: ChannelSource) -> None:
         with _refuse_missing("inputs", f"channel {source.name!r}"):
             require_data(source, store)
             known.add(parse_s3_uri(source.uri).bucket)
-    if archive:
+
+    def check_archive(archive: str) -> None:
         with _refuse_missing("source_dir", "source_dir"):
             try:
                 store.find(archive)
@@ -101,6 +105,9 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
                 # The answer about an object does not say which of both is missing.
                 _require_bucket(client, archive)
                 raise
+
+    checks = [partial(check_source, source) for source in sources]
+    run_together(*checks, *([partial(check_archive, archive)] if archive else []))
     for argument, uri in buckets.items():
         with _refuse_missing(argument, argument):
             if parse_s3_uri(uri).bucket not in known:

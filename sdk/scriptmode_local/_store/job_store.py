@@ -40,6 +40,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -48,10 +49,11 @@ from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE, MARK, TUNING, u
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, RequestError, UnreadableJobError
 from scriptmode_local._data import regular_files
-from scriptmode_local._data.durable import ChangedDirectories, Reserve, replace_file, sync_directory, sync_together
+from scriptmode_local._data.durable import ChangedDirectories, Reserve, replace_file, sync_directory, sync_file
 from scriptmode_local._store import heartbeat, job_record, shapes, state as states
 from scriptmode_local._system import file_owner
 from scriptmode_local._system.directory_lock import above_streams, new_lock
+from scriptmode_local._system.together import run_together
 
 if TYPE_CHECKING:
     from scriptmode._core.spec.host_values import ChannelProgress
@@ -527,7 +529,8 @@ def _write_draft(draft: JobFolder, job: Job, state: JobState) -> None:
     draft.reserve.allocate()
     # So that the agent can open it later, on a full disk too.
     draft.agent_log.touch()
-    sync_together(draft.path, contents)
+    # For all at once a file system writes its journal once.
+    run_together(partial(sync_directory, draft.path), *(partial(sync_file, draft.path / name) for name in contents))
 
 
 def _parse_state(content: Any, name: str) -> JobState:

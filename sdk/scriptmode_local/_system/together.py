@@ -1,0 +1,28 @@
+"""Waits for a disk or a network at the same time."""
+
+from __future__ import annotations
+
+from threading import Thread
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def run_together(*calls: Callable[[], object]) -> None:
+    """Make each call in a thread, and wait for all; raise the error of the first that has one."""
+    errors: dict[int, Exception] = {}
+
+    def run(number: int) -> None:
+        try:
+            calls[number]()
+        except Exception as error:  # noqa: BLE001 - raised in the thread that waits
+            errors[number] = error
+
+    threads = [Thread(target=run, args=(number,)) for number in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[min(errors)]
