@@ -20,8 +20,10 @@ from fakes.processes import until
 from fakes.slurm import FakeSlurm
 from serve.conftest import TENSORFLOW, serving
 
+from scriptmode.errors import SpecError
 from scriptmode_local import LocalPlatform
 from scriptmode_runtime._host import machine
+from scriptmode_serve._operations.quotas import parse_quotas
 
 pytestmark = pytest.mark.slow
 
@@ -239,6 +241,34 @@ def test_a_job_with_more_hosts_than_the_machine_bears_is_refused(api):
         r"1,000 processes at once .* \d+ fit: .*; go past that with .* --force \(of run, plan, and serve", message
     )
     assert api.sagemaker.list_training_jobs(NameContains=request["TrainingJobName"])["TrainingJobSummaries"] == []
+
+
+def test_a_job_above_a_quota_is_refused_in_the_words_of_aws_until_others_have_ended(tmp_path):
+    with serving(tmp_path, "--s3", "memory", "--queue", "1", "--quota", "ml.m5.xlarge=2") as api:
+        groups = [{"InstanceGroupName": "a", "InstanceType": "ml.m5.xlarge", "InstanceCount": 1}]
+        running = api.start(SLEEPS)
+        waiting = api.start(SLEEPS, ResourceConfig={"InstanceGroups": groups, "VolumeSizeInGB": 1})
+        code, message = code_of(api.sagemaker.create_training_job, **api.request(SLEEPS))
+        assert (code, message.partition(",")[0]) == (
+            "ResourceLimitExceeded",
+            "The account-level service limit 'ml.m5.xlarge for training job usage' is 2 Instances",
+        )
+        assert "with current utilization of 2 Instances and a request delta of 1 Instances. " in message
+        spot = {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 60}
+        api.start(SLEEPS, EnableManagedSpotTraining=True, StoppingCondition=spot)
+        other = {"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 1}
+        api.start(SLEEPS, ResourceConfig=other)
+        for name in (waiting, running):
+            api.sagemaker.stop_training_job(TrainingJobName=name)
+            api.wait(name)
+        api.start(SLEEPS)
+
+
+@pytest.mark.parametrize("quota", ["ml.p4d.24xlrge=2", "ml.p4d.24xlarge=-1", "ml.p4d.24xlarge=two"])
+def test_a_quota_of_another_type_or_of_no_number_is_refused(quota):
+    with pytest.raises(SpecError, match=re.escape(f"--quota is {quota!r}")) as raised:
+        parse_quotas(dict([quota.split("=")]))
+    assert "ml.p4d.24xlarge" in raised.value.advice
 
 
 def test_a_running_server_starts_a_lost_job_again_without_a_request(tmp_path):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.platforms.registry import local_platform
@@ -27,6 +29,7 @@ from scriptmode_local._store.summary_response import render_summary
 from scriptmode_serve._operations import paging, request_errors, request_mapping
 from scriptmode_serve._operations.allowed_paths import check_local_paths
 from scriptmode_serve._operations.aws_json import ApiError, not_found_error, validation_error
+from scriptmode_serve._operations.quotas import require_quotas
 from scriptmode_serve._operations.request_errors import validate
 
 if TYPE_CHECKING:
@@ -61,6 +64,7 @@ class TrainingJobs:
         table: The hosts and images that stand for SageMaker's.
         final_metrics: Returns FinalMetricDataList of a job that has ended.
         allowed: Directories of this machine that a request may name.
+        quotas: Most instances that jobs use at once by instance type.
     """
 
     def __init__(
@@ -70,11 +74,14 @@ class TrainingJobs:
         *,
         final_metrics: Callable[[str], list[dict[str, object]]] = lambda _: [],
         allowed: Sequence[str] = (),
+        quotas: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._platform = platform
         self._table = table
         self._final_metrics = final_metrics
         self._allowed = allowed
+        self._quotas = quotas
+        self._quota_lock = threading.Lock()
         self.operations: dict[str, Operation] = {
             "CreateTrainingJob": self._create,
             "DescribeTrainingJob": self._describe,
@@ -92,9 +99,28 @@ class TrainingJobs:
             platform = local_platform(mapped.kind) if mapped.kind.is_scheduled else self._platform
             platform.validate(mapped.request)
             try:
-                return {"TrainingJobArn": platform.create(mapped.request, failure=mapped.failure)}
+                with self._within_quotas(request):
+                    return {"TrainingJobArn": platform.create(mapped.request, failure=mapped.failure)}
             except JobExistsError as error:
                 raise request_errors.name_used_error(platform.record(mapped.request[_NAME]).arn) from error
+
+    @contextmanager
+    def _within_quotas(self, request: Mapping[str, Any]) -> Iterator[None]:
+        """Hold other creates back while a job within the quotas is created; raise `ApiError` for any other."""
+        if not self._quotas:
+            yield
+            return
+        with self._quota_lock:
+            in_progress = (job[_NAME] for job in self._platform.list() if job["TrainingJobStatus"] not in ENDED)
+            require_quotas(request, self.described(in_progress), self._quotas)
+            yield
+
+    def described(self, names: Iterable[str]) -> Iterator[dict[str, Any]]:
+        """Yield what is described of jobs, without those that are deleted meanwhile, or damaged."""
+        for name in names:
+            with suppress(JobNotFoundError, UnreadableJobError):
+                description = self._platform.describe(name)
+                yield request_mapping.to_described(description.response, self._platform.tags(description))
 
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DescribeTrainingJobRequest", arguments)
