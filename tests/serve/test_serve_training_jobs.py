@@ -243,6 +243,15 @@ def test_a_job_with_more_hosts_than_the_machine_bears_is_refused(api):
     assert api.sagemaker.list_training_jobs(NameContains=request["TrainingJobName"])["TrainingJobSummaries"] == []
 
 
+def test_a_remote_function_which_writes_into_the_root_directory_needs_containers(api):
+    source = {"S3DataType": "S3Prefix", "S3Uri": f"file://{api.folder}"}
+    channel = {"ChannelName": "sagemaker_remote_function_bootstrap", "DataSource": {"S3DataSource": source}}
+    request = api.request("print(1)", InputDataConfig=[channel])
+    code, message = code_of(api.sagemaker.create_training_job, **request)
+    assert (code, "start scriptmode serve with --hosts local" in message) == ("ValidationException", True)
+    assert api.sagemaker.list_training_jobs(NameContains=request["TrainingJobName"])["TrainingJobSummaries"] == []
+
+
 def test_a_job_above_a_quota_is_refused_in_the_words_of_aws_until_others_have_ended(tmp_path):
     with serving(tmp_path, "--s3", "memory", "--queue", "1", "--quota", "ml.m5.xlarge=2") as api:
         groups = [{"InstanceGroupName": "a", "InstanceType": "ml.m5.xlarge", "InstanceCount": 1}]
