@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from scriptmode._core.request.service_model import shapes
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import invalid
 from scriptmode_serve._operations.aws_json import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 
 def parse_quotas(texts: Mapping[str, str]) -> dict[str, int]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.platforms.registry import local_platform
@@ -33,7 +32,8 @@ from scriptmode_serve._operations.quotas import require_quotas
 from scriptmode_serve._operations.request_errors import validate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from scriptmode_local import LocalPlatform
     from scriptmode_local._store.state import JobSummary
@@ -74,14 +74,15 @@ class TrainingJobs:
         *,
         final_metrics: Callable[[str], list[dict[str, object]]] = lambda _: [],
         allowed: Sequence[str] = (),
-        quotas: Mapping[str, int] = MappingProxyType({}),
+        quotas: Mapping[str, int] | None = None,
     ) -> None:
         self._platform = platform
         self._table = table
         self._final_metrics = final_metrics
         self._allowed = allowed
         self._quotas = quotas
-        self._quota_lock = threading.Lock()
+        #: Creates wait for one another where there are quotas.
+        self._quota_lock: AbstractContextManager[object] = threading.Lock() if quotas else nullcontext()
         self.operations: dict[str, Operation] = {
             "CreateTrainingJob": self._create,
             "DescribeTrainingJob": self._describe,
@@ -99,42 +100,44 @@ class TrainingJobs:
             platform = local_platform(mapped.kind) if mapped.kind.is_scheduled else self._platform
             platform.validate(mapped.request)
             try:
-                with self._within_quotas(request):
+                with self._quota_lock:
+                    if self._quotas:
+                        require_quotas(request, self.describe_all(ENDED), self._quotas)
                     return {"TrainingJobArn": platform.create(mapped.request, failure=mapped.failure)}
             except JobExistsError as error:
                 raise request_errors.name_used_error(platform.record(mapped.request[_NAME]).arn) from error
 
-    @contextmanager
-    def _within_quotas(self, request: Mapping[str, Any]) -> Iterator[None]:
-        """Hold other creates back while a job within the quotas is created; raise `ApiError` for any other."""
-        if not self._quotas:
-            yield
-            return
-        with self._quota_lock:
-            in_progress = (job[_NAME] for job in self._platform.list() if job["TrainingJobStatus"] not in ENDED)
-            require_quotas(request, self.described(in_progress), self._quotas)
-            yield
-
-    def described(self, names: Iterable[str]) -> Iterator[dict[str, Any]]:
-        """Yield what is described of jobs, without those that are deleted meanwhile, or damaged."""
-        for name in names:
-            with suppress(JobNotFoundError, UnreadableJobError):
-                description = self._platform.describe(name)
-                yield request_mapping.to_described(description.response, self._platform.tags(description))
+    def describe_all(self, without: Collection[str] = ()) -> Iterator[Mapping[str, Any]]:
+        """Yield what is described of jobs, without those of some statuses, deleted meanwhile, or damaged."""
+        with translated_errors():
+            jobs = self._platform.list()
+        for job in jobs:
+            with translated_errors(), suppress(JobNotFoundError, UnreadableJobError):
+                if job["TrainingJobStatus"] not in without:
+                    yield self._read(job[_NAME])
 
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DescribeTrainingJobRequest", arguments)
         with translated_errors():
-            description = self._platform.describe(arguments["TrainingJobName"])
-            answer = request_mapping.to_described(description.response, self._platform.tags(description))
-            if answer["SecondaryStatus"] == "Pending" and (position := self._platform.queue_position(answer[_NAME])):
-                *others, last = answer["SecondaryStatusTransitions"]
-                waits = {**last, "StatusMessage": f"{last['StatusMessage']} (position {position})"}
-                answer["SecondaryStatusTransitions"] = [*others, waits]
+            return self._read(arguments[_NAME])
+
+    def _read(self, name: str) -> Mapping[str, Any]:
+        """Return the description of a job; raises errors of the platform."""
+        description = self._platform.describe(name)
+        answer = request_mapping.to_described(description.response, self._platform.tags(description))
+        if answer["SecondaryStatus"] == "Pending" and (position := self._platform.queue_position(name)):
+            *others, last = answer["SecondaryStatusTransitions"]
+            waits = {**last, "StatusMessage": f"{last['StatusMessage']} (position {position})"}
+            answer["SecondaryStatusTransitions"] = [*others, waits]
         # The service describes what the request left out; the SageMaker SDK reads the key.
         answer["OutputDataConfig"] = {"KmsKeyId": "", "CompressionType": "GZIP", **answer.get("OutputDataConfig", {})}
-        is_measured = "MetricDefinitions" in answer["AlgorithmSpecification"]
-        if answer["TrainingJobStatus"] in ENDED and is_measured and (metrics := self._final_metrics(answer[_NAME])):
+        answer["ProfilingStatus"] = "Disabled"
+        algorithm = answer["AlgorithmSpecification"]
+        is_measured = "MetricDefinitions" in algorithm
+        # The default (EnableSageMakerMetricsTimeSeries, API reference)
+        has_series = is_measured or "/tensorflow-training:" in algorithm.get("TrainingImage", "")
+        answer["AlgorithmSpecification"] = {"EnableSageMakerMetricsTimeSeries": has_series, **algorithm}
+        if answer["TrainingJobStatus"] in ENDED and is_measured and (metrics := self._final_metrics(name)):
             answer["FinalMetricDataList"] = metrics
         return answer
 
