@@ -41,6 +41,7 @@ from scriptmode_serve._operations.log_operations import log_operations
 from scriptmode_serve._operations.log_times import KnownTimes
 from scriptmode_serve._operations.metric_operations import Metrics
 from scriptmode_serve._operations.request_mapping import HostTable
+from scriptmode_serve._operations.search import search
 from scriptmode_serve._operations.tag_operations import TagOperations
 from scriptmode_serve._operations.training_jobs import TrainingJobs
 from scriptmode_serve._operations.tuning_operations import TuningJobs
@@ -154,10 +155,13 @@ class Server:
     def _sagemaker(self, settings: Settings) -> dict[str, Operation]:
         table, allowed, quotas = settings.table, settings.allowed, settings.quotas
         tuning, metrics = self._platform.tuning, self._metrics.final_values
+        jobs = TrainingJobs(self._platform, table, final_metrics=metrics, allowed=allowed, quotas=quotas)
+        tags = TagOperations(self._platform, tuning)
         return {
-            **TrainingJobs(self._platform, table, final_metrics=metrics, allowed=allowed, quotas=quotas).operations,
+            **jobs.operations,
+            "Search": lambda arguments: search(jobs.describe_all(), tags.of_training_job, jobs.metrics, arguments),
             **TuningJobs(tuning, table, allowed=allowed).operations,
-            **TagOperations(self._platform, tuning).operations,
+            **tags.operations,
         }
 
     def _respond(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.errors import DataError
+from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode_local._data import regular_files
 from scriptmode_local._data.durable import replace_file
 from scriptmode_serve._operations import paging
@@ -50,6 +51,12 @@ class TagOperations:
             "ListTags": self._list_tags,
             "DeleteTags": self._delete_tags,
         }
+
+    def of_training_job(self, name: str) -> dict[str, str]:
+        """Return the tags of a training job, none of one that was deleted meanwhile; raise `ApiError`."""
+        with translated_errors(), suppress(JobNotFoundError):
+            return _read(self._jobs["training-job"], name)
+        return {}
 
     def _add_tags(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("AddTagsInput", arguments)

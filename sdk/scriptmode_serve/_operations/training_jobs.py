@@ -108,7 +108,7 @@ class TrainingJobs:
                 raise request_errors.name_used_error(platform.record(mapped.request[_NAME]).arn) from error
 
     def describe_all(self, without: Collection[str] = ()) -> Iterator[Mapping[str, Any]]:
-        """Yield what is described of jobs, without those of some statuses, deleted meanwhile, or damaged."""
+        """Yield descriptions without metrics of jobs, but for those of some statuses, deleted meanwhile, or damaged."""
         with translated_errors():
             jobs = self._platform.list()
         for job in jobs:
@@ -119,10 +119,17 @@ class TrainingJobs:
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DescribeTrainingJobRequest", arguments)
         with translated_errors():
-            return self._read(arguments[_NAME])
+            answer = self._read(arguments[_NAME])
+        metrics = self.metrics(answer)
+        return {**answer, "FinalMetricDataList": metrics} if metrics else answer
 
-    def _read(self, name: str) -> Mapping[str, Any]:
-        """Return the description of a job; raises errors of the platform."""
+    def metrics(self, job: Mapping[str, Any]) -> list[dict[str, object]]:
+        """Return the last values of the metrics of a described job; none while it runs."""
+        is_measured = "MetricDefinitions" in job["AlgorithmSpecification"] and job["TrainingJobStatus"] in ENDED
+        return self._final_metrics(job[_NAME]) if is_measured else []
+
+    def _read(self, name: str) -> dict[str, Any]:
+        """Return the description of a job without its metrics; raises errors of the platform."""
         description = self._platform.describe(name)
         answer = request_mapping.to_described(description.response, self._platform.tags(description))
         if answer["SecondaryStatus"] == "Pending" and (position := self._platform.queue_position(name)):
@@ -133,12 +140,9 @@ class TrainingJobs:
         answer["OutputDataConfig"] = {"KmsKeyId": "", "CompressionType": "GZIP", **answer.get("OutputDataConfig", {})}
         answer["ProfilingStatus"] = "Disabled"
         algorithm = answer["AlgorithmSpecification"]
-        is_measured = "MetricDefinitions" in algorithm
         # The default (EnableSageMakerMetricsTimeSeries, API reference)
-        has_series = is_measured or "/tensorflow-training:" in algorithm.get("TrainingImage", "")
+        has_series = "MetricDefinitions" in algorithm or "/tensorflow-training:" in algorithm.get("TrainingImage", "")
         answer["AlgorithmSpecification"] = {"EnableSageMakerMetricsTimeSeries": has_series, **algorithm}
-        if answer["TrainingJobStatus"] in ENDED and is_measured and (metrics := self._final_metrics(name)):
-            answer["FinalMetricDataList"] = metrics
         return answer
 
     def _list(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
