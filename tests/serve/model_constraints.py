@@ -14,6 +14,7 @@ from scriptmode_local._tuning.tuning_service import LocalTuning
 from scriptmode_serve._http.application import Application
 from scriptmode_serve._http.guard import Guard
 from scriptmode_serve._operations.request_mapping import HostTable
+from scriptmode_serve._operations.search import search
 from scriptmode_serve._operations.tag_operations import TagOperations
 from scriptmode_serve._operations.training_jobs import TrainingJobs
 from scriptmode_serve._operations.tuning_operations import TuningJobs
@@ -22,10 +23,12 @@ OPERATIONS = (
     "CreateTrainingJob", "DescribeTrainingJob", "ListTrainingJobs", "StopTrainingJob", "DeleteTrainingJob", "AddTags",
     "ListTags", "DeleteTags", "CreateHyperParameterTuningJob", "DescribeHyperParameterTuningJob",
     "ListHyperParameterTuningJobs", "StopHyperParameterTuningJob", "DeleteHyperParameterTuningJob",
-    "ListTrainingJobsForHyperParameterTuningJob",
+    "ListTrainingJobsForHyperParameterTuningJob", "Search",
 )  # fmt: skip
 MODEL = Loader().load_service_model("sagemaker", "service-2")
 SHAPES = MODEL["shapes"]
+# Such an expression has itself as a part.
+del SHAPES["SearchExpression"]["members"]["SubExpressions"]
 SCALARS = ("string", "integer", "long", "float", "double", "boolean", "timestamp")
 NUMBERS = ("integer", "long", "float", "double")
 #: Values of which each pattern of a string matches one, and does not match another.
@@ -178,6 +181,7 @@ def application(platform):
         TrainingJobs(platform, table).operations,
         TuningJobs(tuning, table).operations,
         TagOperations(platform, tuning).operations,
+        {"Search": lambda arguments: search([], dict, dict, arguments)},
     )
     guard = Guard("127.0.0.1")
     return Application({"SageMaker": dict(ChainMap(*operations))}, None, guard, print)

@@ -28,6 +28,7 @@ from serve.conftest import serving
 from scriptmode_local._system.ports import _ephemeral_start
 from scriptmode_serve._http import s3_proxy
 from scriptmode_serve._http.access_keys import AccessKeys
+from scriptmode_serve._operations.aws_json import ApiError
 
 pytestmark = pytest.mark.slow
 
@@ -315,7 +316,7 @@ def test_a_key_is_found_in_every_spelling_of_xml(served, key):
 )
 def test_a_body_whose_chunks_do_not_have_the_declared_length_is_not_stored(body, text):
     environ = {"wsgi.input": io.BytesIO(body)}
-    with pytest.raises(s3_proxy._BodyError, match=text):
+    with pytest.raises(ApiError, match=text):
         list(s3_proxy._without_chunks(environ, 6))
 
 
@@ -326,4 +327,5 @@ def test_a_deletion_in_an_unknown_encoding_is_refused(encoding):
         "REQUEST_METHOD": "POST", "REQUEST_URI": "/b?delete", "CONTENT_LENGTH": str(len(body)),
         "wsgi.input": io.BytesIO(body),
     }  # fmt: skip
-    assert s3_proxy._refusal(environ)[0] == "MalformedXML"
+    with pytest.raises(ApiError, match="MalformedXML"):
+        s3_proxy._check_keys(environ)

@@ -21,8 +21,10 @@ from fakes.processes import until
 from fakes.slurm import FakeSlurm
 from serve.conftest import TENSORFLOW, serving
 
+from scriptmode.errors import SpecError
 from scriptmode_local import LocalPlatform
 from scriptmode_runtime._host import machine
+from scriptmode_serve._operations.quotas import parse_quotas
 
 pytestmark = pytest.mark.slow
 
@@ -45,6 +47,8 @@ def test_a_job_runs_and_is_described_as_it_was_asked_for(api):
     assert found["TrainingJobArn"] == arn
     assert found["ResourceConfig"] == request["ResourceConfig"]
     assert found["AlgorithmSpecification"]["TrainingImage"] == TENSORFLOW
+    has_series = found["AlgorithmSpecification"]["EnableSageMakerMetricsTimeSeries"]
+    assert (found["ProfilingStatus"], has_series) == ("Disabled", True)
     assert (found["OutputDataConfig"]["KmsKeyId"], found["OutputDataConfig"]["CompressionType"]) == ("", "GZIP")
     assert (api.folder / "out" / request["TrainingJobName"] / "output" / "model.tar.gz").exists()
 
@@ -179,6 +183,9 @@ def test_tags_are_added_listed_and_removed(api):
     api.sagemaker.delete_tags(ResourceArn=arn, TagKeys=["a", "none"])
     pages = api.sagemaker.get_paginator("list_tags").paginate(ResourceArn=arn)
     assert [tag["Key"] for page in pages for tag in page["Tags"]] == ["b", "c"]
+    expression = {"Filters": [{"Name": "Tags.c", "Operator": "Equals", "Value": "4"}]}
+    found = api.sagemaker.search(Resource="TrainingJob", SearchExpression=expression)["Results"]
+    assert [record["TrainingJob"]["TrainingJobArn"] for record in found] == [arn]
     own = [{"Key": "scriptmode:instance-types", "Value": "x"}]
     assert code_of(api.sagemaker.add_tags, ResourceArn=arn, Tags=own)[0] == "ValidationException"
     assert code_of(api.sagemaker.list_tags, ResourceArn=arn + "x")[0] == "ValidationException"
@@ -251,6 +258,35 @@ def test_a_job_with_more_hosts_than_the_machine_bears_is_refused(api):
         r"1,000 processes at once .* \d+ fit: .*; go past that with .* --force \(of run, plan, and serve", message
     )
     assert api.sagemaker.list_training_jobs(NameContains=request["TrainingJobName"])["TrainingJobSummaries"] == []
+
+
+def test_a_remote_function_which_writes_into_the_root_directory_needs_containers(api):
+    source = {"S3DataType": "S3Prefix", "S3Uri": f"file://{api.folder}"}
+    channel = {"ChannelName": "sagemaker_remote_function_bootstrap", "DataSource": {"S3DataSource": source}}
+    code, message = code_of(api.sagemaker.create_training_job, **api.request("pass", InputDataConfig=[channel]))
+    assert (code, "start scriptmode serve with --hosts local" in message) == ("ValidationException", True)
+
+
+def test_a_job_above_a_quota_is_refused_in_the_words_of_aws_until_others_have_ended(tmp_path):
+    with serving(tmp_path, "--s3", "memory", "--queue", "1", "--quota", "ml.m5.xlarge=2") as api:
+        group = {"InstanceGroupName": "a", "InstanceType": "ml.m5.xlarge", "InstanceCount": 1}
+        api.start(SLEEPS)
+        waiting = api.start(SLEEPS, ResourceConfig={"InstanceGroups": [group], "VolumeSizeInGB": 1})
+        code, message = code_of(api.sagemaker.create_training_job, **api.request(SLEEPS))
+        limit = "The account-level service limit 'ml.m5.xlarge for training job usage' is 2 Instances, with current "
+        expected = f"{limit}utilization of 2 Instances and a request delta of 1 Instances. "
+        assert (code, message.startswith(expected)) == ("ResourceLimitExceeded", True)
+        # Spot instances have quotas of their own.
+        api.start(SLEEPS, EnableManagedSpotTraining=True, StoppingCondition={"MaxWaitTimeInSeconds": 86_400})
+        api.sagemaker.stop_training_job(TrainingJobName=waiting)
+        api.wait(waiting)
+        api.start(SLEEPS)
+
+
+def test_a_quota_of_another_type_or_of_no_number_is_refused():
+    for count, kind in (("2", "ml.p4d.24xlrge"), ("-1", "ml.p4d.24xlarge"), ("two", "ml.p4d.24xlarge")):
+        with pytest.raises(SpecError, match=f"--quota is '{kind}={count}'.*ml.p4d.24xlarge"):
+            parse_quotas({kind: count})
 
 
 def test_a_running_server_starts_a_lost_job_again_without_a_request(tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -107,15 +106,6 @@ class FakeJob:
     def start_of(self, line: Line) -> int:
         """Return the number of times that its hosts had started again when they wrote a line."""
         return bisect.bisect_right(self._timeline.restarts, line.second)
-
-    def instances(self) -> dict[str, int]:
-        """Count its instances by type."""
-        resources = self.request.get("ResourceConfig", {})
-        counts: Counter[str] = Counter()
-        for group in resources.get("InstanceGroups") or (resources,):
-            if kind := group.get("InstanceType"):
-                counts[kind] += group.get("InstanceCount", 1)
-        return counts
 
     def status(self, now: float) -> str:
         """Return the TrainingJobStatus."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scriptmode.testing._fake_account import FakeAccount, Operation, ServiceError
+from scriptmode.testing._fake_account import FakeAccount, Operation
 from scriptmode.testing._fake_job import FakeJob
 from scriptmode_serve._operations.aws_json import not_found_error
 from scriptmode_serve._operations.paging import list_tags, list_training_jobs
+from scriptmode_serve._operations.quotas import require_quotas
 from scriptmode_serve._operations.request_errors import check_training_job, name_used_error, status_error, validate
 
 
@@ -36,26 +37,12 @@ class FakeTrainingJobs:
         arn = account.arn("sagemaker", f"training-job/{name}")
         life = account.lives[0] if account.lives else account.default_life
         job = FakeJob(request, life, account.clock, arn=arn)
-        self._check_quotas(job)
+        now = account.clock.now()
+        in_progress = [other.request for other in account.jobs.values() if not other.ended(now)]
+        require_quotas(request, in_progress, account.quotas)
         del account.lives[:1]
         account.jobs[name] = job
         return {"TrainingJobArn": arn}
-
-    def _check_quotas(self, job: FakeJob) -> None:
-        now = self._account.clock.now()
-        others = self._account.jobs.values()
-        running = [other.instances() for other in others if other.is_spot == job.is_spot and not other.ended(now)]
-        usage = "spot training job usage" if job.is_spot else "training job usage"
-        for kind, count in job.instances().items():
-            used = sum(instances.get(kind, 0) for instances in running)
-            quota = self._account.quotas.get(kind, used + count)
-            if used + count > quota:
-                text = (
-                    f"The account-level service limit '{kind} for {usage}' is {quota} Instances, with current "
-                    f"utilization of {used} Instances and a request delta of {count} Instances. Please use AWS Service "
-                    "Quotas to request an increase for this quota."
-                )
-                raise ServiceError("ResourceLimitExceeded", text)
 
     def _describe(self, arguments: Mapping[str, Any]) -> dict[str, object]:
         return self._job(arguments).description(self._account.clock.now())

@@ -12,11 +12,13 @@ import click
 from scriptmode._core.machine.entry_points import entry_points
 from scriptmode._core.spec import instance_types
 from scriptmode_cli._options.options import force_option, json_option
+from scriptmode_cli._options.values import parse_pairs
 from scriptmode_cli._program import output
 from scriptmode_cli._program.group import Group
 from scriptmode_serve._http.access_keys import AccessKeys
 from scriptmode_serve._http.configuration import parse_configuration, parse_toml
 from scriptmode_serve._http.server import DEFAULT_HOST, DEFAULT_PORT, Server, Settings, parse_address
+from scriptmode_serve._operations.quotas import parse_quotas
 from scriptmode_serve._operations.request_mapping import HostTable, require_hosts
 
 #: The group of entry points of verbs that run ``scriptmode serve`` elsewhere.
@@ -68,6 +70,10 @@ class _ServeGroup(Group):
     "--queue", type=click.IntRange(min=1), metavar="N",
     help="Let jobs wait while N run. [default: while the machine has no room for their processes]",
 )  # fmt: skip
+@click.option(
+    "--quota", "quotas", multiple=True, metavar="TYPE=N",
+    help="Refuse jobs with which more than N instances of a type would be in use; may be repeated. [default: none]",
+)  # fmt: skip
 @force_option
 @json_option
 @click.pass_context
@@ -95,7 +101,8 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
     if hosts:
         require_hosts(hosts, "--hosts")
         table = replace(table, hosts=hosts)
-    settings = Settings(host, port, table, queue=options.pop("queue") or 0, **options)
+    quotas = parse_quotas(parse_pairs("--quota", options.pop("quotas"), "ml.p4d.24xlarge=2"))
+    settings = Settings(host, port, table, queue=options.pop("queue") or 0, quotas=quotas, **options)
     server = Server(settings, partial(output.echo, err=True))
     signal.signal(signal.SIGTERM, lambda *_: server.end())
     if as_json:

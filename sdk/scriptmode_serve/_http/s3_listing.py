@@ -1,4 +1,4 @@
-"""Lists of objects in S3's order, that of the UTF-8 bytes of their keys, from a server that has directories.
+"""Lists of objects and of uploads in S3's order, that of the UTF-8 bytes of keys, from a server that has directories.
 
 SeaweedFS lists ``a/b`` before ``a-b``, because it compares the names ``a`` and ``a-b`` of one directory; S3 compares
 ``a/`` and ``a-b``. Directories are listed one by one here. Each waits until no name before its own can follow.
@@ -7,7 +7,7 @@ SeaweedFS lists ``a/b`` before ``a-b``, because it compares the names ``a`` and 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, islice
 from typing import Callable, NamedTuple
 from urllib.parse import parse_qs, quote, quote_plus, unquote_plus, urlencode
@@ -25,11 +25,13 @@ _REPEATED = {
     "prefix": "Prefix",
     "delimiter": "Delimiter",
     "marker": "Marker",
+    "key-marker": "KeyMarker",
+    "upload-id-marker": "UploadIdMarker",
     "start-after": "StartAfter",
     "continuation-token": "ContinuationToken",
     "encoding-type": "EncodingType",
 }
-_PARAMETERS = frozenset({*_REPEATED, "list-type", "max-keys", "fetch-owner", "x-id"})
+_PARAMETERS = frozenset({*_REPEATED, "list-type", "max-keys", "fetch-owner", "x-id", "uploads", "max-uploads"})
 _MOST_KEYS = 1000
 #: It follows each character of a key.
 _LAST = "\U0010ffff"
@@ -43,7 +45,7 @@ class _Item(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """A request of ListObjects or ListObjectsV2."""
+    """A request of ListObjects, ListObjectsV2 or ListMultipartUploads."""
 
     bucket: str
     parameters: Mapping[str, str]
@@ -53,7 +55,7 @@ class Listing(NamedTuple):
         """The key after which the list begins, or the last one that a common prefix of the page before stands for."""
         delimiter = self.parameters.get("delimiter", "")
         if self.parameters.get("list-type") != "2":
-            last = self.parameters.get("marker", "")
+            last = self.parameters.get("key-marker" if "uploads" in self.parameters else "marker", "")
         elif token := self.parameters.get("continuation-token"):
             last = unquote_plus(token)
         else:
@@ -63,7 +65,7 @@ class Listing(NamedTuple):
 
 
 def parse_listing(environ: Environ) -> Listing | None:
-    """Return the request for a list of objects; ``None`` for any other, such as one for a bucket's policy."""
+    """Return the request for a list of objects or uploads; ``None`` for others, such as one for a bucket's policy."""
     path, _, query = environ["REQUEST_URI"].partition("?")
     bucket, _, key = path.lstrip("/").partition("/")
     parameters = {name: values[0] for name, values in parse_qs(query, keep_blank_values=True).items()}
@@ -78,6 +80,8 @@ def ordered(listing: Listing, answer: bytes, get: Callable[[str], bytes]) -> byt
 
     ``get`` returns the other server's answer to a GET.
     """
+    if "uploads" in listing.parameters:
+        return _list_uploads(listing, get)
     root = ET.fromstring(answer)  # noqa: S314 - of a server that this one started
     is_encoded = "encoding-type" in listing.parameters
     paths = ("{*}Contents/{*}Key", "{*}CommonPrefixes/{*}Prefix")
@@ -90,6 +94,33 @@ def ordered(listing: Listing, answer: bytes, get: Callable[[str], bytes]) -> byt
         return ET.fromstring(get(f"/{listing.bucket}?{urlencode(parameters, quote_via=quote)}"))  # noqa: S314 - as above
 
     return _list_objects(listing, fetch)
+
+
+def _list_uploads(listing: Listing, get: Callable[[str], bytes]) -> bytes:
+    """Return a page of all uploads, those of one key in the order of their times."""
+    parameters = listing.parameters
+    prefix, marker = parameters.get("prefix", ""), parameters.get("upload-id-marker")
+    answer = ET.fromstring(get(f"/{listing.bucket}?uploads&prefix={quote(prefix, safe='')}"))  # noqa: S314 - as above
+    uploads = [_Item(upload.findtext("{*}Key") or "", upload) for upload in answer.iterfind("{*}Upload")]
+    uploads.sort(key=lambda upload: (upload.key, _text(upload, "Initiated"), _text(upload, "UploadId")))
+    first = next((number for number, upload in enumerate(uploads, 1) if _text(upload, "UploadId") == marker), 0)
+    later = uploads[first:] if first else [upload for upload in uploads if upload.key > listing.after]
+    most = min(int(parameters.get("max-uploads") or _MOST_KEYS), _MOST_KEYS)
+    items = list(islice(_grouped(later, prefix, parameters.get("delimiter", "")), most + 1))
+    last = items[:most][-1] if len(items) > most > 0 else None
+    spell = quote if parameters.get("encoding-type") == "url" else str
+    root = ET.Element("ListMultipartUploadsResult", xmlns=_NAMESPACE)
+    add_texts(root, Bucket=listing.bucket, MaxUploads=str(most), IsTruncated=str(bool(last)).lower())
+    for name in parameters.keys() & _REPEATED.keys():
+        add_texts(root, **{_REPEATED[name]: spell(parameters[name])})
+    if last:
+        add_texts(root, NextKeyMarker=spell(last.key), NextUploadIdMarker=_text(last, "UploadId"))
+    root.extend(_render(item, spell, has_owner=True) for item in items[:most])
+    return encode(root)
+
+
+def _text(item: _Item, name: str) -> str:
+    return "" if item.element is None else item.element.findtext(f"{{*}}{name}") or ""
 
 
 def _list_objects(listing: Listing, fetch: Fetch) -> bytes:
@@ -120,7 +151,7 @@ def _render(item: _Item, spell: Callable[[str], str], *, has_owner: bool) -> ET.
         element = ET.Element("CommonPrefixes")
         add_texts(element, Prefix=spell(item.key))
         return element
-    element = ET.Element("Contents")
+    element = ET.Element(item.element.tag.rpartition("}")[2])
     add_texts(element, Key=spell(item.key))
     for child in item.element:
         child.tag = name = child.tag.rpartition("}")[2]
@@ -132,17 +163,21 @@ def _render(item: _Item, spell: Callable[[str], str], *, has_owner: bool) -> ET.
 
 
 def _items(fetch: Fetch, prefix: str, delimiter: str, after: str) -> Iterator[_Item]:
-    """Yield the objects, and the common prefixes, that follow ``after``."""
+    """Return the objects, and the common prefixes, that follow ``after``."""
     if delimiter == "/":
-        yield from _below(fetch, prefix, after, is_deep=False)
-        return
+        return _below(fetch, prefix, after, is_deep=False)
+    return _grouped(_below(fetch, prefix, after, is_deep=True), prefix, delimiter)
+
+
+def _grouped(items: Iterable[_Item], prefix: str, delimiter: str) -> Iterator[_Item]:
+    """Yield items, and the common prefixes in place of those that have one."""
 
     def common_prefix(item: _Item) -> str:
         end = item.key.find(delimiter, len(prefix)) if delimiter else -1
         return item.key[: end + len(delimiter)] if end >= 0 else ""
 
-    for common, items in groupby(_below(fetch, prefix, after, is_deep=True), common_prefix):
-        yield from [_Item(common, None)] if common else items
+    for common, group in groupby(items, common_prefix):
+        yield from [_Item(common, None)] if common else group
 
 
 def _below(fetch: Fetch, prefix: str, after: str, *, is_deep: bool) -> Iterator[_Item]:

@@ -13,11 +13,11 @@ from xml.etree import ElementTree as ET
 
 from scriptmode.errors import invalid
 from scriptmode_serve._http.access_keys import AccessKey
-from scriptmode_serve._http.error_answers import render_s3_error
 from scriptmode_serve._http.s3_listing import ordered, parse_listing
 from scriptmode_serve._http.s3_requests import SIGNED_URL
 from scriptmode_serve._http.signatures import BODY_HASH, client_region, sign_for_s3
-from scriptmode_serve._http.wsgi import Environ, StartResponse, read_body, request_headers, respond
+from scriptmode_serve._http.wsgi import Environ, StartResponse, read_body, request_headers
+from scriptmode_serve._operations.aws_json import ApiError
 
 _SECONDS = 60.0
 _CHUNK = 1024 * 1024
@@ -32,10 +32,6 @@ _ENCRYPTION = frozenset(
 _LONGEST_LINE, _SHOWN_BYTES = 1024, 40
 _BARE_ETAG = re.compile(rb"<ETag>([^<&\"]+)</ETag>")
 _HEXADECIMAL = re.compile(rb"[0-9a-fA-F]{1,16}")
-
-
-class _BodyError(ValueError):
-    """A body that is not as its headers say."""
 
 
 class S3Proxy:
@@ -73,23 +69,22 @@ class S3Proxy:
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Pass one request on, and return the body of its answer."""
-        if self._key is not None and (refusal := _refusal(environ)):
-            return _refuse(start_response, *refusal)
+        if self._key is not None:
+            _check_keys(environ)
         self._wait_until_ready()
         connection = self.connection()
         try:
-            if self._key is not None and self._is_object(connection, environ, self._key):
-                connection.close()
-                return _refuse(start_response, "ExistingObjectIsFile", "Existing Object is a file.", 409)
+            if self._key is not None:
+                self._check_marker(connection, environ, self._key)
             self._send(connection, environ)
             answer = connection.getresponse()
             corrected = self._correct(connection, answer, environ, self._key) if self._key is not None else None
+        except ApiError:
+            connection.close()
+            raise
         except (OSError, UnicodeError, HTTPException, ET.ParseError) as error:
             connection.close()
-            return _refuse(start_response, "ServiceUnavailable", type(error).__name__, 503)
-        except _BodyError as error:
-            connection.close()
-            return _refuse(start_response, "IncompleteBody", str(error), 400)
+            raise ApiError("ServiceUnavailable", type(error).__name__, 503) from error
         status, content = corrected or (f"{answer.status} {answer.reason or 'OK'}", None)
         dropped = _OF_CONNECTION if content is None else _OF_CONNECTION | {"content-length"}
         start_response(status, [(name, value) for name, value in answer.getheaders() if name.lower() not in dropped])
@@ -113,14 +108,13 @@ class S3Proxy:
             return ("200 OK", b"") if is_again else ("409 Conflict", content)
         return None
 
-    def _is_object(self, connection: HTTPConnection, environ: Environ, key: AccessKey) -> bool:
-        """Return whether the marker of a directory would replace an object in SeaweedFS."""
+    def _check_marker(self, connection: HTTPConnection, environ: Environ, key: AccessKey) -> None:
+        """Raise `ApiError` for the marker of a directory that would replace an object in SeaweedFS."""
         bucket, _, name = environ["REQUEST_URI"].partition("?")[0].lstrip("/").partition("/")
         with suppress(HTTPException):
             if environ["REQUEST_METHOD"] == "PUT" and name.endswith("/"):
                 self._fetch(connection, key, f"/{bucket}/{name[:-1]}", "HEAD")
-                return True
-        return False
+                raise ApiError("ExistingObjectIsFile", "Existing Object is a file.", 409)
 
     def _fetch(self, connection: HTTPConnection, key: AccessKey, target: str, method: str = "GET") -> bytes:
         """Return the answer to a request of the server's own; raise ``HTTPException`` for an error."""
@@ -144,7 +138,7 @@ class S3Proxy:
                 # Each chunk has a signature of the client's, which the server cannot check.
                 size = headers.pop("x-amz-decoded-content-length", "")
                 if not size.isdecimal():
-                    raise _BodyError("A body in chunks needs the header x-amz-decoded-content-length")
+                    raise ApiError("IncompleteBody", "A body in chunks needs the header x-amz-decoded-content-length")
                 body = _without_chunks(environ, int(size))
                 encodings = (name.strip() for name in headers.get("content-encoding", "").split(","))
                 of_content = ", ".join(name for name in encodings if name not in ("", "aws-chunked"))
@@ -172,19 +166,16 @@ class S3Proxy:
         return target, sign_for_s3(method, f"http://{sent['host']}{target}", sent, key)
 
 
-def _refuse(start_response: StartResponse, code: str, message: str, status: int) -> Iterable[bytes]:
-    return respond(start_response, render_s3_error(code, message), status=status, content_type="application/xml")
-
-
-def _refusal(environ: Environ) -> tuple[str, str, int] | None:
-    """Return code, message and status for a request with a key that SeaweedFS would change; None for any other.
+def _check_keys(environ: Environ) -> None:
+    """Raise `ApiError` for a request with a key that SeaweedFS would change.
 
     It makes ``a/b`` of ``a//b``, another object, so no object has such a key.
     """
     method, (path, _, query) = environ["REQUEST_METHOD"], environ["REQUEST_URI"].partition("?")
     parameters = parse_qs(query, keep_blank_values=True)
     if "encryption" in parameters and method == "PUT":
-        return "NotImplemented", "The S3 of this server does not encrypt: such a bucket could store nothing.", 501
+        text = "The S3 of this server does not encrypt: such a bucket could store nothing."
+        raise ApiError("NotImplemented", text, 501)
     keys = [unquote(path[1:]).partition("/")[2]]
     # The last part of a prefix may be the beginning of another part.
     keys += [prefix.rpartition("/")[0] + "/" for prefix in parameters.get("prefix", ()) if "/" in prefix]
@@ -194,16 +185,17 @@ def _refusal(environ: Environ) -> tuple[str, str, int] | None:
             deleted = ET.fromstring(read_body(environ))  # noqa: S314
             keys += [element.text or "" for element in deleted.findall(".//{*}Key")]
         except (ET.ParseError, LookupError, ValueError) as error:
-            return "MalformedXML", f"The body is not XML: {error}", 400
+            raise ApiError("MalformedXML", f"The body is not XML: {error}") from error
     source = unquote(environ.get("HTTP_X_AMZ_COPY_SOURCE", "").partition("?")[0]).lstrip("/").partition("/")[2]
     what, changed = _loss(environ, keys[0], parameters), keys[0]
     unkept = next((key for key in keys if key and not _is_kept(key)), None)
     if (source and not _is_kept(source)) or (unkept and method in ("GET", "HEAD") and "prefix" not in parameters):
-        return "NoSuchKey", "The specified key does not exist.", 404
+        raise ApiError("NoSuchKey", "The specified key does not exist.", 404)
     if unkept:
         what, changed = "key with an empty part or a part of dots, or with a backslash", unkept
-    text = f"The S3 of this server keeps no {what}, such as {changed!r}; give another key"
-    return ("InvalidArgument", text, 400) if what else None
+    if what:
+        text = f"The S3 of this server keeps no {what}, such as {changed!r}; give another key"
+        raise ApiError("InvalidArgument", text)
 
 
 def _loss(environ: Environ, key: str, parameters: Mapping[str, list[str]]) -> str:
@@ -226,27 +218,28 @@ def _is_kept(key: str) -> bool:
 def _without_chunks(environ: Environ, size: int) -> Iterator[bytes]:
     """Yield the content of a body in chunks, each after its size (Signature Version 4, "Multiple chunks").
 
-    Raises `_BodyError` for a content that does not have ``size`` bytes.
+    Raises `ApiError` for a content that does not have ``size`` bytes.
     """
     body, missing = environ["wsgi.input"], size
     while left := _chunk_size(body.readline(_LONGEST_LINE)):
         if left > missing:
-            raise _BodyError(f"The chunks have more bytes than x-amz-decoded-content-length: {size}")
+            raise ApiError("IncompleteBody", f"The chunks have more bytes than x-amz-decoded-content-length: {size}")
         missing -= left
         while left and (data := body.read(min(left, _CHUNK))):
             yield data
             left -= len(data)
         body.readline(_LONGEST_LINE)
     if missing:
-        raise _BodyError(f"The chunks lack {missing} of the bytes of x-amz-decoded-content-length: {size}")
+        raise ApiError(
+            "IncompleteBody", f"The chunks lack {missing} of the bytes of x-amz-decoded-content-length: {size}"
+        )
 
 
 def _chunk_size(line: bytes) -> int:
     number = line.partition(b";")[0].strip()
     if not _HEXADECIMAL.fullmatch(number):
-        raise _BodyError(
-            f"A chunk begins with {line[:_SHOWN_BYTES]!r}, and its size in hexadecimal digits was expected"
-        )
+        text = f"A chunk begins with {line[:_SHOWN_BYTES]!r}, and its size in hexadecimal digits was expected"
+        raise ApiError("IncompleteBody", text)
     return int(number, 16)
 
 

@@ -42,6 +42,7 @@ from scriptmode_serve._operations.log_operations import log_operations
 from scriptmode_serve._operations.log_times import KnownTimes
 from scriptmode_serve._operations.metric_operations import Metrics
 from scriptmode_serve._operations.request_mapping import HostTable
+from scriptmode_serve._operations.search import search
 from scriptmode_serve._operations.tag_operations import TagOperations
 from scriptmode_serve._operations.training_jobs import TrainingJobs
 from scriptmode_serve._operations.tuning_operations import TuningJobs
@@ -62,6 +63,7 @@ class Settings:
         table: The hosts and images that stand for SageMaker's.
         queue: The most jobs that run at once, for which the others wait; 0 is as many as the machine has room for.
         force: Whether jobs start that are too large for this machine.
+        quotas: Most instances that jobs use at once by instance type.
         s3: Where S3's objects are: "disk" is a server below the data directory, "memory" is this process, anything else
             the URL of a server.
         allowed: Directories of this machine that a request may name by ``file://`` URIs.
@@ -72,6 +74,7 @@ class Settings:
     table: HostTable = field(default_factory=HostTable)
     queue: int = 0
     force: bool = False
+    quotas: Mapping[str, int] = field(default_factory=dict)
     s3: str = "disk"
     allowed: tuple[str, ...] = ()
 
@@ -148,12 +151,15 @@ class Server:
         return {**keys, **dict([self._objects.access.key])} if keys and self._objects else keys
 
     def _sagemaker(self, settings: Settings) -> dict[str, Operation]:
-        table, allowed, metrics = settings.table, settings.allowed, self._metrics.final_values
-        tuning = self._platform.tuning
+        table, allowed, quotas = settings.table, settings.allowed, settings.quotas
+        tuning, metrics = self._platform.tuning, self._metrics.final_values
+        jobs = TrainingJobs(self._platform, table, final_metrics=metrics, allowed=allowed, quotas=quotas)
+        tags = TagOperations(self._platform, tuning)
         return {
-            **TrainingJobs(self._platform, table, final_metrics=metrics, allowed=allowed).operations,
+            **jobs.operations,
+            "Search": lambda arguments: search(jobs.describe_all(), tags.of_training_job, jobs.metrics, arguments),
             **TuningJobs(tuning, table, allowed=allowed).operations,
-            **TagOperations(self._platform, tuning).operations,
+            **tags.operations,
         }
 
     def _respond(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:

@@ -28,6 +28,8 @@ _TYPES, _IMAGE = f"{SERVER_TAGS}instance-types", f"{SERVER_TAGS}training-image"
 _MAPPED = ("ResourceConfig", tuning.RESOURCES, "AlgorithmSpecification")
 #: The name of the tuning job of a training job.
 _TUNING_JOB = f"{SERVER_TAGS}tuning-job"
+#: The channel that starts a function of the SageMaker SDK's ``@remote``.
+_REMOTE_FUNCTION = "sagemaker_remote_function_bootstrap"
 #: The most characters of a tag's value (Tag, API reference).
 _LONGEST_TAG = 256
 #: Images whose scripts hosts that are processes run with the server's Python: those of TensorFlow, and this project's.
@@ -107,8 +109,8 @@ class MappedRequest(NamedTuple):
 def to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
     """Return the request that the local platform runs.
 
-    Raises `ApiError` for tags that a client cannot have, and for an instance type that neither Amazon SageMaker nor the
-    table has.
+    Raises `ApiError` for tags that a client cannot have, for an instance type that neither Amazon SageMaker nor the
+    table has, and for a remote function whose hosts are not containers.
     """
     changed: dict[str, Any] = copy.deepcopy(dict(request))
     check_tags(changed.get("Tags"))
@@ -123,6 +125,11 @@ def to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
     # Another kind beside it is refused by the platform.
     kind = instance_kind(parts[0]["InstanceType"] if parts else LOCAL_PROCESS)
     failure = _map_image(changed.get("AlgorithmSpecification"), table, kind, asked)
+    runs_image = kind.runs_images and "TrainingImage" in changed.get("AlgorithmSpecification", {})
+    channels = {channel["ChannelName"] for channel in changed.get("InputDataConfig", ())}
+    if kind.runs_scripts and not runs_image and _REMOTE_FUNCTION in channels:
+        text = "A remote function installs packages and writes into the directory '/', which would be this machine's"
+        raise validation_error(f"{text}: start scriptmode serve with --hosts local, which runs it in a container.")
     if asked:
         changed["Tags"] = [*changed.get("Tags", ()), *({"Key": key, "Value": value} for key, value in asked.items())]
     return MappedRequest(changed, kind, failure)

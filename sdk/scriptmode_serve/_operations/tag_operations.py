@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable
 
-from scriptmode.errors import DataError
+from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode_local import LocalPlatform
 from scriptmode_local._data import regular_files
 from scriptmode_local._data.durable import replace_file
@@ -45,6 +46,12 @@ class TagOperations:
             "ListTags": self._list_tags,
             "DeleteTags": self._delete_tags,
         }
+
+    def of_training_job(self, name: str) -> dict[str, str]:
+        """Return the tags of a training job, none of one that was deleted meanwhile; raise `ApiError`."""
+        with translated_errors(), suppress(JobNotFoundError):
+            return _read(self._jobs["training-job"], name)
+        return {}
 
     def _add_tags(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("AddTagsInput", arguments)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from scriptmode_local._store.summary_response import render_summary
 from scriptmode_serve._operations import paging, request_errors, request_mapping
 from scriptmode_serve._operations.allowed_paths import check_local_paths
 from scriptmode_serve._operations.aws_json import ApiError, Operation, not_found_error, validation_error
+from scriptmode_serve._operations.quotas import require_quotas
 from scriptmode_serve._operations.request_errors import validate
 from scriptmode_serve._operations.request_mapping import HostTable
 
@@ -55,6 +57,7 @@ class TrainingJobs:
         table: The hosts and images that stand for SageMaker's.
         final_metrics: Returns FinalMetricDataList of a job that has ended.
         allowed: Directories of this machine that a request may name.
+        quotas: Most instances that jobs use at once by instance type.
     """
 
     def __init__(
@@ -64,11 +67,15 @@ class TrainingJobs:
         *,
         final_metrics: Callable[[str], list[dict[str, object]]] = lambda _: [],
         allowed: Sequence[str] = (),
+        quotas: Mapping[str, int] | None = None,
     ) -> None:
         self._platform = platform
         self._table = table
         self._final_metrics = final_metrics
         self._allowed = allowed
+        self._quotas = quotas
+        #: Creates wait for one another where there are quotas.
+        self._quota_lock: AbstractContextManager[object] = threading.Lock() if quotas else nullcontext()
         self.operations: dict[str, Operation] = {
             "CreateTrainingJob": self._create,
             "DescribeTrainingJob": self._describe,
@@ -85,24 +92,49 @@ class TrainingJobs:
         with translated_errors():
             platform = local_platform(mapped.kind) if mapped.kind.has_own_platform else self._platform
             try:
-                return {"TrainingJobArn": platform.create(mapped.request, failure=mapped.failure)}
+                with self._quota_lock:
+                    if self._quotas:
+                        require_quotas(request, self.describe_all(ENDED), self._quotas)
+                    return {"TrainingJobArn": platform.create(mapped.request, failure=mapped.failure)}
             except JobExistsError as error:
                 raise request_errors.name_used_error(platform.record(mapped.request[_NAME]).arn) from error
+
+    def describe_all(self, without: Collection[str] = ()) -> Iterator[Mapping[str, Any]]:
+        """Yield descriptions without metrics of jobs, but for those of some statuses, deleted meanwhile, or damaged."""
+        with translated_errors():
+            jobs = self._platform.list()
+        for job in jobs:
+            with translated_errors(), suppress(JobNotFoundError, UnreadableJobError):
+                if job["TrainingJobStatus"] not in without:
+                    yield self._read(job[_NAME])
 
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DescribeTrainingJobRequest", arguments)
         with translated_errors():
-            description = self._platform.describe(arguments["TrainingJobName"])
-            answer = request_mapping.to_described(description.response, self._platform.tags(description))
-            if answer["SecondaryStatus"] == "Pending" and (position := self._platform.queue_position(answer[_NAME])):
-                *others, last = answer["SecondaryStatusTransitions"]
-                waits = {**last, "StatusMessage": f"{last['StatusMessage']} (position {position})"}
-                answer["SecondaryStatusTransitions"] = [*others, waits]
+            answer = self._read(arguments[_NAME])
+        metrics = self.metrics(answer)
+        return {**answer, "FinalMetricDataList": metrics} if metrics else answer
+
+    def metrics(self, job: Mapping[str, Any]) -> list[dict[str, object]]:
+        """Return the last values of the metrics of a described job; none while it runs."""
+        is_measured = "MetricDefinitions" in job["AlgorithmSpecification"] and job["TrainingJobStatus"] in ENDED
+        return self._final_metrics(job[_NAME]) if is_measured else []
+
+    def _read(self, name: str) -> dict[str, Any]:
+        """Return the description of a job without its metrics; raises errors of the platform."""
+        description = self._platform.describe(name)
+        answer = request_mapping.to_described(description.response, self._platform.tags(description))
+        if answer["SecondaryStatus"] == "Pending" and (position := self._platform.queue_position(name)):
+            *others, last = answer["SecondaryStatusTransitions"]
+            waits = {**last, "StatusMessage": f"{last['StatusMessage']} (position {position})"}
+            answer["SecondaryStatusTransitions"] = [*others, waits]
         # The service describes what the request left out; the SageMaker SDK reads the key.
         answer["OutputDataConfig"] = {"KmsKeyId": "", "CompressionType": "GZIP", **answer.get("OutputDataConfig", {})}
-        is_measured = "MetricDefinitions" in answer["AlgorithmSpecification"]
-        if answer["TrainingJobStatus"] in ENDED and is_measured and (metrics := self._final_metrics(answer[_NAME])):
-            answer["FinalMetricDataList"] = metrics
+        answer["ProfilingStatus"] = "Disabled"
+        algorithm = answer["AlgorithmSpecification"]
+        # The default (EnableSageMakerMetricsTimeSeries, API reference)
+        has_series = "MetricDefinitions" in algorithm or "/tensorflow-training:" in algorithm.get("TrainingImage", "")
+        answer["AlgorithmSpecification"] = {"EnableSageMakerMetricsTimeSeries": has_series, **algorithm}
         return answer
 
     def _list(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
