@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.handle import log_lines
@@ -15,7 +16,6 @@ from scriptmode.errors import DataError, JobNotFoundError, PlatformError, Script
 if TYPE_CHECKING:
     import os
     from datetime import datetime
-    from pathlib import Path
 
     from scriptmode._core.spec.host_values import HostActivity
     from scriptmode._core.spec.inputs import Input

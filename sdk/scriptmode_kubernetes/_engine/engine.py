@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,6 @@ from scriptmode_kubernetes._engine.pods import names_of
 from scriptmode_kubernetes._engine.settings import KubernetesSettings, parse_settings, settings_from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from scriptmode.engines import Fleet, HostSettings, Job, JobFolder, JobRequest, PlannedHost, Tasks, TrainingJobSpec
 
 #: Names and addresses by which a machine knows itself alone.

@@ -8,6 +8,7 @@ import os
 import secrets
 import socket
 import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from urllib.parse import urlsplit
 from scriptmode.engines import CREDENTIALS, Fleet, Problem, Sandbox, StartedAgent, StreamKeys, replace_file, start_relay
 from scriptmode.errors import DataError, PlatformError
 from scriptmode_kubernetes._engine import pods, status
-from scriptmode_kubernetes._engine.api import CONFLICT, WATCH_SECONDS, ApiError, find_access
+from scriptmode_kubernetes._engine.api import CONFLICT, WATCH_SECONDS, Api, ApiError, find_access
 from scriptmode_kubernetes._engine.engine import (
     OBJECTS_FILE,
     await_deletion,
@@ -34,10 +35,7 @@ from scriptmode_kubernetes._engine.settings import settings_from_json
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from scriptmode.engines import Job, JobFolder, Tasks
-    from scriptmode_kubernetes._engine.api import Api
 
 _INTERFACE = "eth0"
 #: What a call of the API raises that may be answered later, as it should.

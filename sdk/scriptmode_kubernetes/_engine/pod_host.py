@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +14,6 @@ from scriptmode.engines import Fleet, Host, Problem, Sandbox, StagingArea, proce
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode.engines import Job, JobFolder
 
 #: Seconds from the end of the container's first process to its exit code, which it writes before.

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scriptmode_kubernetes._engine.settings import settings_from_json
+from scriptmode_kubernetes._engine.settings import KubernetesSettings, settings_from_json
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from scriptmode.engines import Job, JobFolder
-    from scriptmode_kubernetes._engine.settings import KubernetesSettings
 
 LABEL, HOST_LABEL = "scriptmode/job", "scriptmode/host"
 #: The parent of the job's directory, a volume, in the container ``agent``; the directory that both containers see.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode.errors import SpecError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SETTINGS_VARIABLE = "SCRIPTMODE_KUBERNETES"
 

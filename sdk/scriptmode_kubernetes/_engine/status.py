@@ -5,6 +5,7 @@ The source of the facts: Kubernetes' documentation, "Pod Lifecycle", "Disruption
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.engines import StopReason, Termination
@@ -12,8 +13,6 @@ from scriptmode.errors import PlatformError
 from scriptmode_kubernetes._engine.pods import AGENT, TRAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     Pod = Mapping[str, Any]
 
 #: Reasons of a container that waits for what does not come by itself.

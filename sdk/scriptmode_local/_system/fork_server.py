@@ -16,15 +16,12 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from scriptmode_runtime._processes import forks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class ForkServer:

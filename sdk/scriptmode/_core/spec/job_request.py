@@ -20,15 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from scriptmode._core.spec.inputs import MODEL_CONTENT_TYPE, FileSystemInput, TrainingInput
-from scriptmode._core.spec.training_job import CODE_CHANNEL
+from scriptmode._core.spec.inputs import MODEL_CONTENT_TYPE, Channel, FileSystemInput, TrainingInput
+from scriptmode._core.spec.training_job import CODE_CHANNEL, Algorithm, Limits, Monitoring, Network, Output, Resources
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from scriptmode._core.spec.inputs import Channel
-    from scriptmode._core.spec.training_job import Algorithm, Limits, Monitoring, Network, Output, Resources
 
 
 class Correction(NamedTuple):

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.spec.names import check_job_name, mended
-from scriptmode._core.spec.parameter_ranges import check_ranges, grid_size
+from scriptmode._core.spec.parameter_ranges import ParameterRange, check_ranges, grid_size
 from scriptmode._core.spec.whole_numbers import set_truth, set_whole, whole_number
 from scriptmode.errors import invalid
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from scriptmode._core.spec.parameter_ranges import ParameterRange
 
 #: The limit of CreateHyperParameterTuningJob: the names of its training jobs continue it.
 TUNING_NAME_LIMIT = 32

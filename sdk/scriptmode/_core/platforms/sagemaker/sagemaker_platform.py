@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode import errors
@@ -12,8 +13,6 @@ from scriptmode._core.platforms.sagemaker import job_defaults
 from scriptmode._core.request.render import as_fields, render_request
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from scriptmode._core.aws.sagemaker_config import SageMakerConfig
     from scriptmode._core.platforms.sagemaker.cloudwatch_logs import LogTail
     from scriptmode._core.platforms.sagemaker.job_buckets import JobBuckets
