@@ -4,6 +4,8 @@ import fcntl
 import json
 import os
 import signal
+from contextlib import closing
+from itertools import count
 
 import pytest
 from fakes.processes import processes_naming, until
@@ -23,21 +25,21 @@ def main(arguments):
 
 @pytest.fixture
 def call(tmp_path, monkeypatch):
-    """Call ``main`` in a fork, which inherits a held lock; return what it logs."""
+    """Call ``main`` in a fork with a held lock and a log, which are new files; return what it logs."""
     (tmp_path / "forked_main.py").write_text(MAIN)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
-    server = ForkServer("forked_main")
-    server.start()
+    numbers = count()
 
     def call_once(seconds=60):
-        name = f"log-{len(list(tmp_path.glob('log-*')))}"
-        with (tmp_path / f"lock-of-{name}").open("w") as lock, (tmp_path / name).open("a") as log:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        files = [tmp_path / f"{kind}-{next(numbers)}" for kind in ("lock", "log")]
+        with files[0].open("w") as lock, files[1].open("a") as log:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             assert server.call(str(tmp_path), lock.fileno(), log.fileno(), seconds)
-        return until(lambda: json.loads((tmp_path / name).read_text() or "0"))
+        return until(lambda: json.loads(files[1].read_text() or "0"))
 
-    yield call_once
-    server.close()
+    with closing(ForkServer("forked_main")) as server:
+        server.start()
+        yield call_once
     for pid in processes_naming(str(tmp_path)):
         os.kill(pid, signal.SIGKILL)
 
@@ -48,13 +50,12 @@ def test_a_fork_has_its_own_session_the_descriptors_and_the_environment_of_the_m
     facts = call()
     assert facts["session"] == facts["pid"]
     assert facts["environment"] == dict(os.environ)
-    log = str(tmp_path / "log-0")
-    assert facts["streams"] == [os.devnull, log, log, str(tmp_path / "lock-of-log-0")]
+    assert facts["streams"] == [os.devnull, f"{tmp_path}/log-1", f"{tmp_path}/log-1", f"{tmp_path}/lock-0"]
 
 
 def test_a_fork_lives_on_with_the_lock_when_its_server_is_killed_and_the_next_call_has_another(call, tmp_path):
     first = call()
-    with (tmp_path / "lock-of-log-0").open("r+") as lock, pytest.raises(BlockingIOError):
+    with (tmp_path / "lock-0").open("r+") as lock, pytest.raises(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     os.kill(first["server"], signal.SIGKILL)
     until(lambda: not proc.processes()[first["server"]].running)
@@ -73,7 +74,5 @@ def test_a_server_that_hangs_is_replaced_and_a_fork_that_ended_is_reaped(call, m
 
 
 def test_a_module_that_cannot_be_imported_has_no_fork(tmp_path):
-    server = ForkServer("scriptmode.absent")
-    with (tmp_path / "log").open("a") as log:
+    with closing(ForkServer("scriptmode.absent")) as server, (tmp_path / "log").open("a") as log:
         assert not server.call(str(tmp_path), log.fileno(), log.fileno(), 60)
-    server.close()
