@@ -209,11 +209,6 @@ def plan(terminal: Terminal) -> list[str]:
     return _session(terminal, PLAN)
 
 
-def doctor(terminal: Terminal) -> list[str]:
-    """Check this machine."""
-    return _session(terminal, "scriptmode doctor")
-
-
 def animation(terminal: Terminal) -> None:
     """Save the animated picture of a job's live view, with the command above it."""
     prompt = "; ".join(f"printf '%s\\n' {shlex.quote(line)}" for line in _wrapped(FIRST, ANIMATED_WIDTH))
@@ -261,7 +256,6 @@ SCREENS: dict[str, Callable[[Terminal], list[str]]] = {
     "failure": failure,
     "list": job_list,
     "plan": plan,
-    "doctor": doctor,
 }
 
 
