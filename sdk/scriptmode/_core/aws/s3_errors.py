@@ -91,7 +91,7 @@ def advise_unreachable(error: Exception, otherwise: str) -> str:
     from botocore.exceptions import EndpointConnectionError
 
     if isinstance(error, EndpointConnectionError) and is_loopback(error.kwargs["endpoint_url"]):
-        return "nothing listens there: start its server again (scriptmode serve), or change AWS_ENDPOINT_URL"
+        return "nothing listens there: start its server again, or change AWS_ENDPOINT_URL"
     return otherwise
 
 
