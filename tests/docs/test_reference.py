@@ -167,34 +167,33 @@ def test_the_errors_in_the_guide_have_the_attributes_it_lists():
             assert [word for word in re.findall(r"`(\w+)`", said) if not hasattr(error, word)] == []
 
 
-GUIDE = (DOCS / "guides" / "coming_from_sagemaker_v2.md").read_text()
+REFERENCE = (DOCS / "reference" / "sagemaker_v2.md").read_text()
 #: The second column of the table of what is not included by the names in the first.
 NOT_INCLUDED = dict(
     [cell.strip().replace("`", "") for cell in line.split("|")[1:3]]
-    for line in GUIDE.partition("## Not included")[2].partition("\n## ")[0].splitlines()
+    for line in REFERENCE.partition("## Not included")[2].partition("\n## ")[0].splitlines()
     if line.startswith("| ") and "sagemaker v2" not in line
 )
 
 
-def test_what_is_missing_is_in_the_guide_with_the_advice_of_its_error():
+def test_what_is_missing_is_in_the_reference_with_the_advice_of_its_error():
     listed = {name: advice for names, advice in NOT_INCLUDED.items() for name in names.split(", ")}
     assert {name: listed.get(name) for name in MISSING_METHODS} == MISSING_METHODS
     assert listed["compiler_config"] == GONE["compiler_config"]
 
 
-def test_the_modules_of_v2_that_are_missing_are_in_the_guide_with_the_advice_of_their_error():
+def test_the_modules_of_v2_that_are_missing_are_in_the_reference_with_the_advice_of_their_error():
     listed = {name: advice for names, advice in NOT_INCLUDED.items() for name in names.split(", ")}
     found = {name: advice for name, advice in listed.items() if name.startswith("sagemaker.")}
     assert found == names_of_v2.NOT_INCLUDED
 
 
 def test_the_page_lists_the_modules_of_the_alias():
-    listed = {
-        module.strip("`"): re.findall(r"`(\w+)`", found) for module, found, *_ in rows("reference/sagemaker_v2.md")
-    }
-    modules = {module: found for module, found in listed.items() if module.partition(".")[0] == "sagemaker"}
-    assert modules == {module: list(found) for module, found in names_of_v2.COUNTERPARTS.items()}
-    assert f"`{names_of_v2.VERSION}`" in (DOCS / "reference" / "sagemaker_v2.md").read_text()
+    section = REFERENCE.partition("## Under the import alias")[2].partition("\n## ")[0]
+    listed = re.findall(r"^\| `([\w.]+)` \| (.*) \|$", section, re.MULTILINE)
+    found = {module: re.findall(r"`(\w+)`", names) for module, names in listed}
+    assert found == {module: list(names) for module, names in names_of_v2.COUNTERPARTS.items()}
+    assert f"`{names_of_v2.VERSION}`" in REFERENCE
 
 
 @pytest.mark.parametrize("kind", ["smdistributed", "torch_distributed", "pytorchddp", "pytorchxla"])
