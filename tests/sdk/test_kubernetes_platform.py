@@ -82,7 +82,8 @@ def container(pod, name):
         ({"resources": "cpu=1"}, ["resources is 'cpu=1'", "give an object"]),
         ({"tolerations": "all"}, ["tolerations is 'all'", "give a list"]),
         ({"queue": 2}, ["queue is 2", "give text"]),
-        ({"schedule_timeout": "5m"}, ["schedule_timeout is '5m'", "give a number"]),
+        ({"schedule_timeout": "5m"}, ["schedule_timeout is '5m'", "give a whole number, 0 or more"]),
+        ({"schedule_timeout": -5}, ["schedule_timeout is -5", "give a whole number, 0 or more"]),
         ({"group_resources": {"ps": {"cpu": "2"}}}, ["resources is {'cpu': '2'}", "give requests and limits"]),
         ({"restricted": "yes"}, ["restricted is 'yes'", "give true or false"]),
         ({"resources": {"cpu": "2"}}, ["resources is {'cpu': '2'}", "give requests and limits, such as {'requests'"]),
@@ -487,6 +488,22 @@ def test_pods_that_the_api_server_may_have_deleted_without_an_answer_are_created
     hosts._addresses.mkdir()
     hosts._release(SimpleNamespace(**{name: partial(call, name) for name in ("delete_all", "list", "create")}))
     assert calls == ["delete_all", "delete_all", "list", "create", "create"]
+    assert hosts.why_replaced("algo-1") == ""
+
+
+def test_no_host_starts_while_pods_are_released_and_pods_that_may_not_be_deleted_stay(hosts, capsys):
+    def refuse(*_words, **_options):
+        assert not hosts.write_sandbox("algo-1", "10.0.0.1")
+        assert "were deleted" in hosts.why_replaced("algo-1")
+        raise api.ApiError("pods is forbidden", 403)
+
+    hosts._longest_partial = 0.1
+    hosts._addresses.mkdir()
+    for name in hosts.sandboxes:
+        (hosts._addresses / name).touch()
+    hosts._release(SimpleNamespace(delete_all=refuse))
+    assert "pods keep nodes that others may wait for: pods is forbidden" in capsys.readouterr().err
+    assert (hosts.why_replaced("algo-1"), hosts._longest_partial) == ("", float("inf"))
 
 
 def test_the_places_of_pods_are_recorded_with_their_nodes_and_stay_when_they_are_deleted(hosts):

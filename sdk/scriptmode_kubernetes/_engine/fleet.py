@@ -7,6 +7,7 @@ import math
 import os
 import secrets
 import socket
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -70,7 +71,7 @@ class KubernetesFleet(Fleet):
         self._selector = names_of(folder).selector
         #: When some pods and not all were found to have a node, and how long they may hold it; Kueue has its own limit.
         self._partial_since, limit = math.inf, self._settings.schedule_timeout
-        self._longest_partial = math.inf if self._settings.queue or limit <= 0 else limit
+        self._longest_partial = math.inf if self._settings.queue or not limit else limit
         #: The files of the hosts' addresses, and of why the pods were deleted to be created again.
         self._addresses, self._released_file = folder.channels / "addresses", folder.channels / "released"
         #: When the image of the host of this process, a relay, was found to be away.
@@ -165,18 +166,21 @@ class KubernetesFleet(Fleet):
 
     def _release(self, api: Api) -> None:
         """Delete the pods, whose nodes another job may wait for, and create them again after a random time."""
-        text = f"not all pods had a node in {self._longest_partial} s: they were deleted, and are created again later"
-        # Before the first pod ends.
-        replace_file(self._released_file, text.encode(), durable=False)
-        try:
-            api.delete_all("pods", self._selector, gracePeriodSeconds=1)
-        except ApiError as error:
-            if not error.may_pass:  # what was not answered may have been done
-                raise
-        again = time.monotonic() + secrets.SystemRandom().uniform(0, self._longest_partial)
+        why = f"not all pods had a node in {self._longest_partial} s: they were deleted, and are created again later"
+        again, text = time.monotonic() + secrets.SystemRandom().uniform(0, self._longest_partial), why
         while text:
+            # Before the first pod ends: no host starts while it is there.
+            replace_file(self._released_file, why.encode(), durable=False)
             # The relays write a file that is too old.
             self._write_file(dict.fromkeys(self.sandboxes, status.deleted_to_wait(text)))
+            try:
+                api.delete_all("pods", self._selector, gracePeriodSeconds=1)
+            except ApiError as error:
+                if not error.may_pass:
+                    self._released_file.unlink()
+                    self._longest_partial = math.inf
+                    sys.stderr.write(f"scriptmode: pods keep nodes that others may wait for: {error}\n")
+                    return
             time.sleep(min(_CYCLE_SECONDS, max(0.0, again - time.monotonic())))
             if time.monotonic() >= again:
                 text, again = self._create_again(api), time.monotonic() + _CYCLE_SECONDS
@@ -185,15 +189,18 @@ class KubernetesFleet(Fleet):
     def _create_again(self, api: Api) -> str:
         """Create the pods once the earlier ones are gone, and their relays know it; return why not yet, else ""."""
         try:
+            # The first one may not have been answered.
             api.delete_all("pods", self._selector, gracePeriodSeconds=1)
             await_deletion(api, self._selector)
+            os.utime(self._pods_file)
             if any(self._addresses.iterdir()):
                 return "the connections of the earlier pods have not ended"
+            self._released_file.unlink()
             for pod in self._made:
                 api.create("pods", pod)
                 os.utime(self._pods_file)
         except _UNANSWERED as error:
-            return str(error)
+            return str(error) or type(error).__name__
         return ""
 
     def _write_pods(self, found: Mapping[str, Any]) -> None:
@@ -213,7 +220,7 @@ class KubernetesFleet(Fleet):
 
     def read_pods(self) -> dict[str, Any]:
         """Return the last status of each pod by its host, None for a deleted one; nothing before they were listed."""
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, RuntimeError):
             if time.time() - self._pods_file.stat().st_mtime > _STALE_SECONDS:
                 # The watch was killed. The other relays do not list them, too, and this one serves its host meanwhile.
                 os.utime(self._pods_file)
@@ -228,7 +235,7 @@ class KubernetesFleet(Fleet):
         """Write a host's sandbox once all addresses are known; return whether it is written."""
         if not (self._addresses / host).exists():
             replace_file(self._addresses / host, address.encode(), durable=False)
-        if not all((self._addresses / name).exists() for name in self.sandboxes):
+        if self._released_file.exists() or not all((self._addresses / name).exists() for name in self.sandboxes):
             return False
         hosts = {name: {"address": (self._addresses / name).read_text(encoding="utf-8")} for name in self.sandboxes}
         content = {"hosts": hosts, "single_machine": False, "isolate_requirements": True, "secret": self._secret}

@@ -63,8 +63,10 @@ def settings_from_json(content: Mapping[str, Any]) -> KubernetesSettings:
 def _check(owner: str, name: str, value: object) -> None:
     if name not in _TYPES:
         raise SpecError(f"{owner}: {name} is no setting", f"the settings are {', '.join(_TYPES)}", argument=name)
-    if not isinstance(value, _TYPES[name]):
-        kind = {str: "text", int: "a number", bool: "true or false", dict: "an object"}.get(_TYPES[name], "a list")
+    is_whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    if not (is_whole if _TYPES[name] is int else isinstance(value, _TYPES[name])):
+        kinds = {str: "text", int: "a whole number, 0 or more", bool: "true or false", dict: "an object"}
+        kind = kinds.get(_TYPES[name], "a list")
         raise SpecError(f"{owner}: {name} is {value!r}", f"give {kind}", argument=name)
     if name == "group_resources" and isinstance(value, dict):
         for group in value.values():
