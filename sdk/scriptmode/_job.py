@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -482,9 +481,6 @@ def create_job(platform: Platform, request: JobRequest, source_dir: str = "") ->
             follow it or to look for it, and the attribute ``job_name`` names it.
     """
     job = TrainingJob(request.name, platform, source_dir=source_dir)
-    # Of a platform of this machine.
-    if warning := getattr(platform, "describe_sharing", lambda _: "")(request):
-        log_lines.write_line(warning, sys.stderr)
     try:
         platform.create(request)
     except KeyboardInterrupt as error:

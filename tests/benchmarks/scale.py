@@ -107,8 +107,9 @@ def members(report: Any, count: int) -> None:
     places = {name: {"address": "127.0.0.1", "ports": {"peers": port}} for name in names}
     whole = cluster.parse({"hosts": places, "single_machine": True}, names, names[0], "/opt/ml")
     ours, theirs = FORK.Pipe()
-    first = FORK.Process(target=lead, args=(theirs, whole))
-    first.start()
+    FORK.Process(target=lead, args=(theirs, whole), daemon=True).start()
+    # Its end is the end of what is received here.
+    theirs.close()
     ours.recv()
     began = time.monotonic()
     with Loop() as loop:
@@ -161,15 +162,15 @@ def listen(report: Any, count: int, folder: str) -> None:
     before = own_memory()
     names = [f"algo-{number + 1}" for number in range(count)]
     pipes = {name: os.pipe() for name in names}
-    place = Path(folder, f"logs-{count}")
-    place.mkdir()
+    logs = Path(folder, f"logs-{count}")
+    logs.mkdir()
     writer = FORK.Process(target=write, args=({name: pipe[1] for name, pipe in pipes.items()},))
     writer.start()
     for pipe in pipes.values():
         os.close(pipe[1])
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 2)
-    links = HostLinks(AgentLog(lambda name: place / f"{name}.log", names).tell_host)
+    links = HostLinks(AgentLog(lambda name: logs / f"{name}.log", names).tell_host)
     alive: Any = SimpleNamespace(pid=os.getpid(), poll=lambda: None)
     links.connect(StartedAgent((name,), alive, null, pipe[0]) for name, pipe in pipes.items())
     used, began = resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
@@ -178,16 +179,16 @@ def listen(report: Any, count: int, folder: str) -> None:
         links.poll()
     now = resource.getrusage(resource.RUSAGE_SELF)
     took = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
-    written = sum(len(file.read_text().splitlines()) for file in place.iterdir())
+    written = sum(len(file.read_text().splitlines()) for file in logs.iterdir())
     assert written == count * LINES * SECONDS
     report.send({"cpu": took / (time.monotonic() - began), "memory": own_memory() - before})
 
 
 def write(pipes: dict[str, int]) -> None:
     """Write the lines of all hosts, evenly."""
-    for second in range(SECONDS * LINES):
+    for step in range(SECONDS * LINES):
         for name, pipe in pipes.items():
-            line = {"event": "log", "host": name, "text": f"step {second} loss 0.123"}
+            line = {"event": "log", "host": name, "text": f"step {step} loss 0.123"}
             os.write(pipe, json.dumps(line).encode() + b"\n")
         time.sleep(1 / LINES)
 

@@ -1,7 +1,6 @@
 """What a person sees of a job that failed: in Python, in IPython and in the shell."""
 
 import os
-import shutil
 import subprocess
 import sys
 
@@ -72,20 +71,6 @@ def test_the_shell_shows_the_error_once_more_in_short(run, tmp_path):
     done = run("-m", "scriptmode", "run", "words.py", "--source-dir", "code", "--job-name", "words")
     assert done.stderr.startswith(f"scriptmode: {SHORT}")
     assert done.stderr.splitlines()[-1] == "  again:     scriptmode rerun words (the same source)"
-    shutil.rmtree(tmp_path / "data" / "sources")
-    done = run("-m", "scriptmode", "logs", "-f", "words")
-    assert done.stderr.splitlines()[-1] == "  log:       scriptmode logs words --host algo-1"
-
-
-def test_the_commands_of_an_error_find_the_data_directory_that_the_program_names(run, tmp_path):
-    platform = f"platform=LocalPlatform(data_dir={str(tmp_path / 'my jobs')!r}), instance_type="
-    program = "from scriptmode_local import LocalPlatform" + CALL.format(logs=True).replace("instance_type=", platform)
-    named = f"SCRIPTMODE_DATA_DIR='{tmp_path}/my jobs' scriptmode"
-    lines = run("call.py", program=program).stderr.splitlines()
-    assert lines[-2:] == [
-        f"  log:       {named} logs words --host algo-1",
-        f"  again:     {named} rerun words (the same source)",
-    ]
 
 
 def test_a_script_that_was_killed_has_the_end_of_its_log_and_how_its_checkpoints_are_used(run, tmp_path):

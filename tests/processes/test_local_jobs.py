@@ -189,7 +189,6 @@ def test_bytes_of_channels_and_the_usage_of_hosts_are_known_while_they_run(jobs,
     assert "no output for 1 min" in job._repr_html_()
     described = program("describe", name).stdout
     assert re.search(r"\n +algo-2: CPU \d+%, [0-9.]+ MB, no output for 1 min ", described)
-    assert re.search(r"\nstatus +InProgress \(Training\), \d.* s of training\n", described)
     assert sorted(json.loads(program("describe", name, "--json").stdout)["Activity"]["algo-1"]) == [
         "cpu_percent", "gpu_memory_bytes", "gpu_percent", "line", "memory_bytes", "place", "silent_seconds",
     ]  # fmt: skip

@@ -80,7 +80,7 @@ RUN = {
     "pods": (["--instance-type", "k8s"], "did you mean 'kubernetes'?"),
     "a detail that a type does not take": (["--instance-type", "local:2"], "did you mean 'local'?"),
     "a URI without a bucket": (["--output-path", "s3://"], "output_path is 's3://'; give an 's3://...' URI"),
-    "an empty dependency": (["--dependency", ""], "dependency is ''; give a string that is not empty"),
+    "an empty dependency": (["--dependency", ""], "dependencies is ''; give a string that is not empty (--dependency)"),
     "spot without its limit": (["--set", "use_spot_instances=true"], "give max_wait, at least --max-run (86400 s)"),
     "a type without a size": (["--instance-type", "ml.m5"], "did you mean 'ml.m5"),
     "an option as a hyperparameter": (["-p", "--lr=1"], "'--lr' begins with a dash; leave its dashes out"),

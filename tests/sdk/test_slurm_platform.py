@@ -54,7 +54,7 @@ def test_a_plan_has_the_nodes_the_gpus_and_the_batch_script(estimator, monkeypat
     assert [host.roles for host in plan.hosts.values()] == ["mpirun, ranks 0-1", "ranks 2-3"]
     assert "hosts    nodes of a Slurm cluster" in str(plan)
     assert "at most 1 d of training, and the time limit of the Slurm job" in str(plan)
-    assert "\nBatch script (sbatch)\n  #!/bin/bash\n  #SBATCH --job-name=" in str(plan)
+    assert "\nWhat the scheduler gets\n  #!/bin/bash\n  #SBATCH --job-name=" in str(plan)
     assert "  #SBATCH --gres=gpu:2\n" in plan.text()
     assert plan.to_dict()["script"] == plan.script
     assert plan.script.startswith("#!/bin/bash\n")

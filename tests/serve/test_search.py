@@ -7,7 +7,10 @@ import pytest
 from scriptmode_serve._operations.aws_json import ApiError
 from scriptmode_serve._operations.search import search
 
-LOSSES, TAGS = {"four": 10.0, "two": 9.5}, {"four": {"team": "a"}, "two": {"team": "b"}, "three": {}}
+LOSSES, TAGS = (
+    {"four": 10.0, "two": 9.5},
+    {"four": {"team": "a", "sha": "1e999999"}, "two": {"team": "b", "sha": "2e999999"}, "three": {}},
+)
 FILTERS = """
 TrainingJobName NotEquals two -> three four
 TrainingJobName Contains o -> four two
@@ -15,6 +18,7 @@ TrainingJobName In four,three -> three four
 TrainingJobName LessThan z ->
 FailureReason Exists -> two
 EnableManagedSpotTraining Equals true -> four
+Tags.sha Equals 1e999999 -> four
 HyperParameters.lr LessThan 0.1 -> two
 HyperParameters.lr Equals 0.50 -> four
 HyperParameters.a.b Equals four -> four
@@ -57,6 +61,8 @@ def test_expressions_have_parts_and_what_they_find_is_sorted_and_listed_in_pages
     filters = [{"Name": f"InputDataConfig.{name}", "Value": value} for name, value in wanted]
     nested = [{"NestedPropertyName": "InputDataConfig", "Filters": filters}]
     assert found(SearchExpression={"NestedFilters": nested})[0] == "two"
+    nested = [{"NestedPropertyName": "LastModifiedTime", "Filters": filters}]
+    assert found(SearchExpression={"NestedFilters": nested})[0] == ""
     assert found(SortBy="HyperParameters.lr", SortOrder="Ascending")[0] == "two four three"
     _, first = found(MaxResults=2)
     assert (first["TotalHits"]["Value"], found(MaxResults=2, NextToken=first["NextToken"])[0]) == (3, "two")

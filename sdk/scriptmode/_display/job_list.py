@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timezone
-from itertools import takewhile
 from typing import Any
 
 from scriptmode._core.text.messages import format_duration
@@ -62,16 +61,8 @@ def _row(job: Mapping[str, Any], now: datetime, *, has_region: bool) -> tuple[st
         _metric(job.get("LastMetric")),
         _region(job.get("TrainingJobArn")) if has_region else _NONE,
         job["TrainingJobName"],
-        _places(job.get("Places", {}).values()) or _NONE,
+        "; ".join(job.get("Places", {}).values()) or _NONE,
     )
-
-
-def _places(places: Collection[str]) -> str:
-    """Return where hosts run, with what all of them have once: ``Slurm job 7, partition gpu, node1; node2``."""
-    parts = [place.split(", ") for place in places]
-    shared = [names[0] for names in takewhile(lambda names: len(set(names)) == 1, zip(*parts))]
-    others = filter(None, (", ".join(part[len(shared) :]) for part in parts))
-    return ", ".join(filter(None, (*shared, "; ".join(others))))
 
 
 def _status(job: Mapping[str, Any]) -> str:

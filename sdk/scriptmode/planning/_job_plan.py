@@ -78,11 +78,7 @@ class Plan:
         job = parse_request(self._shown)
         lines = [*plan_summary.summary_lines(job, self.hosts, self.source, self.assumed, width)]
         if self.script:
-            kinds = {"#!": "Batch script (sbatch)", "apiVersion": "Manifests"}
-            title = next(
-                (kinds[head] for head in kinds if self.script.startswith(head)), "What the hosts are started by"
-            )
-            lines += ["", title, *(f"  {line}".rstrip() for line in self.script.splitlines())]
+            lines += ["", "What the scheduler gets", *(f"  {line}".rstrip() for line in self.script.splitlines())]
         return "\n".join(lines)
 
     def __str__(self) -> str:

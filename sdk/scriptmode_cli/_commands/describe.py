@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from datetime import datetime, timezone
+from dataclasses import asdict
 
 import click
 
@@ -49,7 +48,4 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
         output.print_json({**description.response, **more})
     else:
         shown = description.queued(job.platform.queue_position(job.name))
-        if shown.training_started and not shown.has_ended:
-            trained = datetime.now(timezone.utc) - shown.training_started
-            shown = replace(shown, training_seconds=int(trained.total_seconds()))
         output.echo(render_description(shown, activity, output.status_text, failure, job.events))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 _START_SECONDS = 60.0
 #: The modules that run the agents of training and tuning jobs; named, not imported: agents import this package.
 AGENT_MODULE, TUNING_MODULE = "scriptmode_local._agent.agent_process", "scriptmode_local._tuning.tuning_agent"
+#: What the agent of a job whose hosts are processes imports after its start.
+AGENT_IMPORTS = ("scriptmode._core.request.parse", "scriptmode_local._hosts.process_fleet")
 #: What starts agents sooner than a new interpreter, in the calls of a server.
 FORK_SERVER: ContextVar[ForkServer | None] = ContextVar("FORK_SERVER", default=None)
 #: A file that is there from the end of a server with which its container ends, and the seconds for which it counts.
@@ -102,7 +105,7 @@ def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         from scriptmode_local._store.host_logs import last_lines
 
-        is_late = isinstance(error, subprocess.TimeoutExpired)
+        is_late = isinstance(error, (subprocess.TimeoutExpired, socket.timeout))
         why = f"it was not ready after {_START_SECONDS:.0f} s" if is_late else error
         tail = last_lines(log, 5, 1000)
         raise PlatformError(

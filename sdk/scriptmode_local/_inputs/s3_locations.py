@@ -88,7 +88,7 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
         with _refuse_missing(argument, what):
             require_credentials(uri)
     store, client = shared_clients()
-    #: Those that have an object, of which S3 is not asked again.
+    # Those that have an object, of which S3 is not asked again.
     known = set()
 
     def check_source(source: ChannelSource) -> None:

@@ -220,18 +220,17 @@ class LocalPlatform(StoredJobs):
             capacity.require_capacity(checked.request, self._at_once(jobs))
         return checked
 
-    def describe_crowding(self, job: JobRequest, jobs: int) -> str:
-        """Return a warning where a number of such jobs have more processes than run well on this machine, else ""."""
+    def describe_risks(self, job: JobRequest, jobs: int) -> list[str]:
+        """Return warnings: of more processes of such jobs than run well here, of a job with the same checkpoints."""
         from scriptmode_local._system import capacity
 
-        return capacity.describe_crowding(job, self._at_once(jobs))
+        return [capacity.describe_crowding(job, self._at_once(jobs)), self._describe_sharing(job.output.checkpoint_uri)]
 
-    def describe_sharing(self, job: JobRequest) -> str:
-        """Return a warning where another job, which may run at the same time, writes the job's checkpoints, else ""."""
-        uri = job.output.checkpoint_uri
-        summaries = self.list() if uri and self._queue != 1 else []
-        for name in [row["TrainingJobName"] for row in summaries if row["TrainingJobStatus"] not in ENDED]:
-            with suppress(ScriptmodeError):
+    def _describe_sharing(self, uri: str | None) -> str:
+        # With a queue of one, jobs take turns.
+        with suppress(ScriptmodeError):
+            summaries = self.list() if uri and self._queue != 1 else []
+            for name in [row["TrainingJobName"] for row in summaries if row["TrainingJobStatus"] not in ENDED]:
                 if self.record(name).request.output.checkpoint_uri == uri:
                     what = f"training job {name}, which has not ended, writes checkpoints to {uri}, too"
                     return f"{what}: each job may overwrite those of the other; give each another checkpoint_s3_uri"

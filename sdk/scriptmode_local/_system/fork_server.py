@@ -1,6 +1,6 @@
 """A process that has imported a module, and forks for each call of its ``main``: nothing is imported again.
 
-``python -m scriptmode_local._system.fork_server <module> <more to import>...`` has a socket of `ForkServer` as its
+``python -m scriptmode_local._system.fork_server <module> <imports>...`` has a socket of `ForkServer` as its
 standard input. A byte with three descriptors comes for each call: a socket of this call, the held lock of the job, and
 its log. Over the call's socket come the job's folder and the environment, and back a byte from the fork server or from
 the fork: it runs. The fork has a session of its own, and lives on when its fork server ends, as that does with the
@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
-from threading import Lock
+from threading import RLock
 
 from scriptmode_runtime._processes import forks
 
@@ -27,10 +27,10 @@ from scriptmode_runtime._processes import forks
 class ForkServer:
     """The fork server of a process that may have threads; it is started when it is needed, and again if it ended."""
 
-    def __init__(self, module: str, *more: str) -> None:
-        """Import ``module``, whose ``main`` is called, and ``more``, which it would import then."""
-        self.module, self._more = module, more
-        self._sending = Lock()
+    def __init__(self, module: str, *imports: str) -> None:
+        """Import ``module``, whose ``main`` is called, and ``imports``, which it would import then."""
+        self.module, self._imports = module, imports
+        self._lock = RLock()
         self._calls: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -39,20 +39,20 @@ class ForkServer:
         if self._calls is None or self._process is None or self._process.poll() is not None:
             self.close()
             self._calls, theirs = socket.socketpair()
-            argv = (sys.executable, "-m", "scriptmode_local._system.fork_server", self.module, *self._more)
-            null = subprocess.DEVNULL
+            argv = (sys.executable, "-m", "scriptmode_local._system.fork_server", self.module, *self._imports)
             with theirs:
                 self._process = subprocess.Popen(
-                    argv, cwd="/", stdin=theirs.fileno(), stdout=null, stderr=null, start_new_session=True
+                    argv, cwd="/", stdin=theirs.fileno(), stdout=subprocess.DEVNULL, start_new_session=True
                 )
         return self._calls
 
     def close(self) -> None:
         """End the process; its forks live on."""
-        if self._calls and self._process:
-            self._calls.close()
-            self._process.kill()
-            self._process.wait()
+        with self._lock:
+            if self._calls and self._process:
+                self._calls.close()
+                self._process.kill()
+                self._process.wait()
 
     def call(self, folder: str, lock: int, log: int, seconds: float) -> bool:
         """Call ``main`` in a fork with this environment, a folder and a lock; return whether the fork runs.
@@ -63,7 +63,7 @@ class ForkServer:
         with ours:
             ours.settimeout(seconds)
             try:
-                with theirs, self._sending:
+                with theirs, self._lock:
                     socket.send_fds(self.start(), [b"."], [theirs.fileno(), lock, log])
                 ours.sendall(json.dumps([folder, dict(os.environ)]).encode())
                 ours.shutdown(socket.SHUT_WR)
@@ -72,15 +72,14 @@ class ForkServer:
                 return False
             except OSError:
                 # It hangs: the next call has another one.
-                with self._sending:
-                    self.close()
+                self.close()
                 raise
 
 
-def _serve(module: str, *more: str) -> int:
+def _serve(module: str, *imports: str) -> int:
     forks.restart_without_threads("scriptmode_local._system.fork_server")
     main = import_module(module).main
-    for name in more:
+    for name in imports:
         import_module(name)
     # The kernel reaps the forks.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -89,11 +88,12 @@ def _serve(module: str, *more: str) -> int:
     calls = socket.socket(fileno=0)
     while descriptors := socket.recv_fds(calls, 1, 3)[1]:
         # A caller whose socket is closed without an answer knows that there is no fork.
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
+            call, _, _ = descriptors  # some are lost at the limit of descriptors
             if forks.fork() == 0:
                 calls.detach()
                 break
-            os.write(descriptors[0], b".")
+            os.write(call, b".")
         for descriptor in descriptors:
             os.close(descriptor)
     return _run(main, *descriptors) if descriptors else 0
@@ -101,6 +101,9 @@ def _serve(module: str, *more: str) -> int:
 
 def _run(main: Callable[[list[str]], int], call: int, lock: int, log: int) -> int:
     os.setsid()
+    # No process of the job is below its server, which its user may end with all below it.
+    if forks.fork():
+        os._exit(0)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     null = os.open(os.devnull, os.O_RDONLY)
     for source, stream in ((null, 0), (log, 1), (log, 2)):

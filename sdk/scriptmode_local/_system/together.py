@@ -16,7 +16,7 @@ def run_together(*calls: Callable[[], object]) -> None:
         except Exception as error:  # noqa: BLE001 - raised in the thread that waits
             errors[number] = error
 
-    threads = [Thread(target=run, args=(number,)) for number in range(len(calls))]
+    threads = [Thread(target=run, args=(number,), daemon=True) for number in range(len(calls))]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -104,7 +104,9 @@ def _list_uploads(listing: Listing, get: Callable[[str], bytes]) -> bytes:
     uploads = [_Item(upload.findtext("{*}Key") or "", upload) for upload in answer.iterfind("{*}Upload")]
     uploads.sort(key=lambda upload: (upload.key, _text(upload, "Initiated"), _text(upload, "UploadId")))
     first = next((number for number, upload in enumerate(uploads, 1) if _text(upload, "UploadId") == marker), 0)
-    later = uploads[first:] if first else [upload for upload in uploads if upload.key > listing.after]
+    # Of a key whose marker is gone, those that were listed are listed again, and none is left out.
+    same = marker and parameters.get("key-marker")
+    later = uploads[first:] if first else [item for item in uploads if item.key > listing.after or item.key == same]
     most = min(int(parameters.get("max-uploads") or _MOST_KEYS), _MOST_KEYS)
     items = list(islice(_grouped(later, prefix, parameters.get("delimiter", "")), most + 1))
     last = items[:most][-1] if len(items) > most > 0 else None

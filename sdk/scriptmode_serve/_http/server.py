@@ -20,7 +20,7 @@ from scriptmode._core.machine.installation import install_command
 from scriptmode._core.spec.service_values import ENDED
 from scriptmode.errors import PlatformError, ScriptmodeError, invalid
 from scriptmode_local import LocalPlatform
-from scriptmode_local._hosts.local_agent import AGENT_MODULE, FORK_SERVER, SERVER_END_FILE, TUNING_MODULE
+from scriptmode_local._hosts.local_agent import AGENT_IMPORTS, AGENT_MODULE, FORK_SERVER, SERVER_END_FILE, TUNING_MODULE
 from scriptmode_local._store.job_store import JobStore
 from scriptmode_local._system.fork_server import ForkServer
 from scriptmode_runtime._processes import proc, process_tree
@@ -49,8 +49,6 @@ from scriptmode_serve._operations.tuning_operations import TuningJobs
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 4580
 _LOOK_SECONDS = 1.0
-#: What the agent of a job whose hosts are processes imports after its start.
-_AGENT_IMPORTS = ("scriptmode._core.request.parse", "scriptmode_local._hosts.process_fleet")
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,7 @@ class Server:
         if self._keys.read():
             report("requests must be signed with an access key: scriptmode serve key creates one")
         self._has_ended = threading.Event()
-        self._agents = ForkServer(AGENT_MODULE, *_AGENT_IMPORTS)
+        self._agents = ForkServer(AGENT_MODULE, *AGENT_IMPORTS)
         self._store, self._end_file = JobStore(data_dir), data_dir / SERVER_END_FILE
         self._objects, others = _create_s3(settings.s3, data_dir, report)
         self._s3_url = self._objects.url if self._objects else settings.s3
@@ -192,8 +190,8 @@ class Server:
         variables = {"AWS_ENDPOINT_URL_S3": self._s3_url} if self._is_s3_elsewhere else self._client_variables
         _record(self._lock, _export_command(variables))
         os.environ.update(self._job_settings())
-        self._agents.start()
         try:
+            self._agents.start()
             self._start_jobs_again()
             threading.Thread(target=self._look_at_jobs, name="jobs", daemon=True).start()
             if self._objects:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
@@ -15,6 +16,7 @@ from scriptmode_serve._operations.request_errors import validate
 
 _KIND, _NAME, _METRICS, _POSITION = "TrainingJob", "TrainingJobName", "Metrics", "Position"
 _FINAL = "FinalMetricDataList"
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?")
 #: Operators of numbers and times, and of texts, which have no order.
 _OF_NUMBERS: Mapping[str, Callable[[float, float], bool]] = {
     "Equals": operator.eq,
@@ -73,9 +75,10 @@ def search(
 
 
 def _filters(expression: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the filters of an expression, and of all its parts."""
-    for part in (expression, *expression.get("NestedFilters", ())):
-        yield from part.get("Filters", ())
+    """Yield the filters of an expression and of all its parts, and one of the name of each list of filters."""
+    yield from expression.get("Filters", ())
+    for nested in expression.get("NestedFilters", ()):
+        yield from ({"Name": nested["NestedPropertyName"], "Operator": "Exists"}, *nested["Filters"])
     for part in expression.get("SubExpressions", ()):
         yield from _filters(part)
 
@@ -86,7 +89,8 @@ def _is_met(expression: Mapping[str, Any], job: Mapping[str, Any]) -> bool:
     for nested in expression.get("NestedFilters", ()):
         # All of them by one element of the list.
         name = nested["NestedPropertyName"]
-        met.append(any(_is_met({"Filters": nested["Filters"]}, {name: element}) for element in job.get(name, ())))
+        elements = value if isinstance(value := job.get(name), list) else ()
+        met.append(any(_is_met({"Filters": nested["Filters"]}, {name: element}) for element in elements))
     return any(met) if expression.get("Operator") == "Or" else all(met)
 
 
@@ -108,12 +112,13 @@ def _meets(part: Mapping[str, Any], job: Mapping[str, Any]) -> bool:
     kind: str = part.get("Operator", "Equals")
     if kind.endswith("Exists"):
         return bool(values) == (kind == "Exists")
-    is_met: bool = any(_compare(kind.removeprefix("Not"), value, wanted) for value in values)
+    is_text = part["Name"].partition(".")[0] in (_NAME, "Tags")
+    is_met: bool = any(_compare(kind.removeprefix("Not"), value, wanted, is_text=is_text) for value in values)
     return is_met == (kind != "NotEquals")
 
 
-def _compare(kind: str, value: str, wanted: str) -> bool:
-    number, other = _number(value), _number(wanted)
+def _compare(kind: str, value: str, wanted: str, *, is_text: bool) -> bool:
+    number, other = (None, None) if is_text else (_number(value), _number(wanted))
     if number is not None and other is not None and kind in _OF_NUMBERS:
         return _OF_NUMBERS[kind](number, other)
     return kind in _OF_TEXTS and _OF_TEXTS[kind](value, wanted)
@@ -121,7 +126,7 @@ def _compare(kind: str, value: str, wanted: str) -> bool:
 
 def _number(text: str) -> float | None:
     """Return a number, or the seconds since the epoch of a time, which is in UTC by default; None for another text."""
-    with suppress(ValueError):
+    if _NUMBER.fullmatch(text):
         return float(text)
     with suppress(ValueError):
         moment = datetime.fromisoformat(text.replace("Z", "+00:00"))

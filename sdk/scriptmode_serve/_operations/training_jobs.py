@@ -112,6 +112,11 @@ class TrainingJobs:
         validate("DescribeTrainingJobRequest", arguments)
         with translated_errors():
             answer = self._read(arguments[_NAME])
+            # It looks at all jobs that wait.
+            if answer["SecondaryStatus"] == "Pending" and (position := self._platform.queue_position(answer[_NAME])):
+                *others, last = answer["SecondaryStatusTransitions"]
+                waits = {**last, "StatusMessage": f"{last['StatusMessage']} (position {position})"}
+                answer["SecondaryStatusTransitions"] = [*others, waits]
         metrics = self.metrics(answer)
         return {**answer, "FinalMetricDataList": metrics} if metrics else answer
 
@@ -124,10 +129,6 @@ class TrainingJobs:
         """Return the description of a job without its metrics; raises errors of the platform."""
         description = self._platform.describe(name)
         answer = request_mapping.to_described(description.response, self._platform.tags(description))
-        if answer["SecondaryStatus"] == "Pending" and (position := self._platform.queue_position(name)):
-            *others, last = answer["SecondaryStatusTransitions"]
-            waits = {**last, "StatusMessage": f"{last['StatusMessage']} (position {position})"}
-            answer["SecondaryStatusTransitions"] = [*others, waits]
         # The service describes what the request left out; the SageMaker SDK reads the key.
         answer["OutputDataConfig"] = {"KmsKeyId": "", "CompressionType": "GZIP", **answer.get("OutputDataConfig", {})}
         answer["ProfilingStatus"] = "Disabled"

@@ -324,10 +324,12 @@ class StatusCache:
         """Return the name of this machine's cluster, asked again with ``wait``, for so long; raise `PlatformError`."""
         # Of each configuration that this process used; asked for once a day.
         key = os.environ.get("SLURM_CONF", ""), os.environ.get("PATH", "")
+        # Nobody waits for an answer that takes long.
+        known = find_config(wait=wait).get("ClusterName", "") if wait else ""
         with self._lock:
             if wait:
-                self._answers.pop(key, None)
-            return self._ask(key, 86400.0, lambda: find_config(wait=wait).get("ClusterName", ""))
+                self._answers[key] = self._clock.now(), known
+            return self._ask(key, 86400.0, lambda: find_config(wait=0).get("ClusterName", ""))
 
     def forget(self, job_id: int) -> None:
         """Remove what is known of a job, which was submitted, requeued or cancelled."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from scriptmode._core.handle.log_lines import describe_events
-from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE, default_data_dir
 from scriptmode._core.platforms.registry import Platform
 from scriptmode._core.spec import failure_text
 from scriptmode._core.spec.job_description import JobDescription, JobStatus
@@ -68,7 +65,7 @@ def failed_error(
     lines = [f"training job {name} failed: {_cause(failure, reason)}", _name_source_files(body, source_dir)]
     host = f" --host {failure.host}" if failure.host else ""
     rows = [("hint", failure.hint), ("whole log", _whole_log(name, failure.host, platform))]
-    rows += [("log", f"{_program(platform)} logs {name}{host}")]
+    rows += [("log", f"scriptmode logs {name}{host}")]
     rows += [("warning", event) for event in describe_events(name, platform)]
     lines += [f"  {head + ':':<10} {said}" for head, said in rows if said]
     if failure_text.may_succeed_again(failure):
@@ -76,26 +73,15 @@ def failed_error(
         checkpoints = description.job.output.checkpoint_uri
         notes = ["the same source"] if description.job.source_uri else []
         notes += [f"from the checkpoints in {checkpoints}"] if checkpoints else []
-        lines.append(_again(description, platform, f" ({', '.join(notes)})" if notes else ""))
+        lines.append(_again(name, f" ({', '.join(notes)})" if notes else ""))
     # Python prints it to a terminal as it is; `reason` keeps all of it.
     message = sanitize("\n".join(filter(None, lines)))
     failure = replace(failure, traceback=_name_source_files(failure.traceback, source_dir))
     return TrainingJobFailed(message, description.response, failure)
 
 
-def _program(platform: Platform) -> str:
-    """Return the program of commands about a platform's job, with the data directory where it is not the default."""
-    folder = str(getattr(platform, "arguments", {}).get("data_dir", ""))
-    is_default = not folder or Path(folder) == default_data_dir()
-    return "scriptmode" if is_default else f"{DATA_DIR_VARIABLE}={shlex.quote(folder)} scriptmode"
-
-
-def _again(description: JobDescription, platform: Platform, rest: str) -> str:
-    """Return the row with the command that starts the job again; "" where this machine had its source and lost it."""
-    path = (description.job.source_uri or "").partition("file://")[2]
-    if path and description.job.resources.host_kind.is_local and not os.path.exists(path):  # noqa: PTH110 - never raises
-        return ""
-    return f"  {'again:':<10} {_program(platform)} rerun {description.name}{rest}"
+def _again(name: str, rest: str) -> str:
+    return f"  {'again:':<10} scriptmode rerun {name}{rest}"
 
 
 def _cause(failure: Failure, reason: str) -> str:
@@ -115,7 +101,7 @@ def _whole_log(name: str, host: str, platform: Platform) -> str:
     return ""
 
 
-def stopped_error(description: JobDescription, platform: Platform) -> TrainingJobStopped:
+def stopped_error(description: JobDescription) -> TrainingJobStopped:
     """Return the error of a job that was stopped: by what, and how it goes on."""
     name, secondary, limits = description.name, description.secondary, description.job.limits
     run, wait = limits.max_run, limits.max_wait
@@ -136,6 +122,5 @@ def stopped_error(description: JobDescription, platform: Platform) -> TrainingJo
     option, limit = ("", None) if description.stop_message else more.get(secondary, ("", None))
     options = f" {option} {2 * limit}" if limit else ""
     begin = f"resumes from the checkpoints in {kept}" if kept else "starts from the beginning: it has no checkpoints"
-    lines = (f"training job {name} {text}", _again(description, platform, f"{options} ({begin})"))
-    message = sanitize("\n".join(filter(None, lines)))
+    message = sanitize(f"training job {name} {text}\n{_again(name, f'{options} ({begin})')}")
     return TrainingJobStopped(message, description.response)

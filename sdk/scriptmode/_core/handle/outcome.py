@@ -47,4 +47,4 @@ def raise_for_status(
     if description.status is JobStatus.FAILED:
         raise failed_error(description, platform, source_dir, is_log_shown=is_log_shown)
     if description.status is JobStatus.STOPPED:
-        raise stopped_error(description, platform)
+        raise stopped_error(description)

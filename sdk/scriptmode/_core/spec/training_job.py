@@ -176,7 +176,7 @@ class Script:
             raise invalid("entry_point", f"is {self.entry_point!r}, a notebook", advice)
         _text("source_dir", self.source_dir)
         for dependency in self.dependencies:
-            _text("dependency", dependency)
+            _text("dependencies", dependency)
         object.__setattr__(self, "log_level", _LEVELS.get(str(self.log_level).upper(), self.log_level))
         set_whole(self, "log_level", "container_log_level", 0, hint=", or a name such as 'INFO'")
         if self.dependencies and self.is_packed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
@@ -13,7 +14,7 @@ from scriptmode._core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode._core.spec.inputs import FileSystemInput
 from scriptmode._core.spec.names import account_of_role
 from scriptmode._core.spec.training_job import Monitoring, Network, TrainingJobSpec
-from scriptmode.errors import SpecError, invalid
+from scriptmode.errors import PlatformError, SpecError, invalid
 
 #: Prefix of source archives below the output path; the names of archives contain their digest.
 SOURCE_PREFIX = "scriptmode/source"
@@ -50,10 +51,14 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
     if role is None:
         step = "give the name or ARN of the IAM role of the training job, or set SageMaker.TrainingJob.RoleArn"
         raise invalid("role", "is missing", f"{step} in the SageMaker config file")
-    # The account of `scriptmode serve` has that role.
-    if account_of_role(role) == LOCAL_ACCOUNT != connection.caller_identity()["Account"]:
-        what = f"is {role!r}, which is the role of jobs on this machine (get_execution_role() without AWS credentials)"
-        raise invalid("role", what, "give the name or ARN of an IAM role")
+    if account_of_role(role) == LOCAL_ACCOUNT:
+        own = ""
+        with suppress(PlatformError):
+            own = connection.caller_identity()["Account"]
+        # The account of `scriptmode serve` has that role.
+        if own != LOCAL_ACCOUNT:
+            what = f"is {role!r}, which is the role of jobs on this machine (get_execution_role() without credentials)"
+            raise invalid("role", what, "give the name or ARN of an IAM role")
     network = _network(spec, config)
     if account_of_role(role) is None:
         from scriptmode._core.aws.iam_role import resolve_role_arn
