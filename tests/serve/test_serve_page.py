@@ -509,7 +509,7 @@ def test_axe_finds_nothing_and_phones_have_room(browser, pair, tuned, fragment, 
 @pytest.mark.slow
 def test_a_job_that_does_not_exist_is_said(browser):
     browser.open("#job=no-such-job")
-    browser.until_shown("There is no training job with this name.")
+    browser.until_shown("There is no training job named ")
     browser.click("Training jobs")
     browser.until_shown(NAME)
     assert browser.value("document.getElementById('notice').hidden")
@@ -555,7 +555,6 @@ def test_the_page_loads_nothing_from_elsewhere(api):
     assert "default-src 'none'; script-src 'sha256-" in policy
     assert "unsafe" not in policy
     assert "src=" not in text.partition("<script>")[0]
-    assert "Buckets" in api.client("s3").list_buckets()
 
 
 @pytest.mark.slow
