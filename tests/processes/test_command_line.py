@@ -83,7 +83,7 @@ def test_jobs_are_listed_newest_first_in_local_time(jobs, monkeypatch):
     assert program("list", "--since", "1d").stdout.count("\n") == 3
     assert program("list", "--since", "0s").stdout == ""
     tomorrow = f"{now + timedelta(days=2):%Y-%m-%d}"
-    none = f"no such training jobs on this machine, in {os.environ['SCRIPTMODE_DATA_DIR']!r}\n"
+    none = f"no such training jobs on this machine, in {os.environ['SCRIPTMODE_DATA_DIR']!r} (SCRIPTMODE_DATA_DIR)\n"
     assert program("list", "--since", tomorrow).stderr == none
     assert program("list", "--name", "of-", "--limit", "1").stdout.count("\n") == 2
 

@@ -133,7 +133,7 @@ def test_no_error_repeats_a_value_of_thousands_of_characters(words):
 def test_last_without_any_job_is_an_error():
     done = invoke("logs", "--last")
     folder = os.environ["SCRIPTMODE_DATA_DIR"]
-    why = f"there are no training jobs on this machine, in {folder!r}, which does not exist; start one with scriptmode run"
+    why = f"there are no training jobs on this machine, in {folder!r} (SCRIPTMODE_DATA_DIR), which does not exist; start one with scriptmode run"
     assert (done.exit_code, done.stderr) == (1, f"scriptmode: --last: {why}\n")
 
 

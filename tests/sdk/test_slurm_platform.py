@@ -221,6 +221,7 @@ def test_the_command_line_takes_the_header_and_its_nodes(cluster, tmp_path, head
     [
         (["none.sh"], "give the batch script of one job (--sbatch)"),
         (["site.sh", "--force"], "--force is for jobs of this"),
+        (["site.sh", "--instance-type", "local_process"], "not for 'local_process'; leave one of them out"),
     ],
 )
 def test_a_header_on_the_command_line_that_no_job_can_have_is_refused(cluster, tmp_path, monkeypatch, words, error):

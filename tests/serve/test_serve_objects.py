@@ -85,7 +85,9 @@ def test_jobs_that_lose_objects_in_memory_are_named_when_the_server_ends(tmp_pat
         api.server.process.send_signal(signal.SIGTERM)
         api.server.process.wait()
         api.names.clear()
-    assert f"are gone; jobs in progress have lost them: {names[1]}\n" in capfd.readouterr().err
+    assert (
+        f"are gone; jobs in progress have lost them, and fail when they deliver: {names[1]}\n" in capfd.readouterr().err
+    )
     with serving(tmp_path, "--s3", "memory") as api:
         api.names.extend(names)
 

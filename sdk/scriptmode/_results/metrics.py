@@ -14,7 +14,7 @@ from scriptmode.errors import DataError, MissingPackageError, SpecError
 
 _DEFINE = (
     'define what to find in the log: metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}], on the command '
-    "line --metric 'loss=loss=([0-9.]+)'"
+    "line --metric 'loss=loss=([0-9.]+)', or --metric keras for the lines of Keras"
 )
 #: Keys of rows whose line of the log names them.
 _POSITIONS = ("step", "epoch")

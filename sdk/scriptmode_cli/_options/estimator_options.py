@@ -47,7 +47,8 @@ _OPTIONS = {
     "output_path": _once("--output-path", "DIRECTORY|URI",
         "Where the model and other output are written: a directory of this machine, or an s3:// URI."),
     "checkpoint_s3_uri": _once("--checkpoint-s3-uri", "DIRECTORY|URI",
-        "Where checkpoints are kept and restored from: a directory of this machine, or an s3:// URI."),
+        "Where checkpoints are kept and restored from: a directory of this machine, or an s3:// URI. The script saves "
+        "them in the directory checkpoints beside SM_MODEL_DIR."),
     "role": _once("--role", "ROLE", "IAM role of the job: its ARN or name. Amazon SageMaker only."),
     "image_uri": _once("--image-uri", "URI", "Training image, for jobs in containers and on Amazon SageMaker."),
     "framework_version": _once("--framework-version", "VERSION",

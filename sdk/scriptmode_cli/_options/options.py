@@ -11,7 +11,7 @@ import click
 
 from scriptmode import ScriptmodeError, TrainingJob
 from scriptmode._core.aws.session import Connection
-from scriptmode._core.machine.data_dir import default_data_dir
+from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE, default_data_dir
 from scriptmode._core.spec.service_values import UNREADABLE
 from scriptmode_cli._options import completers
 from scriptmode_cli._program import output
@@ -161,4 +161,5 @@ def no_jobs_text(platform: str | None, which: str = "training jobs") -> str:
     if platform == "sagemaker":
         return f"no {which} in this account and Region"
     folder = default_data_dir()
-    return f"no {which} on this machine, in {str(folder)!r}{'' if folder.exists() else ', which does not exist'}"
+    named = f" ({DATA_DIR_VARIABLE})" if DATA_DIR_VARIABLE in os.environ else ""
+    return f"no {which} on this machine, in {str(folder)!r}{named}{'' if folder.exists() else ', which does not exist'}"

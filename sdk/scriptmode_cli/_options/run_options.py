@@ -42,13 +42,7 @@ class RunOptions(NamedTuple):
             raise click.UsageError("there is no PROGRAM; name one, before --")
         arguments.update(_distribution_update(arguments.get("distribution") or {}, given))
         arguments.update(_mapping_updates(arguments, given, click.get_current_context().meta.get(AFTER_DASHES) or ()))
-        hosts: dict[str, object] = {"instance_type": "local_process"}
-        if given["sbatch"] is not None:
-            from scriptmode import Slurm
-
-            with translate_errors_to_options({"script": "--sbatch"}):
-                arguments["platform"] = site = Slurm.from_sbatch(given["sbatch"])
-            hosts = {"instance_type": "slurm", "instance_count": site.header_nodes}
+        hosts = _default_hosts(given["sbatch"], arguments)
         if "instance_groups" not in arguments:
             arguments = {**hosts, **arguments}
         groups = arguments.get("instance_groups") or ()
@@ -71,6 +65,19 @@ class RunOptions(NamedTuple):
     def estimator(self) -> Estimator:
         """Return the estimator; raises its `SpecError`."""
         return Estimator(**self.arguments)
+
+
+def _default_hosts(script: str | None, arguments: dict[str, Any]) -> dict[str, object]:
+    """Return the hosts of a job that names none; with a batch script, those of its header, and set its platform."""
+    if script is None:
+        return {"instance_type": "local_process"}
+    from scriptmode import Slurm
+
+    if (kind := str(arguments.get("instance_type", "slurm"))).partition(":")[0] != "slurm":
+        raise SpecError(f"--sbatch is for nodes of a Slurm cluster, not for {kind!r}", "leave one of them out")
+    with translate_errors_to_options({"script": "--sbatch"}):
+        arguments["platform"] = site = Slurm.from_sbatch(script)
+    return {"instance_type": "slurm", "instance_count": site.header_nodes}
 
 
 def _platform_arguments(given: Mapping[str, Any], *, is_local: bool) -> Mapping[str, Any]:

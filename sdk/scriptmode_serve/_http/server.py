@@ -242,7 +242,8 @@ class Server:
         users = ", ".join(filter(self._names_objects, names))
         if self._objects is None:
             if users:
-                self._report(f"S3's objects were in memory and are gone; jobs in progress have lost them: {users}")
+                lost = "jobs in progress have lost them, and fail when they deliver"
+                self._report(f"S3's objects were in memory and are gone; {lost}: {users}")
         elif users:
             until = "until scriptmode serve is started again and ends without such jobs"
             self._report(f"jobs that use S3 are in progress: the S3 server runs on for them, {until}")

@@ -18,7 +18,8 @@ def parse_quotas(texts: Mapping[str, str]) -> dict[str, int]:
     known = shapes()["TrainingInstanceType"]["enum"]
     for kind, text in texts.items():
         if kind not in known or not (text.isascii() and text.isdecimal()):
-            advice = "" if kind in known else did_you_mean(kind, known, most=0)
+            similar = kind if kind.startswith("ml.") else f"ml.{kind}"
+            advice = "" if kind in known else did_you_mean(similar, known, most=0)
             step = advice or "give a type of Amazon SageMaker and a whole number, such as ml.p4d.24xlarge=2"
             raise invalid("--quota", f"is {f'{kind}={text}'!r}", step)
     return {kind: int(text) for kind, text in texts.items()}

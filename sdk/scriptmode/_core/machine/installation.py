@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distribution
 
@@ -34,8 +35,8 @@ def install_again(*, python: str = "") -> str:
 def missing_package(user: str, package: str, *, command: str = "", otherwise: str = "") -> MissingPackageError:
     """Return the error of a call that needs a package; the advice is the ``command`` that installs it, or another step.
 
-    By default the command installs the package alone.
+    By default the command installs the package alone, for this interpreter.
     """
-    advice = command or f"pip install {package.lower()}"
+    advice = command or f"{shlex.quote(sys.executable)} -m pip install {package.lower()}"
     what = f"{user} needs {package}, which is not installed"
     return MissingPackageError(what, f"{advice}, or {otherwise}" if otherwise else advice)

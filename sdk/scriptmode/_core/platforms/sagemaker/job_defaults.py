@@ -44,6 +44,13 @@ def check_locations(spec: TrainingJobSpec) -> None:
         )
 
 
+def _is_of_serve(connection: Connection) -> bool:
+    """Return whether the account is that of `scriptmode serve`, which has the role of jobs on this machine."""
+    with suppress(PlatformError):
+        return bool(connection.caller_identity()["Account"] == LOCAL_ACCOUNT)
+    return False
+
+
 def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: Connection) -> TrainingJobSpec:
     """Return the spec with defaults; raises `SpecError` without a role, or without the VPC that the data needs."""
     config = SageMakerConfig() if spec.ignore_config_defaults else config
@@ -51,14 +58,9 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
     if role is None:
         step = "give the name or ARN of the IAM role of the training job, or set SageMaker.TrainingJob.RoleArn"
         raise invalid("role", "is missing", f"{step} in the SageMaker config file")
-    if account_of_role(role) == LOCAL_ACCOUNT:
-        own = ""
-        with suppress(PlatformError):
-            own = connection.caller_identity()["Account"]
-        # The account of `scriptmode serve` has that role.
-        if own != LOCAL_ACCOUNT:
-            what = f"is {role!r}, which is the role of jobs on this machine (get_execution_role() without credentials)"
-            raise invalid("role", what, "give the name or ARN of an IAM role")
+    if account_of_role(role) == LOCAL_ACCOUNT and not _is_of_serve(connection):
+        what = f"is {role!r}, which is the role of jobs on this machine (get_execution_role() without credentials)"
+        raise invalid("role", what, "give the name or ARN of an IAM role")
     network = _network(spec, config)
     if account_of_role(role) is None:
         from scriptmode._core.aws.iam_role import resolve_role_arn
