@@ -88,7 +88,7 @@ def test_a_table_is_written_as_csv(monkeypatch):
 
 def test_without_pandas_the_table_says_how_to_have_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    missing = r"dataframe\(\) needs pandas, which is not installed; pip install pandas, or use latest"
+    missing = r"dataframe\(\) needs pandas, which is not installed; .* -m pip install pandas, or use latest"
     with pytest.raises(MissingPackageError, match=missing):
         TrainingJobAnalytics("job", lambda: to_metrics([])).dataframe()
 
