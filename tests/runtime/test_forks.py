@@ -37,4 +37,5 @@ def test_a_job_completes_where_each_interpreter_starts_a_thread(tmp_path, monkey
     jobs = LocalJobs(tmp_path)
     name = jobs.start("import threading; print(len(threading.enumerate()), 'threads')", hosts=2)
     jobs.completed(name)
-    assert [line for line in jobs.lines(name) if "threads" in line] == ["algo-1: 2 threads", "algo-2: 2 threads"]
+    found = sorted(line for line in jobs.lines(name) if "threads" in line)
+    assert found == ["algo-1: 2 threads", "algo-2: 2 threads"]
