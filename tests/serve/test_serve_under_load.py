@@ -103,6 +103,10 @@ def test_a_hundred_clients_follow_jobs_beside_a_hundred_slow_ones(tmp_path):
         assert problems == []
 
 
+def fork_server(server):
+    return next(pid for pid, each in proc.processes().items() if each.parent == server and each.running)
+
+
 def test_jobs_outlive_what_forked_their_agents_and_the_server(tmp_path):
     store = JobStore(tmp_path / "data")
     with serving(tmp_path, "--s3", "memory") as api:
@@ -110,11 +114,12 @@ def test_jobs_outlive_what_forked_their_agents_and_the_server(tmp_path):
         agent = until(lambda: store.folder(name).read_processes().get("agent"))
         assert agent == proc.identify(agent.pid)
         assert os.getsid(agent.pid) not in map(os.getsid, (os.getpid(), api.server.process.pid))
-        (fork_server,) = (pid for pid, each in proc.processes().items() if each.parent == api.server.process.pid)
-        os.kill(fork_server, signal.SIGKILL)
+        os.kill(fork_server(api.server.process.pid), signal.SIGKILL)
         assert api.run("print('ran')")["TrainingJobStatus"] == "Completed"
         until(lambda: store.folder(name).read_state().secondary == "Training")
+        last = proc.identify(fork_server(api.server.process.pid))
         api.server.process.send_signal(signal.SIGKILL)
+        until(lambda: not proc.is_running(last))
         api.names.clear()
     with serving(tmp_path, "--s3", "memory") as api:
         assert proc.is_running(agent)
