@@ -54,12 +54,13 @@ def list_jobs(platform: str | None, *, limit: int | None, is_wide: bool, as_json
     gc.disable()
     click.get_current_context().call_on_close(gc.enable)
     jobs = TrainingJob.list(platform, limit=limit, **wanted)
-    where = resolve_platform(platform)
-    for job in jobs if is_wide else ():
-        # One that was removed meanwhile, or whose files cannot be read, has none.
-        with suppress(ScriptmodeError):
-            activity = where.activity(job["TrainingJobName"])
-            job["Places"] = {host: doing.place for host, doing in activity.items() if doing.place}
+    if is_wide:
+        where = resolve_platform(platform)
+        for job in jobs:
+            # One that was removed meanwhile, or whose files cannot be read, has none.
+            with suppress(ScriptmodeError):
+                activity = where.activity(job["TrainingJobName"])
+                job["Places"] = {host: doing.place for host, doing in activity.items() if doing.place}
     if as_json:
         output.print_json(jobs)
         return

@@ -13,6 +13,7 @@ from scriptmode_cli._options import completers
 from scriptmode_cli._options.options import account_options, attach_job, json_option, last_option, platform_option
 from scriptmode_cli._program import output
 from scriptmode_cli._program.error_reporting import raise_errors
+from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 
 #: Between two looks at a job whose files cannot be read.
 _POLL_SECONDS = 0.2
@@ -45,7 +46,8 @@ def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool,
         except ScriptmodeError as error:  # noqa: PERF203 - the other jobs must be stopped too
             failures.append(error)
     if wait and not as_json and any(was_running for _, was_running in stopped):
-        output.echo("waiting for the end: scripts have 120 seconds by default, and results are uploaded then", err=True)
+        grace = f"scripts have {DEFAULT_STOP_GRACE:.0f} seconds by default"
+        output.echo(f"waiting for the end: {grace}, and results are uploaded then", err=True)
     statuses = []
     for job, was_running in stopped:
         try:
