@@ -33,15 +33,8 @@ SCALARS = ("string", "integer", "long", "float", "double", "boolean", "timestamp
 NUMBERS = ("integer", "long", "float", "double")
 #: Values of which each pattern of a string matches one, and does not match another.
 STRINGS = (
-    *(
-        "a",
-        "4K",
-        "aA1-",
-        "a" * 20,
-        "s3://bucket/key",
-        "fs-0123456789abcdef0",
-        "arn:aws:iam::123456789012:role/training",
-    ),
+    *("a", "4K", "aA1-", "a" * 20, "s3://bucket/key", "fs-0123456789abcdef0"),
+    "arn:aws:iam::123456789012:role/training",
     "arn:aws:lambda:us-east-1:123456789012:function:login",
     *(
         f"arn:aws:sagemaker:us-east-1:{account}:{name}"

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import ClientError
 from fakes.local_jobs import ABSENT, channel, put, request_for
 from hypothesis import given, strategies as st
 from serve.conftest import TENSORFLOW
@@ -52,6 +53,15 @@ WITH = {
     "EnableManagedSpotTraining": {"StoppingCondition.MaxWaitTimeInSeconds": 60},
     CHECKPOINTS: {CHECKPOINTS: "/opt/ml/checkpoints/mine"},
 }
+
+
+@pytest.mark.slow
+def test_the_guide_and_the_constraints_have_the_operations_that_are_served(api):
+    with pytest.raises(ClientError, match="UnknownOperationException") as refused:
+        api.sagemaker.list_models()
+    served = refused.value.response["Error"]["Message"].rstrip(".").partition("it has ")[2].split(", ")
+    table = GUIDE.read_text().partition("| SageMaker |")[2].partition("| CloudWatch Logs |")[0]
+    assert set(served) == set(OPERATIONS) == set(re.findall(r"`([A-Z]\w+)`", table))
 
 
 class Platform(LocalPlatform):
