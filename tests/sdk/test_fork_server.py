@@ -35,8 +35,7 @@ def call(tmp_path, monkeypatch):
         with files[0].open("w") as lock, files[1].open("a") as log:
             fcntl.flock(lock, fcntl.LOCK_EX)
             assert server.call(str(tmp_path), lock.fileno(), log.fileno(), seconds)
-        facts = until(lambda: json.loads(files[1].read_text() or "0"))
-        return {**facts, "server": server._process.pid}
+        return {**until(lambda: json.loads(files[1].read_text() or "0")), "server": server._process.pid}
 
     with closing(ForkServer("forked_main")) as server:
         server.start()

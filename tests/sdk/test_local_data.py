@@ -218,14 +218,16 @@ def test_the_first_host_that_wrote_a_name_keeps_it(tmp_path, hosts):
     assert finished(sync(tmp_path, hosts, frozenset(("algo-1", "algo-2")))) == []
 
 
-def test_what_only_another_host_changed_since_it_was_restored_is_kept(tmp_path, hosts):
+def test_what_only_another_host_changed_since_it_was_restored_is_kept_also_once_it_is_deleted(tmp_path, hosts):
     made = sync(tmp_path, hosts)
     (tmp_path / "kept" / "state").write_text("old")
     made.restore()
     assert [(host.checkpoints(Output()) / "state").read_text() for host in hosts] == ["old", "old"]
     write(hosts[1], "state", "new", moment=5)
-    assert finished(made) == []
-    assert kept(tmp_path) == {"state": "new"}
+    assert (finished(made), kept(tmp_path)) == ([], {"state": "new"})
+    for host in hosts:
+        (host.checkpoints(Output()) / "state").unlink()
+    assert (finished(made), kept(tmp_path)) == ([], {"state": "new"})
 
 
 def test_a_file_that_is_replaced_all_the_time_is_copied_and_one_that_is_written_in_place_at_the_end(
