@@ -6,7 +6,6 @@ import json
 import math
 import multiprocessing
 import os
-import resource
 import subprocess
 import time
 from pathlib import Path
@@ -48,8 +47,7 @@ def run(folder: str) -> list[Figure]:
     joined = {count: in_child(members, count) for count in HOSTS}
     heard = {count: in_child(listen, count, folder) for count in HOSTS}
     most = HOSTS[-1]
-    store = JobStore(Path(folder) / "jobs")
-    make_jobs(store, JOBS)
+    make_jobs(store := JobStore(Path(folder) / "jobs"), JOBS)
     first, again = listing(store.data_dir), listing(store.data_dir)
     return [
         *(Figure(f"{count:,} hosts: all have joined", joined[count]["joined"], "s") for count in HOSTS[:-1]),
@@ -173,12 +171,11 @@ def listen(report: Any, count: int, folder: str) -> None:
     links = HostLinks(AgentLog(lambda name: logs / f"{name}.log", names).tell_host)
     alive: Any = SimpleNamespace(pid=os.getpid(), poll=lambda: None)
     links.connect(StartedAgent((name,), alive, null, pipe[0]) for name, pipe in pipes.items())
-    used, began = resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
+    used, began = time.process_time(), time.monotonic()
     while any(descriptor >= 0 for descriptor in links.descriptors):
         time.sleep(0.05)
         links.poll()
-    now = resource.getrusage(resource.RUSAGE_SELF)
-    took = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
+    took = time.process_time() - used
     written = sum(len(file.read_text().splitlines()) for file in logs.iterdir())
     assert written == count * LINES * SECONDS
     report.send({"cpu": took / (time.monotonic() - began), "memory": own_memory() - before})
