@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from scriptmode_serve._http.s3_listing import Listing, ordered
+from scriptmode_serve._operations.aws_json import ApiError
 
 WHOLE = b"<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>"
 
@@ -84,6 +85,8 @@ def test_uploads_are_listed_in_pages_by_their_keys_and_times():
             texts = map(page.findtext, ("{*}NextKeyMarker", "{*}NextUploadIdMarker"))
             markers = dict(zip(("key-marker", "upload-id-marker"), texts))
 
+    with pytest.raises(ApiError, match="max-uploads is '-1'; it must be a whole number"):
+        pages("-1")
     for most in ("1", "2", "1000"):
         assert pages(most) == pages(most, aborts=True) == [f"{key} {9 - time}" for key, time in sorted(started)]
         assert sorted(pages(most, delimiter="/")) == ["a/", "m-b 7", "m-b 9", "m.b 6", "m/", "é x 4"]

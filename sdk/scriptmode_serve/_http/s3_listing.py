@@ -16,6 +16,7 @@ from xml.etree import ElementTree as ET
 from scriptmode_serve._http.error_answers import add_texts, encode
 from scriptmode_serve._http.s3_requests import SIGNED_URL
 from scriptmode_serve._http.wsgi import Environ
+from scriptmode_serve._operations.aws_json import ApiError
 
 #: Returns the other server's answer to parameters of ListObjectsV2.
 Fetch = Callable[[Mapping[str, str]], ET.Element]
@@ -107,7 +108,10 @@ def _list_uploads(listing: Listing, get: Callable[[str], bytes]) -> bytes:
     # Of a key whose marker is gone, those that were listed are listed again, and none is left out.
     same = marker and parameters.get("key-marker")
     later = uploads[first:] if first else [item for item in uploads if item.key > listing.after or item.key == same]
-    most = min(int(parameters.get("max-uploads") or _MOST_KEYS), _MOST_KEYS)
+    wanted = parameters.get("max-uploads") or str(_MOST_KEYS)
+    if not (wanted.isascii() and wanted.isdecimal()):
+        raise ApiError("InvalidArgument", f"max-uploads is {wanted!r}; it must be a whole number")
+    most = min(int(wanted), _MOST_KEYS)
     items = list(islice(_grouped(later, prefix, parameters.get("delimiter", "")), most + 1))
     last = items[:most][-1] if len(items) > most > 0 else None
     spell = quote if parameters.get("encoding-type") == "url" else str
