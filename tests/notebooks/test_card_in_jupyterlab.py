@@ -1,8 +1,6 @@
 """What a person sees of a running job in JupyterLab, whose style sheet changes what a browser makes of HTML."""
 
 import shutil
-import tempfile
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -31,21 +29,22 @@ job = Estimator(
 LAST_LINE = """(() => {
     const box = [...document.querySelectorAll('.jp-OutputArea pre')].find(each => each.innerText.includes('step 399'));
     if (!box) return null;
-    const range = document.createRange();
-    range.setStart(box.lastChild, box.lastChild.data.lastIndexOf('algo-1 | step 399'));
-    range.setEnd(box.lastChild, box.lastChild.data.trimEnd().length);
+    const range = document.createRange(), last = box.lastChild;
+    range.setStart(last, last.data.lastIndexOf('algo-1 | step 399')), range.setEnd(last, last.data.trimEnd().length);
     const line = range.getBoundingClientRect(), clips = [];
     for (let each = box; !each.matches('.jp-OutputArea'); each = each.parentElement)
         if (getComputedStyle(each).overflowY !== 'visible') clips.push(each.getBoundingClientRect());
     const clipping = clips.filter(clip => line.top < clip.top - 1 || line.bottom > clip.bottom + 1);
     return {height: line.height, clips: clips.length, clipping: clipping.length};
 })()"""
+#: Whether a theme is shown; between two of them nothing has a height.
+SHOWN = "document.body.dataset.jpThemeName === '%s' && !document.querySelector('#jupyterlab-splash')"
 
 
 @pytest.fixture(scope="module")
-def page():
+def page(tmp_path_factory):
     """A notebook in JupyterLab that follows a job, whose script has printed its last line and still runs."""
-    folder = Path(tempfile.mkdtemp(prefix="jupyterlab-"))
+    folder = tmp_path_factory.mktemp("jupyterlab")
     end = folder / "end"
     cell = nbformat.v4.new_code_cell(CELL.format(script=SCRIPT.format(end=str(end))).strip())
     nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata=METADATA), folder / "shown.ipynb")
@@ -64,10 +63,10 @@ def page():
 def test_the_last_line_of_the_log_is_visible_and_the_card_offers_what_can_be_run_next(page):
     for theme in (LIGHT, DARK):
         page.command("apputils:change-theme", theme=theme)
+        until(lambda shown=SHOWN % theme: page.value(shown))
         line = page.value(LAST_LINE)
         assert line["height"] > 5
-        assert line["clips"] > 0
-        assert line["clipping"] == 0
+        assert line["clipping"] == 0 < line["clips"]
     offered = page.value("[...document.querySelectorAll('.jp-OutputArea code')].map(each => each.innerText)")
     assert offered[0] == "job.plot()"
     assert offered[1].startswith("scriptmode logs -f shown-")
