@@ -177,7 +177,8 @@ class ChaosJob(Run):
             self._true(status == self.before["TrainingJobStatus"], "an end changed")
         if status == "Completed":
             self._true(self.jobs.model(description).get("weights") == _model(self.plan), "Completed with another model")
-        until(lambda: not self._left(), TIDY, lambda: f"left: {self._left()}")
+        # The next call removes the rest of an agent that was killed after the end.
+        until(lambda: self.jobs.ended(self.name) and not self._left(), TIDY, lambda: f"left: {self._left()}")
         self._check_answers(description)
         if self.plan.fault == "garbled":
             self._garble()

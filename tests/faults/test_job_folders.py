@@ -137,7 +137,8 @@ def test_every_verb_reports_every_damage(file, baseline, victim, tmp_path, pytes
         both = file in RECORDS or pytestconfig.option.tier == "thorough"
         for is_left in (False, True) if both else (bool((number + FILES.index(file)) % 2),):
             all_of_them = file in RECORDS and is_left == bool(number % 2)
-            for verb in VERBS if all_of_them else ("describe", "list", *rng.sample(VERBS[4:], 3)):
+            followed = ("logs -f --plain",) * file.endswith("model.tar.gz")
+            for verb in VERBS if all_of_them else ("describe", "list", *followed, *rng.sample(VERBS[4:], 3)):
                 path = victim(is_left=is_left)
                 damage(path / file if file else path, rng)
                 where = f"{verb} after {kind} of {file!r}, left={is_left}"

@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import TextIO
 
 from scriptmode._core.platforms.registry import Platform
@@ -50,10 +51,11 @@ def ended(description: JobDescription) -> None:
 def model_uri(description: JobDescription) -> str:
     """Return the URI of a job's model; "" without one, and for an archive on this machine that is known to be empty."""
     uri = description.artifact_uri
-    if uri.startswith("file://"):
+    path = Path(uri[len("file://") :])
+    if uri.startswith("file://") and path.is_file():
         import tarfile
 
-        with suppress(OSError, EOFError, tarfile.TarError), tarfile.open(uri[len("file://") :]) as archive:
+        with suppress(OSError, EOFError, tarfile.TarError), tarfile.open(path) as archive:
             return uri if archive.next() else ""
     return uri
 
