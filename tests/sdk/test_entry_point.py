@@ -171,12 +171,10 @@ def test_what_ends_the_test_passes_through_the_script(error, run):
 
 
 SIBLINGS = {
-    "helper.py": "import os\nfrom package.inner import VALUE\nHERE = __file__\n",
-    "package/__init__.py": "",
-    "package/inner.py": "from . import other\nVALUE = other.OTHER\n",
-    "package/other.py": "OTHER = 'real'\n",
+    "helper.py": "import os\nfrom package.inner import VALUE\nHERE = __file__\n", "package/__init__.py": "",
+    "package/inner.py": "from . import other\nVALUE = other.OTHER\n", "package/other.py": "OTHER = 'real'\n",
     "settings.json": "{}",
-}
+}  # fmt: skip
 IMPORTS = "import helper, os; print(helper.VALUE, helper.HERE, os.path.exists('settings.json'))"
 
 

@@ -86,16 +86,12 @@ def error_of(**config):
 @pytest.mark.parametrize(
     ("config", "text", "commits"),
     [
-        ({}, "second", 3),
-        ({"branch": "trunk"}, "second", 3),
-        ({"branch": "other"}, "other", 2),
-        ({"branch": "v1"}, "first", 1),
-        ({"commit": "{first}"}, "first", 1),
-        ({"commit": "{other}", "branch": "trunk"}, "other", 2),
-        ({"commit": "{other:.9}"}, "other", 2),
+        ({}, "second", 3), ({"branch": "trunk"}, "second", 3), ({"branch": "other"}, "other", 2),
+        ({"branch": "v1"}, "first", 1), ({"commit": "{first}"}, "first", 1),
+        ({"commit": "{other}", "branch": "trunk"}, "other", 2), ({"commit": "{other:.9}"}, "other", 2),
     ],
     ids=["default", "branch", "another branch", "tag", "commit", "commit and branch", "short commit"],
-)
+)  # fmt: skip
 def test_what_is_asked_for_is_fetched(repository, config, text, commits):
     wanted = {name: value.format_map(vars(repository)) for name, value in config.items()}
     assert fetched(repo=repository.url, **wanted) == (text, commits)

@@ -167,14 +167,11 @@ def test_settings_are_in_the_pods(objects):
     tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
     (pod,) = objects(
         {
-            "agent_image": "agent:2",
-            "agent_python": "/opt/python",
-            "node_selector": {"pool": "gpu"},
-            "tolerations": tolerations,
-            "resources": {"requests": {"cpu": "4"}, "limits": {"memory": "8Gi"}},
+            "agent_image": "agent:2", "agent_python": "/opt/python", "node_selector": {"pool": "gpu"},
+            "tolerations": tolerations, "resources": {"requests": {"cpu": "4"}, "limits": {"memory": "8Gi"}},
         },
         instance_type="kubernetes:gpu=2",
-    )
+    )  # fmt: skip
     assert pod["nodeSelector"] == {"pool": "gpu"}
     assert pod["tolerations"] == tolerations
     assert container(pod, "agent")["image"] == "agent:2"

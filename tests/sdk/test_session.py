@@ -128,12 +128,9 @@ def test_an_upload_calls_back_with_its_bytes_and_has_the_extra_arguments(fake, f
 
 
 JOINED = {
-    ("s3://", "//foo/", "/bar///baz"): "s3://foo/bar/baz",
-    ("/foo", "bar/"): "foo/bar",
-    ("foo", "", None, "bar"): "foo/bar",
-    ("s3://b", "k/"): "s3://b/k",
-    (): "",
-}
+    ("s3://", "//foo/", "/bar///baz"): "s3://foo/bar/baz", ("/foo", "bar/"): "foo/bar",
+    ("foo", "", None, "bar"): "foo/bar", ("s3://b", "k/"): "s3://b/k", (): "",
+}  # fmt: skip
 
 
 def test_paths_are_joined_and_divided_as_in_v2(fake):
@@ -421,10 +418,8 @@ def test_the_session_of_an_estimator_of_this_machine_needs_no_credentials(code, 
     assert isinstance(session, Session)
     assert made.sagemaker_session is session
     assert (session.local_mode, session.boto_region_name, session.default_bucket()) == (
-        True,
-        "us-east-1",
-        "scriptmode_local",
-    )
+        True, "us-east-1", "scriptmode_local",
+    )  # fmt: skip
     assert session.boto_session.region_name == "us-east-1"
     assert session == Session(local_mode=True)
     job = made.fit(wait=False)

@@ -96,15 +96,11 @@ def test_the_partition_of_the_settings_is_that_of_hosts_that_name_none():
 @pytest.mark.parametrize(
     ("max_run", "options", "maximum", "expected"),
     [
-        (Limits.max_run, {}, None, ""),
-        (Limits.max_run, {"time": "30"}, None, "30"),
-        (3600, {}, None, "75"),
-        (3600, {}, 4000, "67"),
-        (3600, {}, 3600, "60"),
-        (3600, {"time": "2:00:00"}, None, "2:00:00"),
+        (Limits.max_run, {}, None, ""), (Limits.max_run, {"time": "30"}, None, "30"), (3600, {}, None, "75"),
+        (3600, {}, 4000, "67"), (3600, {}, 3600, "60"), (3600, {"time": "2:00:00"}, None, "2:00:00"),
     ],
     ids=["default", "option", "rounded up", "below the maximum", "the maximum", "both"],
-)
+)  # fmt: skip
 def test_a_time_limit_is_set_where_max_run_or_time_was_given(max_run, options, maximum, expected):
     assert time_limit(Limits(max_run), SlurmSettings(options), maximum) == expected
 
@@ -126,14 +122,11 @@ def test_spot_training_is_requeued():
 @pytest.mark.parametrize(
     ("max_run", "options", "maximum", "default", "notice"),
     [
-        (86400, {"time": "1"}, None, None, 6),
-        (86400, {"time": "10:30"}, None, None, 63),
-        (86400, {"time": "UNLIMITED"}, 300, None, 120),
-        (300, {}, 300, None, 30),
-        (86400, {}, 3600, 600, 60),
+        (86400, {"time": "1"}, None, None, 6), (86400, {"time": "10:30"}, None, None, 63),
+        (86400, {"time": "UNLIMITED"}, 300, None, 120), (300, {}, 300, None, 30), (86400, {}, 3600, 600, 60),
         (86400, {}, None, None, 120),
     ],
-)
+)  # fmt: skip
 def test_the_notice_takes_a_tenth_of_the_time_limit_at_most(max_run, options, maximum, default, notice):
     partitions = [Partition("cpu", 1, 1, 9, is_default=True), Partition("gpu", maximum, default, 9)]
     script = render_batch_script(job(limits=Limits(max_run)), SlurmSettings(options), LOG, AGENT, partitions)

@@ -173,11 +173,9 @@ WRONG = {
 @pytest.mark.parametrize(("arguments", "text"), WRONG.values(), ids=WRONG.keys())
 def test_wrong_arguments_are_refused(code, arguments, text):
     given = {
-        "estimator": estimator(code),
-        "objective_metric_name": "accuracy",
-        "hyperparameter_ranges": RANGES,
+        "estimator": estimator(code), "objective_metric_name": "accuracy", "hyperparameter_ranges": RANGES,
         "max_jobs": 2,
-    }
+    }  # fmt: skip
     with pytest.raises(SpecError, match=re.escape(text)):
         Tuner(**{**given, **arguments})
 
