@@ -22,15 +22,10 @@ from temporary_files import TemporaryFiles
 from tiers import TIERS, select
 
 HOSTILE_NAMES = {
-    "spaces": " two  spaces ",
-    "quotes": 'it\'s "quoted" `here` $HOME',
-    "unicode": "données-图-😀",
-    "newline": "first\nsecond",
-    "dashes": "--help",
-    "command": "$(touch x)",
-    "percent": "100%20 sure",
+    "spaces": " two  spaces ", "quotes": 'it\'s "quoted" `here` $HOME', "unicode": "données-图-😀",
+    "newline": "first\nsecond", "dashes": "--help", "command": "$(touch x)", "percent": "100%20 sure",
     "backslash": "back\\slash",
-}
+}  # fmt: skip
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -207,11 +202,9 @@ def s3_server(tmp_path_factory):
     """SeaweedFS on loopback: an S3 server that checks signatures and permissions."""
     with seaweedfs.running(tmp_path_factory.mktemp("s3")) as (endpoint, client):
         environment = {
-            "AWS_ENDPOINT_URL": endpoint,
-            "AWS_ACCESS_KEY_ID": seaweedfs.ACCESS_KEY,
-            "AWS_SECRET_ACCESS_KEY": seaweedfs.SECRET_KEY,
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }
+            "AWS_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": seaweedfs.ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": seaweedfs.SECRET_KEY, "AWS_DEFAULT_REGION": "us-east-1",
+        }  # fmt: skip
         yield S3Server(endpoint, environment, client)
 
 

@@ -91,13 +91,11 @@ TABLE = """Inter-|   Receive                                                |  T
 @pytest.mark.parametrize(
     ("environ", "received"),
     [
-        ({"SM_NETWORK_INTERFACE_NAME": "lo"}, 1_234_567),
-        ({"SM_NETWORK_INTERFACE_NAME": "eth0"}, 42),
-        ({"SM_NETWORK_INTERFACE_NAME": "eth1"}, None),
-        ({}, None),
+        ({"SM_NETWORK_INTERFACE_NAME": "lo"}, 1_234_567), ({"SM_NETWORK_INTERFACE_NAME": "eth0"}, 42),
+        ({"SM_NETWORK_INTERFACE_NAME": "eth1"}, None), ({}, None),
     ],
     ids=["loopback", "a number right behind the name", "another interface", "outside a job"],
-)
+)  # fmt: skip
 def test_the_interface_of_the_job_is_read(program, tmp_path, environ, received):
     path = tmp_path / "dev"
     path.write_text(TABLE)
