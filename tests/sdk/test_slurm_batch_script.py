@@ -105,15 +105,9 @@ def test_a_time_limit_is_set_where_max_run_or_time_was_given(max_run, options, m
     assert time_limit(Limits(max_run), SlurmSettings(options), maximum) == expected
 
 
-def test_a_job_with_retries_is_requeued():
-    script = render_batch_script(job(limits=Limits(max_retry_attempts=2)), SlurmSettings(), LOG, AGENT)
-    assert "#SBATCH --requeue\n" in script
-
-
-def test_spot_training_is_requeued():
-    script = render_batch_script(
-        job(limits=Limits(3600, 7200, use_spot_instances=True)), SlurmSettings({"signal": "B:USR1@300"}), LOG, AGENT
-    )
+@pytest.mark.parametrize("limits", [Limits(max_retry_attempts=2), Limits(3600, 7200, use_spot_instances=True)])
+def test_a_job_with_retries_or_spot_training_is_requeued(limits):
+    script = render_batch_script(job(limits=limits), SlurmSettings({"signal": "B:USR1@300"}), LOG, AGENT)
     assert "#SBATCH --requeue\n" in script
     assert "#SBATCH --signal=B:USR1@300\n" in script
     assert script.count("--signal") == 1
