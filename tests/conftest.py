@@ -158,6 +158,20 @@ def jobs_in_memory(memory_folder):
 
 
 @pytest.fixture
+def data_dir(monkeypatch, tmp_path):
+    """The data directory of this test's jobs, which does not exist yet."""
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def own_directory(data_dir, monkeypatch, tmp_path):
+    """A current directory of the test's own, below which the data directory will be."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def no_credentials(monkeypatch, tmp_path):
     """An environment in which boto3 finds no credentials at all."""
     for name in list(os.environ):

@@ -27,11 +27,7 @@ from scriptmode_cli._program.description_text import render_description
 from scriptmode_cli._program.error_reporting import exit_code
 from scriptmode_cli._program.output import to_json_value
 
-
-@pytest.fixture(autouse=True)
-def nothing_here(tmp_path, monkeypatch, no_settings):
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("no_settings", "own_directory")
 
 
 def commands(command=scriptmode, path=()):

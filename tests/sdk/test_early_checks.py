@@ -27,8 +27,7 @@ from scriptmode_runtime._values.settings import VARIABLES
 
 
 @pytest.fixture
-def made(tmp_path, monkeypatch, no_settings, code):
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+def made(data_dir, monkeypatch, no_settings, code):
     monkeypatch.delenv("SCRIPTMODE_CONTAINER_LIMITS", raising=False)
 
     def make(**arguments):

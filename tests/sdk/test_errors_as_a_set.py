@@ -67,8 +67,7 @@ class Row:
 
 
 @pytest.fixture
-def caller(tmp_path, monkeypatch, no_settings):
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+def caller(data_dir, tmp_path, no_settings):
     (tmp_path / "code").mkdir()
     return Caller(tmp_path / "code")
 

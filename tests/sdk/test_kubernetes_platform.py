@@ -47,9 +47,8 @@ def kubeconfig(folder, user, cluster=CLUSTER, **context):
 
 
 @pytest.fixture(autouse=True)
-def outside(tmp_path, monkeypatch):
+def outside(data_dir, tmp_path, monkeypatch):
     """A process outside of a cluster, with a kubeconfig file."""
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
     for name in ("SCRIPTMODE_KUBERNETES", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, {"token": "secret"}, namespace="ml")))

@@ -155,10 +155,8 @@ def definitions(value):
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch, no_settings):
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "x.py").touch()
+def here(own_directory, no_settings):
+    (own_directory / "x.py").touch()
 
 
 def test_the_error_about_metrics_without_values_names_the_preset():

@@ -191,10 +191,9 @@ def interrupting(account):
     server.server_close()
 
 
-def test_a_job_that_cannot_be_described_is_not_reported_as_missing(account, monkeypatch, tmp_path):
+def test_a_job_that_cannot_be_described_is_not_reported_as_missing(account, data_dir, monkeypatch):
     account(9)
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
     with pytest.raises(TransientError, match="could not be reached"):
         TrainingJob.attach("job-1")
 
