@@ -182,6 +182,13 @@ def no_credentials(monkeypatch, tmp_path):
 
 
 @pytest.fixture
+def account_settings(monkeypatch, no_credentials):
+    """Credentials and a Region in boto3's own settings."""
+    for name, value in {"ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret", "DEFAULT_REGION": "eu-west-1"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+
+
+@pytest.fixture
 def no_settings(monkeypatch, tmp_path, no_credentials):
     """No settings of the person who runs the tests: neither AWS's nor SageMaker's."""
     for which in ("ADMIN", "USER"):

@@ -18,11 +18,8 @@ REFUSAL = """<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><E
 
 
 @pytest.fixture
-def account(monkeypatch, no_settings):
+def account(monkeypatch, no_settings, account_settings):
     """Run a check while a service answers so to STS."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
 
     def look(status=200, body=IDENTITY, *, check=aws_checks.credentials):
         def answer(headers):

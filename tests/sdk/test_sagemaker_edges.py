@@ -168,16 +168,9 @@ class Interrupting(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def account(monkeypatch):
+def account(monkeypatch, account_settings):
     """Return a function that moves Amazon SageMaker to a port of this machine."""
-
-    def move(port):
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
-        monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-
-    return move
+    return lambda port: monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
 
 
 @pytest.fixture

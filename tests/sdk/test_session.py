@@ -241,14 +241,6 @@ def test_without_credentials_a_bucket_in_s3_is_refused(data_dir, no_credentials,
         S3Downloader.list("s3://mine")
 
 
-@pytest.fixture
-def account_settings(monkeypatch, no_credentials):
-    """Credentials and a Region in boto3's own settings."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
-
-
 def test_credentials_without_a_region_or_of_a_missing_profile_are_refused(account_settings, monkeypatch):
     assert repr(Session()) == "Session(boto_region_name='eu-west-1')"
     monkeypatch.delenv("AWS_DEFAULT_REGION")
