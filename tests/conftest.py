@@ -22,15 +22,10 @@ from temporary_files import TemporaryFiles
 from tiers import TIERS, select
 
 HOSTILE_NAMES = {
-    "spaces": " two  spaces ",
-    "quotes": 'it\'s "quoted" `here` $HOME',
-    "unicode": "données-图-😀",
-    "newline": "first\nsecond",
-    "dashes": "--help",
-    "command": "$(touch x)",
-    "percent": "100%20 sure",
+    "spaces": " two  spaces ", "quotes": 'it\'s "quoted" `here` $HOME', "unicode": "données-图-😀",
+    "newline": "first\nsecond", "dashes": "--help", "command": "$(touch x)", "percent": "100%20 sure",
     "backslash": "back\\slash",
-}
+}  # fmt: skip
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -163,6 +158,20 @@ def jobs_in_memory(memory_folder):
 
 
 @pytest.fixture
+def data_dir(monkeypatch, tmp_path):
+    """The data directory of this test's jobs, which does not exist yet."""
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def own_directory(data_dir, monkeypatch, tmp_path):
+    """A current directory of the test's own, below which the data directory will be."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def no_credentials(monkeypatch, tmp_path):
     """An environment in which boto3 finds no credentials at all."""
     for name in list(os.environ):
@@ -170,6 +179,13 @@ def no_credentials(monkeypatch, tmp_path):
             monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "no config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "no credentials"))
+
+
+@pytest.fixture
+def account_settings(monkeypatch, no_credentials):
+    """Credentials and a Region in boto3's own settings."""
+    for name, value in {"ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret", "DEFAULT_REGION": "eu-west-1"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
 
 
 @pytest.fixture
@@ -207,11 +223,9 @@ def s3_server(tmp_path_factory):
     """SeaweedFS on loopback: an S3 server that checks signatures and permissions."""
     with seaweedfs.running(tmp_path_factory.mktemp("s3")) as (endpoint, client):
         environment = {
-            "AWS_ENDPOINT_URL": endpoint,
-            "AWS_ACCESS_KEY_ID": seaweedfs.ACCESS_KEY,
-            "AWS_SECRET_ACCESS_KEY": seaweedfs.SECRET_KEY,
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }
+            "AWS_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": seaweedfs.ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": seaweedfs.SECRET_KEY, "AWS_DEFAULT_REGION": "us-east-1",
+        }  # fmt: skip
         yield S3Server(endpoint, environment, client)
 
 

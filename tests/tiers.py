@@ -19,16 +19,9 @@ TIERS = ("test", "rest", "all", "thorough")
 REST = ("root", "long", "slurm", "kubernetes", "docker")
 #: Directories and files whose tests wait longest. They start first: at the end of a run they would wait alone.
 WAITING = (
-    "tests/sagemaker_sdk/",
-    "tests/notebooks/",
-    "tests/serve/",
-    "tests/both_ways/",
-    "tests/engines/",
-    "tests/data_path/",
-    "tests/docs/",
-    "tests/sdk/test_local_tuning.py",
-    "tests/processes/",
-)
+    "tests/sagemaker_sdk/", "tests/notebooks/", "tests/serve/", "tests/both_ways/", "tests/engines/",
+    "tests/data_path/", "tests/docs/", "tests/sdk/test_local_tuning.py", "tests/processes/",
+)  # fmt: skip
 
 
 def selects(tier: str, markers: set[str]) -> bool:

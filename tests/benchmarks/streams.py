@@ -115,11 +115,9 @@ def run(folder: str) -> list[Figure]:
     with server(place / "s3") as client:
         _fill(client)
         return [
-            *_large_pipe(place),
-            *_small_pipe(place),
-            *_files(place, LARGE_KIND, 1.0),
+            *_large_pipe(place), *_small_pipe(place), *_files(place, LARGE_KIND, 1.0),
             *_files(place, SMALL_KIND, 0.7),
-        ]
+        ]  # fmt: skip
 
 
 def _fill(client) -> None:

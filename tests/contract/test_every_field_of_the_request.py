@@ -38,39 +38,21 @@ RULE = {
 }  # fmt: skip
 ONE = {"instance_type": "ml.m5.large", "instance_count": 2}
 LARGE = {
-    **ONE,
-    "role": ROLE,
-    "output_path": "s3://out/jobs",
-    "output_kms_key": "key-1",
-    "disable_output_compression": True,
-    "hyperparameters": {"epochs": 3},
-    "environment": {"A": "b"},
-    "tags": {"team": "vision"},
-    "volume_size": 50,
-    "volume_kms_key": "key-2",
-    "keep_alive_period_in_seconds": 60,
+    **ONE, "role": ROLE, "output_path": "s3://out/jobs", "output_kms_key": "key-1",
+    "disable_output_compression": True, "hyperparameters": {"epochs": 3}, "environment": {"A": "b"},
+    "tags": {"team": "vision"}, "volume_size": 50, "volume_kms_key": "key-2", "keep_alive_period_in_seconds": 60,
     "training_plan": "arn:aws:sagemaker:eu-west-1:123456789012:training-plan/plan",
     "instance_placement_config": {
         "EnableMultipleJobs": True,
         "PlacementSpecifications": [{"UltraServerId": "ultra-1", "InstanceCount": 2}],
     },
-    "metric_definitions": [{"Name": "loss", "Regex": "loss=(.*)"}],
-    "enable_sagemaker_metrics": True,
-    "container_entry_point": ["train"],
-    "container_arguments": ["--plan"],
-    "training_repository_access_mode": "Vpc",
+    "metric_definitions": [{"Name": "loss", "Regex": "loss=(.*)"}], "enable_sagemaker_metrics": True,
+    "container_entry_point": ["train"], "container_arguments": ["--plan"], "training_repository_access_mode": "Vpc",
     "training_repository_credentials_provider_arn": "arn:aws:lambda:eu-west-1:123456789012:function:login",
-    "subnets": ["subnet-1"],
-    "security_group_ids": ["sg-1"],
-    "enable_network_isolation": True,
-    "encrypt_inter_container_traffic": True,
-    "checkpoint_s3_uri": "s3://out/checkpoints",
-    "checkpoint_local_path": "/opt/ml/checkpoints",
-    "max_run": 100,
-    "max_retry_attempts": 3,
-    "enable_infra_check": True,
-    "enable_remote_debug": True,
-    "enable_session_tag_chaining": True,
+    "subnets": ["subnet-1"], "security_group_ids": ["sg-1"], "enable_network_isolation": True,
+    "encrypt_inter_container_traffic": True, "checkpoint_s3_uri": "s3://out/checkpoints",
+    "checkpoint_local_path": "/opt/ml/checkpoints", "max_run": 100, "max_retry_attempts": 3,
+    "enable_infra_check": True, "enable_remote_debug": True, "enable_session_tag_chaining": True,
     "debugger_hook_config": {
         "LocalPath": "/opt/ml/tensors",
         "S3OutputPath": "s3://out/tensors",
@@ -80,10 +62,8 @@ LARGE = {
     "rules": [RULE],
     "tensorboard_output_config": {"S3OutputPath": "s3://out/tb", "LocalPath": "/opt/ml/tb"},
     "profiler_config": {
-        "S3OutputPath": "s3://out/profile",
-        "ProfilingIntervalInMilliseconds": 500,
-        "ProfilingParameters": {"a": "b"},
-        "DisableProfiler": False,
+        "S3OutputPath": "s3://out/profile", "ProfilingIntervalInMilliseconds": 500,
+        "ProfilingParameters": {"a": "b"}, "DisableProfiler": False,
     },
     "additional_request_fields": {
         "ProfilerRuleConfigurations": [RULE],
@@ -98,17 +78,12 @@ LARGE = {
             "SourceModelPackageArn": "arn:aws:sagemaker:eu-west-1:123456789012:model-package/digits/1",
         },
     },
-}
+}  # fmt: skip
 EXPERIMENT = {"ExperimentName": "e", "TrialName": "t", "TrialComponentDisplayName": "c", "RunName": "r"}
 CHANNELS = {
     "images": TrainingInput(
-        "s3://in/images",
-        distribution="ShardedByS3Key",
-        content_type="image/png",
-        input_mode="Pipe",
-        compression="Gzip",
-        record_wrapping="RecordIO",
-        shuffle_config=ShuffleConfig(7),
+        "s3://in/images", distribution="ShardedByS3Key", content_type="image/png", input_mode="Pipe",
+        compression="Gzip", record_wrapping="RecordIO", shuffle_config=ShuffleConfig(7),
         hub_access_config={"HubContentArn": "arn:aws:sagemaker:eu-west-1:aws:hub-content/h/Model/m/1"},
         model_access_config={"AcceptEula": True},
     ),
@@ -116,7 +91,7 @@ CHANNELS = {
         "s3://in/lines", s3_data_type="AugmentedManifestFile", attribute_names=["source-ref"], input_mode="Pipe"
     ),
     "files": FileSystemInput("fs-0123456789", "EFS", "/data"),
-}
+}  # fmt: skip
 
 
 def large():
@@ -257,10 +232,8 @@ def test_an_argument_whose_field_is_taken_out_is_not_set_without_effect():
     attached.additional_request_fields = None
     attached.instance_type = "ml.m5.large"
     assert attached.request()["ResourceConfig"] == {
-        "InstanceCount": 2,
-        "InstanceType": "ml.m5.large",
-        "VolumeSizeInGB": 50,
-    }
+        "InstanceCount": 2, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 50,
+    }  # fmt: skip
 
 
 def mutated(path, change):

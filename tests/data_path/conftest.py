@@ -10,9 +10,9 @@ from fakes.views import Views, WatchedObjects
 
 
 @pytest.fixture
-def server(monkeypatch, no_credentials):
-    """An S3 server without objects, whose requests fail as a test says."""
-    with FaultyS3() as running:
+def server(request, monkeypatch, no_credentials):
+    """An S3 server with the ``OBJECTS`` of the test's module, if it has any, whose requests fail as a test says."""
+    with FaultyS3(dict(getattr(request.module, "OBJECTS", ()))) as running:
         running.use(monkeypatch)
         yield running
 

@@ -22,15 +22,9 @@ pytestmark = pytest.mark.slow
 
 SMALL = random.Random(1).randbytes(100_000)
 LARGE = random.Random(2).randbytes(2 * PART + 5_000)
+OBJECTS = {"small": SMALL, "large": LARGE}
 #: Reflected polynomials, as their standards write them (CRC RevEng catalogue).
 CRC32C, CRC64NVME = 0x82F63B78, 0x9A6C9329AC4BC9B5
-
-
-@pytest.fixture
-def server(monkeypatch, no_credentials):
-    with FaultyS3({"small": SMALL, "large": LARGE}) as running:
-        running.use(monkeypatch)
-        yield running
 
 
 def crc(content, polynomial, bits):

@@ -92,13 +92,11 @@ def test_the_first_objects_come_before_the_last_is_listed():
 @pytest.mark.parametrize(
     ("prefix", "key", "name"),
     [
-        ("data/", "data/a/b.csv", "a/b.csv"),
-        ("data", "data/a/b.csv", "a/b.csv"),
-        ("data/part", "data/part-1/x", "part-1/x"),
-        ("data/part-1.csv", "data/part-1.csv", "part-1.csv"),
+        ("data/", "data/a/b.csv", "a/b.csv"), ("data", "data/a/b.csv", "a/b.csv"),
+        ("data/part", "data/part-1/x", "part-1/x"), ("data/part-1.csv", "data/part-1.csv", "part-1.csv"),
         ("", "a/b", "a/b"),
     ],
-)
+)  # fmt: skip
 def test_an_entrys_name_is_its_key_below_the_prefix(prefix, key, name):
     objects = MemoryObjects({f"s3://b/{key}": b""})
     found = listing.entries(source(f"s3://b/{prefix}"), objects.of, epoch=0, host=0, count=1)
@@ -144,24 +142,14 @@ def test_every_field_of_an_entry_is_parsed():
         "AttributeNames": ["image-ref", "label"],
     }
     fields = {
-        "InputMode": "Pipe",
-        "CompressionType": "Gzip",
-        "RecordWrapperType": "RecordIO",
-        "ShuffleConfig": {"Seed": 0},
-        "ContentType": "text/csv",
-    }
+        "InputMode": "Pipe", "CompressionType": "Gzip", "RecordWrapperType": "RecordIO",
+        "ShuffleConfig": {"Seed": 0}, "ContentType": "text/csv",
+    }  # fmt: skip
     assert parse(request(TrainingInputMode="File"), entry(source, **fields)) == ChannelSource(
-        name="train",
-        mode="Pipe",
-        data_type="AugmentedManifestFile",
-        uri="s3://b/x",
-        is_sharded=True,
-        is_gzipped=True,
-        is_wrapped=True,
-        attribute_names=("image-ref", "label"),
-        shuffle_seed=0,
+        name="train", mode="Pipe", data_type="AugmentedManifestFile", uri="s3://b/x", is_sharded=True,
+        is_gzipped=True, is_wrapped=True, attribute_names=("image-ref", "label"), shuffle_seed=0,
         content_type="text/csv",
-    )
+    )  # fmt: skip
 
 
 def test_defaults_are_those_of_the_service_and_a_channels_mode_comes_before_the_jobs():

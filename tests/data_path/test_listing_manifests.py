@@ -71,15 +71,11 @@ def test_files_of_this_machine_are_named_below_a_file_prefix(tmp_path, hostile_n
 @pytest.mark.parametrize(
     ("prefix", "name", "expected"),
     [
-        ("{}/c/", "a%20b", "c/a b"),
-        ("{}/c%20d", "/a%20b", "c d/a b"),
-        ("{}/c%20d/a%20", "b", "c d/a b"),
-        ("{}/c/", "as%20written", "c/as%20written"),
-        ("{}/c%20d/", "e%2Ff", "c d/e/f"),
-        ("localhost{}/c/", "a b", "c/a b"),
-        ("{}//c/./", "a b", "c/a b"),
+        ("{}/c/", "a%20b", "c/a b"), ("{}/c%20d", "/a%20b", "c d/a b"), ("{}/c%20d/a%20", "b", "c d/a b"),
+        ("{}/c/", "as%20written", "c/as%20written"), ("{}/c%20d/", "e%2Ff", "c d/e/f"),
+        ("localhost{}/c/", "a b", "c/a b"), ("{}//c/./", "a b", "c/a b"),
     ],
-)
+)  # fmt: skip
 def test_percent_encoded_names_of_files_are_those_of_the_files(tmp_path, prefix, name, expected):
     for folder in ("c", "c d"):
         (tmp_path / folder / "e").mkdir(parents=True)

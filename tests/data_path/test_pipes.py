@@ -73,16 +73,9 @@ def test_a_failed_source_does_not_look_like_the_end_of_the_epoch(feeder):
         assert select.select([fifo], [], [], 10)[0] == [fifo]
 
 
-def test_a_reader_that_closes_while_no_bytes_come_ends_the_epoch(feeder):
-    place, process = feeder(["first", False], ["second"])
-    with Path(f"{place}_0").open("rb") as fifo:
-        assert fifo.read(5) == b"first"
-    assert process.stdout.readline() == "epoch 0 ended, 1 opened\n"
-    assert read(place, 1) == "second"
-
-
-def test_an_error_after_the_reader_has_closed_is_ignored(feeder):
-    place, process = feeder(["first", LONG * 20, None], ["second"])
+@pytest.mark.parametrize("rest", [[False], [LONG * 20, None]], ids=["no bytes come", "an error comes"])
+def test_a_reader_that_closes_ends_the_epoch_and_no_later_error_counts(feeder, rest):
+    place, process = feeder(["first", *rest], ["second"])
     with Path(f"{place}_0").open("rb") as fifo:
         assert fifo.read(5) == b"first"
     assert process.stdout.readline() == "epoch 0 ended, 1 opened\n"

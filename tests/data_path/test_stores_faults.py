@@ -5,7 +5,7 @@ import random
 import time
 
 import pytest
-from fakes.faulty_s3 import Fault, FaultyS3, Request
+from fakes.faulty_s3 import Fault, Request
 from fakes.promptness import soon
 
 from scriptmode._core.aws import s3
@@ -17,13 +17,7 @@ from scriptmode_local._data.s3_store import S3Store
 pytestmark = pytest.mark.slow
 
 CONTENT = random.Random(1).randbytes(300_000)
-
-
-@pytest.fixture
-def server(monkeypatch, no_credentials):
-    with FaultyS3({"x": CONTENT}) as running:
-        running.use(monkeypatch)
-        yield running
+OBJECTS = {"x": CONTENT}
 
 
 def read(store, start=0, end=None):

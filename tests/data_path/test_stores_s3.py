@@ -54,10 +54,8 @@ def test_every_key_is_listed_found_and_read_as_it_is_written(bucket):
 @pytest.mark.usefixtures("s3")
 def test_a_prefix_is_the_beginning_of_keys_and_not_a_directory(bucket):
     expected = {
-        "data/part": ["data/part-1", "data/part-2"],
-        "data/p": ["data/p", "data/part-1", "data/part-2"],
-        "none": [],
-    }
+        "data/part": ["data/part-1", "data/part-2"], "data/p": ["data/p", "data/part-1", "data/part-2"], "none": [],
+    }  # fmt: skip
     for prefix, keys in expected.items():
         found = S3Store().objects(f"s3://{bucket}/{prefix}")
         assert [item.uri for item in found] == [f"s3://{bucket}/{key}" for key in keys]

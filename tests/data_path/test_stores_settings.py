@@ -20,13 +20,14 @@ from scriptmode_local._data.s3_store import S3Store
 pytestmark = pytest.mark.slow
 
 CONTENT = random.Random(9).randbytes(3_000_000)
+OBJECTS = {"x": CONTENT}
 
 
 @pytest.fixture
 def secure_server(certificate, monkeypatch, no_credentials):
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(*certificate)
-    with FaultyS3({"x": CONTENT}, tls=tls) as running:
+    with FaultyS3({**OBJECTS}, tls=tls) as running:
         running.use(monkeypatch)
         yield running
 
@@ -72,23 +73,22 @@ def process_credentials(folder, monkeypatch, expires):
         monkeypatch.delenv(name)
 
 
-def test_credentials_that_expire_are_renewed_while_reading(tmp_path, monkeypatch, no_credentials):
+@pytest.mark.usefixtures("server")
+def test_credentials_that_expire_are_renewed_while_reading(tmp_path, monkeypatch):
     soon = (dt.datetime.now(dt.timezone.utc) + dt.timedelta(minutes=12)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    with FaultyS3({"x": CONTENT}) as server:
-        server.use(monkeypatch)
-        process_credentials(tmp_path, monkeypatch, soon)
-        settings = S3(settings={"read_timeout": 5}).bucket_settings("bkt")
-        # boto3 renews them in the last 15 minutes.
-        first, second = settings.credentials(), settings.credentials()
-        assert first != second
-        assert second[2] == "token"
-        store = S3Store()
-        item = store.find("s3://bkt/x")
-        assert b"".join(store.read(item, 0, item.size)) == CONTENT
-        assert is_read_by_obstore(store)
+    process_credentials(tmp_path, monkeypatch, soon)
+    settings = S3(settings={"read_timeout": 5}).bucket_settings("bkt")
+    # boto3 renews them in the last 15 minutes.
+    first, second = settings.credentials(), settings.credentials()
+    assert first != second
+    assert second[2] == "token"
+    store = S3Store()
+    item = store.find("s3://bkt/x")
+    assert b"".join(store.read(item, 0, item.size)) == CONTENT
+    assert is_read_by_obstore(store)
 
 
-def test_obstore_asks_boto3_again_for_credentials_that_expire_soon(monkeypatch, no_credentials):
+def test_obstore_asks_boto3_again_for_credentials_that_expire_soon(monkeypatch, server):
     monkeypatch.setattr(s3_reader, "CREDENTIALS_LAST", dt.timedelta(minutes=4))
     asked = []
 
@@ -96,11 +96,10 @@ def test_obstore_asks_boto3_again_for_credentials_that_expire_soon(monkeypatch, 
         asked.append(len(asked))
         return f"key-{len(asked)}", "secret", "token"
 
-    with FaultyS3({"x": CONTENT}) as server:
-        settings = s3_reader.BucketSettings(f"{server.endpoint}/bkt", "us-east-1", credentials)
-        reader = s3_reader.S3Reader(settings, connect_seconds=5, stall=5, raise_if_cancelled=lambda: None)
-        about = {"size": len(CONTENT), "etag": server.etag("x")}
-        until(lambda: b"".join(reader.read("x", 0, 5, **about)) == CONTENT[:5] and len(asked) > 2)
+    settings = s3_reader.BucketSettings(f"{server.endpoint}/bkt", "us-east-1", credentials)
+    reader = s3_reader.S3Reader(settings, connect_seconds=5, stall=5, raise_if_cancelled=lambda: None)
+    about = {"size": len(CONTENT), "etag": server.etag("x")}
+    until(lambda: b"".join(reader.read("x", 0, 5, **about)) == CONTENT[:5] and len(asked) > 2)
 
 
 @pytest.mark.parametrize(
@@ -122,43 +121,36 @@ def test_a_bucket_is_where_boto3_has_it(monkeypatch, no_credentials, settings, u
 
 
 @pytest.mark.parametrize("is_here", [False, True], ids=["elsewhere", "on this machine"])
-def test_requests_go_through_the_proxy_but_to_an_endpoint_of_this_machine(monkeypatch, no_credentials, is_here):
-    with FaultyS3({"x": CONTENT}) as server:
-        server.use(monkeypatch)
-        if not is_here:
-            monkeypatch.setenv("AWS_ENDPOINT_URL", "http://s3.example")
-        monkeypatch.setenv("http_proxy", "http://127.0.0.1:9" if is_here else server.endpoint)
-        monkeypatch.delenv("no_proxy", raising=False)
-        store = S3Store()
-        item = store.find("s3://bkt/x")
-        assert b"".join(store.read(item, 7, item.size)) == CONTENT[7:]
-        assert is_read_by_obstore(store)
+def test_requests_go_through_the_proxy_but_to_an_endpoint_of_this_machine(monkeypatch, server, is_here):
+    if not is_here:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://s3.example")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9" if is_here else server.endpoint)
+    monkeypatch.delenv("no_proxy", raising=False)
+    store = S3Store()
+    item = store.find("s3://bkt/x")
+    assert b"".join(store.read(item, 7, item.size)) == CONTENT[7:]
+    assert is_read_by_obstore(store)
 
 
-def test_a_store_that_was_prepared_reads_in_forked_children(monkeypatch, no_credentials):
-    with FaultyS3({"x": CONTENT}) as server:
-        server.use(monkeypatch)
-        code = (
-            "import os, sys; from scriptmode_local._data.stores import Stores\n"
-            "stores = Stores(); stores.prepare('s3://bkt/x')\n"
-            "for _ in range(3):\n"
-            "    if not (child := os.fork()):\n"
-            "        store = stores.store_of('s3://bkt/x'); item = store.find('s3://bkt/x')\n"
-            "        same = [len(b''.join(store.read(item, at, item.size))) == item.size - at for at in (0, 1, 2)]\n"
-            "        os._exit(0 if all(same) and store._bucket('bkt').works else 1)\n"
-            "    assert os.waitpid(child, 0)[1] == 0\n"
-        )
-        subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
-    assert server.gets == 9
+PREPARED = """
+import os; from scriptmode_local._data.stores import Stores
+stores = Stores(); stores.prepare('s3://bkt/x')
+for _ in range(3):
+    if not (child := os.fork()):
+        store = stores.store_of('s3://bkt/x'); item = store.find('s3://bkt/x')
+        same = [len(b''.join(store.read(item, at, item.size))) == item.size - at for at in (0, 1, 2)]
+        os._exit(0 if all(same) and store._bucket('bkt').works else 1)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+READ_BEFORE = """
+import os; from scriptmode_local._data.s3_store import S3Store
+item = S3Store().find('s3://bkt/x'); S3Store().read(item, 0, item.size)
+if not (child := os.fork()): os._exit(sum(map(len, S3Store().read(item, 0, item.size))) != item.size)
+assert os.waitpid(child, 0)[1] == 0
+"""
 
 
-def test_a_child_of_a_process_that_read_reads_through_boto3(monkeypatch, no_credentials):
-    with FaultyS3({"x": CONTENT}) as server:
-        server.use(monkeypatch)
-        code = (
-            "import os; from scriptmode_local._data.s3_store import S3Store\n"
-            "item = S3Store().find('s3://bkt/x'); S3Store().read(item, 0, item.size)\n"
-            "if not (child := os.fork()): os._exit(sum(map(len, S3Store().read(item, 0, item.size))) != item.size)\n"
-            "assert os.waitpid(child, 0)[1] == 0\n"
-        )
-        subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
+@pytest.mark.parametrize(("code", "gets"), [(PREPARED, 9), (READ_BEFORE, None)], ids=["prepared", "read through boto3"])
+def test_a_forked_child_reads_what_its_parent_prepared_or_read_itself(server, code, gets):
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
+    assert gets in (None, server.gets)

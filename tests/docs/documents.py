@@ -23,14 +23,10 @@ GUIDES = sorted((DOCS / "guides").glob("*.md"))
 WITH_CODE = [README, DOCS / "index.md", *GUIDES]
 #: Documents whose links are checked.
 WITH_LINKS = [
-    *WITH_CODE,
-    *sorted((DOCS / "reference").glob("*.md")),
-    CONTRIBUTING,
-    ROOT / "RELEASING.md",
-    ROOT / "CHANGELOG.md",
-    ROOT / "container" / "README.md",
+    *WITH_CODE, *sorted((DOCS / "reference").glob("*.md")), CONTRIBUTING, ROOT / "RELEASING.md",
+    ROOT / "CHANGELOG.md", ROOT / "container" / "README.md",
     ROOT / "notebooks" / "data" / "fashion_mnist" / "README.md",
-]
+]  # fmt: skip
 #: Languages of blocks that are executed, of files that a later block uses, and of blocks that are only read.
 RUN, FILES = ("python", "console", "bash"), ("python", "toml", "yaml")
 READ = ("text", "json", "{toctree}", "{include} ../../README.md")

@@ -145,8 +145,7 @@ print("names:", json.dumps(names))
 
 
 @pytest.mark.slow
-def test_the_page_names_the_variables_that_a_script_has(tmp_path, monkeypatch):
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+def test_the_page_names_the_variables_that_a_script_has(tmp_path, data_dir):
     (tmp_path / "train.py").write_text(PROGRAM)
     (tmp_path / "points").mkdir()
     (tmp_path / "points" / "a").write_text("1")

@@ -49,21 +49,15 @@ FAILURES = {
         ),
     ),
     "module": (
-        "import no_such_module",
-        {},
-        {"exit_code": 1, "exception": "ModuleNotFoundError"},
+        "import no_such_module", {}, {"exit_code": 1, "exception": "ModuleNotFoundError"},
         ("AlgorithmError: algo-1, script: exit code 1\nno_such_module is not installed", ", exit code: 1"),
     ),
     "syntax": (
-        "def broken(:\n    pass",
-        {},
-        {"exit_code": 1, "exception": "SyntaxError"},
+        "def broken(:\n    pass", {}, {"exit_code": 1, "exception": "SyntaxError"},
         ("AlgorithmError: algo-1, script: exit code 1", ", exit code: 1"),
     ),
     "long line": (
-        "print('x' * 5000); raise KeyError('k')",
-        {},
-        {"exit_code": 1, "exception": "KeyError"},
+        "print('x' * 5000); raise KeyError('k')", {}, {"exit_code": 1, "exception": "KeyError"},
         ("AlgorithmError: algo-1, script: exit code 1", "KeyError: 'k', exit code: 1"),
     ),
     "secret": (
@@ -89,7 +83,7 @@ FAILURES = {
         {"host": "algo-1", "process": "launcher", "exit_code": 1},
         ("AlgorithmError: algo-1: the entry point 'missing.py' is not in the source", ", exit code: 1"),
     ),
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -22,14 +22,11 @@ def write_host(base, name="algo-1", hosts=("algo-1",), code=None, cluster=None, 
         "hyperparameters": {key: json.dumps(value) for key, value in hyperparameters.items()},
         "inputdataconfig": {channel: {"TrainingInputMode": "File"} for channel in channels},
         "resourceconfig": {
-            "current_host": name,
-            "hosts": list(hosts),
-            "network_interface_name": "eth0",
-            "current_instance_type": "ml.c5.xlarge",
-            "current_group_name": "homogeneousCluster",
+            "current_host": name, "hosts": list(hosts), "network_interface_name": "eth0",
+            "current_instance_type": "ml.c5.xlarge", "current_group_name": "homogeneousCluster",
             "instance_groups": [group],
         },
-    }
+    }  # fmt: skip
     if cluster is not None:
         documents["scriptmode"] = cluster
     for file, document in documents.items():

@@ -46,12 +46,9 @@ class RecordingPlatform:
             if request["TrainingJobName"] == name:
                 status = self.life.pop(0) if len(self.life) > 1 else self.life[0]
                 response = {
-                    **request,
-                    "TrainingJobArn": self._arn(name),
-                    "TrainingJobStatus": status,
-                    "SecondaryStatus": status,
-                    **self.extra,
-                }
+                    **request, "TrainingJobArn": self._arn(name), "TrainingJobStatus": status,
+                    "SecondaryStatus": status, **self.extra,
+                }  # fmt: skip
                 return parse_description(response)
         raise JobNotFoundError(f"training job {name} is not known")
 

@@ -50,22 +50,13 @@ def _weed(folder, ports):
     ]
     (folder / "identities.json").write_text(json.dumps({"identities": identities}))
     options = {
-        "ip": "127.0.0.1",
-        "ip.bind": "127.0.0.1",
-        "dir": folder,
-        "master.telemetry": "false",
+        "ip": "127.0.0.1", "ip.bind": "127.0.0.1", "dir": folder, "master.telemetry": "false",
         "master.volumeSizeLimitMB": 64,
         # Seven for each bucket.
-        "volume.max": 350,
-        "filer": "true",
-        "filer.localSocket": "filer.sock",
-        "s3": "true",
-        "s3.localSocket": "s3.sock",
-        "s3.port.iceberg": 0,
-        "s3.port.lance": 0,
-        "s3.config": folder / "identities.json",
-        "s3.iam": "false",
-    }
+        "volume.max": 350, "filer": "true", "filer.localSocket": "filer.sock", "s3": "true",
+        "s3.localSocket": "s3.sock", "s3.port.iceberg": 0, "s3.port.lance": 0,
+        "s3.config": folder / "identities.json", "s3.iam": "false",
+    }  # fmt: skip
     for number, service in enumerate(("master", "volume", "filer", "s3")):
         options.update({f"{service}.port": ports[2 * number], f"{service}.port.grpc": ports[2 * number + 1]})
     return (program, "-logtostderr=true", "server", *(f"-{name}={value}" for name, value in options.items()))

@@ -55,25 +55,21 @@ BETWEEN_GRAPH = Layout(
     2,
     _PARAMETER_SERVER,
     {
-        "chief": Process(0, "master", "master 0"),
-        "worker": Process(1, "worker", "worker 0"),
-        "ps": Process(1, "ps", task="ps 1"),
-        **_LAUNCHERS,
+        "chief": Process(0, "master", "master 0"), "worker": Process(1, "worker", "worker 0"),
+        "ps": Process(1, "ps", task="ps 1"), **_LAUNCHERS,
     },
     {"master 0": 0, "worker 0": 1},
-)
+)  # fmt: skip
 COORDINATOR = Layout(
     "coordinator",
     2,
     {**_PARAMETER_SERVER, "sagemaker_parameter_server_coordinator": True},
     {
-        "chief": Process(0, "chief", "chief 0"),
-        "worker": Process(1, "worker", task="worker 1"),
-        "ps": Process(1, "ps", task="ps 1"),
-        **_LAUNCHERS,
+        "chief": Process(0, "chief", "chief 0"), "worker": Process(1, "worker", task="worker 1"),
+        "ps": Process(1, "ps", task="ps 1"), **_LAUNCHERS,
     },
     {"chief 0": 0},
-)
+)  # fmt: skip
 MIRRORED = Layout(
     "mirrored",
     3,

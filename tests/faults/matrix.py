@@ -94,35 +94,22 @@ class Cell(NamedTuple):
 
 #: Strategy, process, faults.
 TABLE = (
-    (SINGLE, "script", OF_TRAINERS),
-    (SINGLE, "launcher", (TOLD_TO_STOP,)),
-    (BETWEEN_GRAPH, "chief", OF_TRAINERS),
-    (BETWEEN_GRAPH, "worker", (*OF_TRAINERS, AMONG_THE_DEAF)),
-    (BETWEEN_GRAPH, "ps", OF_SERVERS),
-    (BETWEEN_GRAPH, "launcher", OF_LAUNCHERS),
-    (BETWEEN_GRAPH, "other launcher", OF_LAUNCHERS),
-    (COORDINATOR, "chief", OF_TRAINERS),
-    (COORDINATOR, "worker", OF_SERVERS),
-    (COORDINATOR, "ps", OF_SERVERS),
-    (COORDINATOR, "launcher", OF_LAUNCHERS),
-    (COORDINATOR, "other launcher", OF_LAUNCHERS),
-    (MIRRORED, "chief", OF_TRAINERS),
-    (MIRRORED, "worker", (*OF_TRAINERS, AMONG_THE_DEAF)),
-    (MIRRORED, "launcher", OF_LAUNCHERS),
-    (MIRRORED, "other launcher", OF_LAUNCHERS),
+    (SINGLE, "script", OF_TRAINERS), (SINGLE, "launcher", (TOLD_TO_STOP,)), (BETWEEN_GRAPH, "chief", OF_TRAINERS),
+    (BETWEEN_GRAPH, "worker", (*OF_TRAINERS, AMONG_THE_DEAF)), (BETWEEN_GRAPH, "ps", OF_SERVERS),
+    (BETWEEN_GRAPH, "launcher", OF_LAUNCHERS), (BETWEEN_GRAPH, "other launcher", OF_LAUNCHERS),
+    (COORDINATOR, "chief", OF_TRAINERS), (COORDINATOR, "worker", OF_SERVERS), (COORDINATOR, "ps", OF_SERVERS),
+    (COORDINATOR, "launcher", OF_LAUNCHERS), (COORDINATOR, "other launcher", OF_LAUNCHERS),
+    (MIRRORED, "chief", OF_TRAINERS), (MIRRORED, "worker", (*OF_TRAINERS, AMONG_THE_DEAF)),
+    (MIRRORED, "launcher", OF_LAUNCHERS), (MIRRORED, "other launcher", OF_LAUNCHERS),
     *(
         (layout, name, faults)
         for layout in (MPI_5, MPI_4)
         for name, faults in (
-            ("rank 0", OF_TRAINERS),
-            ("rank k", (*OF_TRAINERS, AMONG_THE_DEAF)),
-            ("parent of rank k", (KILLED,)),
-            ("mpirun", OF_SERVERS),
-            ("daemon", OF_SERVERS),
-            ("launcher", OF_LAUNCHERS),
+            ("rank 0", OF_TRAINERS), ("rank k", (*OF_TRAINERS, AMONG_THE_DEAF)), ("parent of rank k", (KILLED,)),
+            ("mpirun", OF_SERVERS), ("daemon", OF_SERVERS), ("launcher", OF_LAUNCHERS),
             ("other launcher", OF_LAUNCHERS),
         )
     ),
-)
+)  # fmt: skip
 
 CELLS = [Cell(fault, name, layout.processes[name], layout) for layout, name, faults in TABLE for fault in faults]

@@ -21,12 +21,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 SUITES: dict[str, ModuleType | clients_suite.Client] = {
-    **clients_suite.CLIENTS,
-    "s3-tests": s3_suite,
-    "horovod": horovod_suite,
-    "tutorials": tutorials_suite,
+    **clients_suite.CLIENTS, "s3-tests": s3_suite, "horovod": horovod_suite, "tutorials": tutorials_suite,
     "v2-programs": v2_programs_suite,
-}
+}  # fmt: skip
 ROW = "{:16}{:22}{:>8}{:>18}{:>12}{:>9}"
 
 

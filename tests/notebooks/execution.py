@@ -129,11 +129,9 @@ def figures(lines, start):
 def _environment(folder):
     """Give the kernel's variables: nothing of the person who runs the tests, neither jobs nor settings."""
     return {
-        **os.environ,
-        "SCRIPTMODE_DATA_DIR": str(folder / "data"),
-        "IPYTHONDIR": str(folder / "ipython"),
+        **os.environ, "SCRIPTMODE_DATA_DIR": str(folder / "data"), "IPYTHONDIR": str(folder / "ipython"),
         "MPLCONFIGDIR": str(folder / "matplotlib"),
-    }
+    }  # fmt: skip
 
 
 def _text(output):

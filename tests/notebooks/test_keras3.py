@@ -17,10 +17,8 @@ def test_every_loop_trains_on_two_containers(trained):
     summaries = trained.value("summaries")
     found = {program: figures([line[line.index("summary:") :]], "summary:")[0] for program, line in summaries.items()}
     assert {program: each["layout"] for program, each in found.items()} == {
-        "train_mwms.py": "multi_worker_mirrored",
-        "train_ps.py": "parameter_server",
-        "train_hvd.py": "horovod",
-    }
+        "train_mwms.py": "multi_worker_mirrored", "train_ps.py": "parameter_server", "train_hvd.py": "horovod",
+    }  # fmt: skip
     assert all(float(each["accuracy"]) > 0.4 for each in found.values())
 
 

@@ -91,13 +91,11 @@ TABLE = """Inter-|   Receive                                                |  T
 @pytest.mark.parametrize(
     ("environ", "received"),
     [
-        ({"SM_NETWORK_INTERFACE_NAME": "lo"}, 1_234_567),
-        ({"SM_NETWORK_INTERFACE_NAME": "eth0"}, 42),
-        ({"SM_NETWORK_INTERFACE_NAME": "eth1"}, None),
-        ({}, None),
+        ({"SM_NETWORK_INTERFACE_NAME": "lo"}, 1_234_567), ({"SM_NETWORK_INTERFACE_NAME": "eth0"}, 42),
+        ({"SM_NETWORK_INTERFACE_NAME": "eth1"}, None), ({}, None),
     ],
     ids=["loopback", "a number right behind the name", "another interface", "outside a job"],
-)
+)  # fmt: skip
 def test_the_interface_of_the_job_is_read(program, tmp_path, environ, received):
     path = tmp_path / "dev"
     path.write_text(TABLE)
@@ -115,11 +113,10 @@ def test_the_interface_of_the_job_is_read(program, tmp_path, environ, received):
         ("demo.py", ["--tensorflow", "new"], 1, "demo.py: framework_version is 'new'; give a version of TensorFlow"),
     ],
 )  # fmt: skip
-def test_an_argument_that_cannot_be_is_told_without_a_traceback(program, words, code, told, tmp_path, monkeypatch):
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+def test_an_argument_that_cannot_be_is_told_without_a_traceback(program, words, code, told, tmp_path, data_dir):
     command = [sys.executable, str(NOTEBOOKS / program), *words]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600, cwd=tmp_path)
     assert done.returncode == code, done.stderr
     assert told in done.stderr
     assert "Traceback" not in done.stderr
-    assert not (tmp_path / "data").exists()
+    assert not data_dir.exists()

@@ -64,11 +64,9 @@ class Environment:
         temporary = home / "tmp"
         temporary.mkdir(parents=True)
         return {
-            "PATH": f"{self.folder / 'bin'}:{SYSTEM_PATH}",
-            "HOME": str(home),
-            "TMPDIR": str(temporary),
+            "PATH": f"{self.folder / 'bin'}:{SYSTEM_PATH}", "HOME": str(home), "TMPDIR": str(temporary),
             "LANG": "C.UTF-8",
-        }
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)

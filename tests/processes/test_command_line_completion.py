@@ -89,14 +89,11 @@ def shell(request, user):
 @pytest.mark.parametrize(
     ("typed", "completed"),
     [
-        ("descr", "describe"),
-        ("model down", "model download"),
-        ("describe mn", "describe mnist-"),
-        ("run --instance-c", "run --instance-count"),
-        ("run tra", "run train.py"),
+        ("descr", "describe"), ("model down", "model download"), ("describe mn", "describe mnist-"),
+        ("run --instance-c", "run --instance-count"), ("run tra", "run train.py"),
         ("run train.py --source-dir dat", "run train.py --source-dir data/"),
     ],
-)
+)  # fmt: skip
 def test_the_tab_key_completes_typed_words(shell, typed, completed):
     shell.clear()
     shell.type(f"scriptmode {typed}\t")

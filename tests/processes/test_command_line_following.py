@@ -25,10 +25,8 @@ print("awake", flush=True)
 
 
 @pytest.fixture
-def start(tmp_path, monkeypatch, no_credentials):
+def start(own_directory, tmp_path, no_credentials):
     """Start jobs that sleep until ``wake``, without waiting for them; whatever runs at the end is stopped."""
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.chdir(tmp_path)
     Path("sleeps.py").write_text(SLEEPS)
 
     def started(name, *words):

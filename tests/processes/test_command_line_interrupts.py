@@ -99,8 +99,7 @@ def run_and_press(folder, moment):
 
 
 @pytest.mark.parametrize("moment", MOMENTS, ids=["draft", "folder", "agent"])
-def test_a_job_whose_start_meets_ctrl_c_runs_and_is_named(tmp_path, monkeypatch, moment):
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+def test_a_job_whose_start_meets_ctrl_c_runs_and_is_named(tmp_path, data_dir, moment):
     code, errors = run_and_press(tmp_path, moment)
     assert code == 130
     assert "Training job pressed is still running. Follow it again: scriptmode logs -f pressed" in errors
@@ -109,8 +108,7 @@ def test_a_job_whose_start_meets_ctrl_c_runs_and_is_named(tmp_path, monkeypatch,
     assert TrainingJob.attach("pressed").wait()["TrainingJobStatus"] == "Completed"
 
 
-def test_a_job_that_meets_ctrl_c_before_its_start_does_not_exist(tmp_path, monkeypatch):
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+def test_a_job_that_meets_ctrl_c_before_its_start_does_not_exist(tmp_path, data_dir):
     code, errors = run_and_press(tmp_path, "os.mkdir data/sources")
     assert (code, errors.strip()) == (130, "scriptmode: interrupted")
     assert list(TrainingJob.list("local")) == []

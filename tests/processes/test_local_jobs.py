@@ -69,11 +69,8 @@ def test_secrets_are_readable_by_their_owner_alone(jobs):
     jobs.run("pass")
     jobs.platform.list()
     folders = [
-        jobs.data_dir,
-        *jobs.data_dir.iterdir(),
-        *jobs.data_dir.glob("jobs/*"),
-        *jobs.data_dir.glob("sources/**"),
-    ]
+        jobs.data_dir, *jobs.data_dir.iterdir(), *jobs.data_dir.glob("jobs/*"), *jobs.data_dir.glob("sources/**"),
+    ]  # fmt: skip
     for folder in filter(Path.is_dir, folders):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700, folder
     job = jobs.job_folder("job-1").path

@@ -61,15 +61,8 @@ def test_an_epoch_of_a_pipe_needs_a_number_of_steps(hyperparameters):
 def test_records_are_written_for_each_rank(tmp_path):
     images = NOTEBOOKS / "data" / "fashion_mnist" / "train"
     command = [
-        sys.executable,
-        str(CODE / "write_records.py"),
-        str(images),
-        str(tmp_path),
-        "--ranks",
-        "2",
-        "--files",
-        "2",
-    ]
+        sys.executable, str(CODE / "write_records.py"), str(images), str(tmp_path), "--ranks", "2", "--files", "2",
+    ]  # fmt: skip
     subprocess.run(command, check=True, timeout=600)
     files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.tfrecord"))
     assert files == [f"{rank}/part-0000{number}.tfrecord" for rank in (0, 1) for number in (0, 1)]

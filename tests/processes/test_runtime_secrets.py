@@ -13,12 +13,9 @@ from fakes.host_folders import write_host, write_job
 from processes.launchers import ENTRYPOINTS, host
 
 SECRETS = {
-    "plain": "correct-horse-battery",
-    "quotes": "pa'ss\"wo\\rd",
-    "newline": "first-line\nsecond-line",
-    "unicode": "pässwörd-漢字",
-    "url": "100%25-a@b/c?d",
-}
+    "plain": "correct-horse-battery", "quotes": "pa'ss\"wo\\rd", "newline": "first-line\nsecond-line",
+    "unicode": "pässwörd-漢字", "url": "100%25-a@b/c?d",
+}  # fmt: skip
 #: Tells the secret in every way a program would.
 TELLS = """
 import json, os, subprocess, sys, urllib.parse
@@ -97,11 +94,9 @@ def test_the_token_of_a_package_index_is_not_logged_when_pip_fails(tmp_path, lau
     base = write_host(tmp_path / "algo-1", code=code, cluster=cluster, sagemaker_program="train.py")
     # It must fail at once, and build with the installed packages.
     quick = {
-        "PIP_RETRIES": "0",
-        "PIP_DEFAULT_TIMEOUT": "1",
-        "PIP_NO_BUILD_ISOLATION": "0",
+        "PIP_RETRIES": "0", "PIP_DEFAULT_TIMEOUT": "1", "PIP_NO_BUILD_ISOLATION": "0",
         "PIP_CONFIG_FILE": os.devnull,
-    }
+    }  # fmt: skip
     launcher = launch(base, **quick, **variables)
     assert launcher.wait(600) == 1
     assert launcher.failure.startswith("algo-1, requirements: exit code 1\n")
@@ -119,12 +114,9 @@ def plan(base, **variables):
 @pytest.mark.parametrize("secret", [*SECRETS.values(), "abc", 271828], ids=[*SECRETS, "short", "number"])
 def test_a_plan_shows_no_secret(tmp_path, secret):
     hyperparameters = {
-        "sagemaker_mpi_enabled": True,
-        "sagemaker_mpi_custom_mpi_options": "-x NCCL_TOKEN=tok-3141592653",
-        "password": secret,
-        "db": {"password": secret},
-        "epochs": 3,
-    }
+        "sagemaker_mpi_enabled": True, "sagemaker_mpi_custom_mpi_options": "-x NCCL_TOKEN=tok-3141592653",
+        "password": secret, "db": {"password": secret}, "epochs": 3,
+    }  # fmt: skip
     job = write_job(tmp_path / "job", 2, {"train.py": ""}, sagemaker_program="train.py", **hyperparameters)
     done = plan(job["algo-1"])
     assert done.returncode == 0, done.stderr

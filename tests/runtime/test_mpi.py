@@ -35,15 +35,11 @@ ABORT_FOUR = "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\nwi
 @pytest.mark.parametrize(
     ("text", "status"),
     [
-        (FOUR_ABORTS_THE_JOB + FOUR, 3),
-        (FIVE, 3),
-        (FOUR_KILLED, -9),
-        (FIVE_KILLED, -9),
-        (ABORT_FOUR, 7),
+        (FOUR_ABORTS_THE_JOB + FOUR, 3), (FIVE, 3), (FOUR_KILLED, -9), (FIVE_KILLED, -9), (ABORT_FOUR, 7),
         (ABORT_FIVE, 7),
     ],
     ids=["4 exits", "5 exits", "4 killed", "5 killed", "4 aborts", "5 aborts"],
-)
+)  # fmt: skip
 def test_mpirun_names_the_rank_that_failed_first(text, status):
     failure = first_failure(f"[1,0]<stdout>: rank 0\n{text}")
     assert (failure.rank, failure.status) == (1, status)

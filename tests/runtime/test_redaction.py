@@ -134,16 +134,12 @@ def test_what_stands_before_the_host_of_a_url_is_hidden(text, shown):
 def test_a_document_is_hidden_by_its_names_too():
     document = {
         "env": {"SM_HP_PASSWORD": "abc", "SM_HPS": '{"password":"abc"}', "SM_NUM_CPUS": "2"},
-        "argv": ("python", "--password", "abc", "--epochs", "3"),
-        "wait": None,
-        "mode": 0o600,
-    }
+        "argv": ("python", "--password", "abc", "--epochs", "3"), "wait": None, "mode": 0o600,
+    }  # fmt: skip
     assert Redaction({"password": "abc"}).document(document) == {
         "env": {"SM_HP_PASSWORD": MASK, "SM_HPS": '{"password":"******"}', "SM_NUM_CPUS": "2"},
-        "argv": ("python", "--password", MASK, "--epochs", "3"),
-        "wait": None,
-        "mode": 0o600,
-    }
+        "argv": ("python", "--password", MASK, "--epochs", "3"), "wait": None, "mode": 0o600,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("word", ["a://", "a://b:", "x=", "a://b:c/", "://" + "d" * 50])

@@ -40,14 +40,11 @@ def test_a_rank_is_named_with_the_host_it_ran_on(tmp_path, text, code):
 @pytest.mark.parametrize(
     ("status", "line", "code", "signal"),
     [
-        (3, "exit code 3", 3, ""),
-        (137, "exit code 137", 137, ""),
-        (-9, "killed by SIGKILL", 137, "SIGKILL"),
-        (-11, "killed by SIGSEGV", 139, "SIGSEGV"),
-        (-99, "killed by signal 99", 227, "signal 99"),
+        (3, "exit code 3", 3, ""), (137, "exit code 137", 137, ""), (-9, "killed by SIGKILL", 137, "SIGKILL"),
+        (-11, "killed by SIGSEGV", 139, "SIGSEGV"), (-99, "killed by signal 99", 227, "signal 99"),
         (0, "ended while it was still needed", 1, ""),
     ],
-)
+)  # fmt: skip
 def test_the_first_line_is_host_process_and_end(tmp_path, status, line, code, signal):
     cause = described(tmp_path, SCRIPT, status, "the end\n")
     assert cause.message.splitlines()[0] == f"algo-1, script: {line}"

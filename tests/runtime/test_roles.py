@@ -222,17 +222,13 @@ def test_a_server_of_an_unknown_cluster_is_what_the_host_does(tmp_path, kind, ro
 @pytest.mark.parametrize(
     "text",
     [
-        "{",
-        "[]",
-        '{"task": {"type": "worker", "index": 0}}',
-        json.dumps({"cluster": CLUSTER}),
+        "{", "[]", '{"task": {"type": "worker", "index": 0}}', json.dumps({"cluster": CLUSTER}),
         json.dumps({"cluster": CLUSTER, "task": {"index": 0}}),
-        json.dumps({"cluster": CLUSTER, "task": {"type": "ps", "index": "first"}}),
-        given("ps", 1)["TF_CONFIG"],
+        json.dumps({"cluster": CLUSTER, "task": {"type": "ps", "index": "first"}}), given("ps", 1)["TF_CONFIG"],
         given("master", 0)["TF_CONFIG"],
     ],
     ids=["not JSON", "a list", "no cluster", "no task", "no type", "no index", "too many", "no such role"],
-)
+)  # fmt: skip
 @pytest.mark.parametrize(
     "kind", [BETWEEN_GRAPH, COORDINATOR, MIRRORED], ids=["between-graph", "coordinator", "mirrored"]
 )

@@ -23,12 +23,10 @@ class InstalledSdk:
     def run(self, folder, *command, text=None, **variables):
         """Run a program that sees scriptmode and no AWS settings; return what its last line has as JSON."""
         settings = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(folder),
+            "PATH": os.environ["PATH"], "HOME": str(folder),
             "PYTHONPATH": os.pathsep.join(str(ROOT / name) for name in ("tests", "sdk", "entrypoints")),
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "SAGEMAKER_SUPPRESS_V2_WARNING": "1",
-        }
+            "AWS_EC2_METADATA_DISABLED": "true", "SAGEMAKER_SUPPRESS_V2_WARNING": "1",
+        }  # fmt: skip
         done = subprocess.run(
             [str(self.python), *map(str, command)],
             cwd=folder, env={**settings, **variables}, input=text, capture_output=True, text=True, timeout=900, check=False,

@@ -21,8 +21,7 @@ open(os.environ["SM_MODEL_DIR"] + "/model", "w").close()
 @V1_NAMES
 @pytest.mark.slow
 @pytest.mark.tf
-def test_parameter_servers_run_a_program_that_imports_tensorflow_1s_api(code, tmp_path, monkeypatch, no_settings):
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+def test_parameter_servers_run_a_program_that_imports_tensorflow_1s_api(code, tmp_path, data_dir, no_settings):
     (tmp_path / "code/train.py").write_text(GRAPH)
     made = TensorFlow(
         entry_point="train.py", source_dir=code, role=ROLE, train_instance_count=2, train_instance_type="local_process",

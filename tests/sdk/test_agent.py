@@ -78,9 +78,8 @@ def test_a_trained_job_that_waits_again_is_interrupted(jobs, scheduler):
     assert description["TrainingJobStatus"] == "InProgress"
     assert jobs.platform.describe(name).response == description  # a client that follows it sees no change
     scheduler.location = AgentLocation(Presence.ALIVE)
-    assert (
-        jobs.platform.describe(name).response["SecondaryStatus"] == "Training"
-    )  # until its new agent records something
+    # Until its new agent records something.
+    assert jobs.platform.describe(name).response["SecondaryStatus"] == "Training"
 
 
 def test_a_stop_that_the_engine_refuses_is_an_error(jobs, monkeypatch):
@@ -251,13 +250,8 @@ def test_a_line_that_is_not_an_event_fails_the_job(agent, links, line):
 
 
 def test_a_line_that_does_not_end_is_not_read_for_ever(agent, links):
-
-    def fails():
-        agent.write(bytes(50_000))
-        links.poll()
-        return links.failure()
-
-    assert "does not end" in until(fails).reason
+    failure = until(lambda: agent.write(bytes(50_000)) or links.poll() or links.failure())
+    assert "does not end" in failure.reason
 
 
 @pytest.fixture
@@ -303,12 +297,7 @@ def test_an_end_that_takes_long_is_waited_for_while_the_agent_lives(agent, links
 def test_an_agent_that_closes_its_output_and_stays_is_killed(agent, links, monkeypatch):
     monkeypatch.setattr("scriptmode_local._agent.host_link._ENDING_SECONDS", 0.0)
     os.close(agent.events)
-
-    def fails():
-        links.poll()
-        return links.failure()
-
-    assert "closed its output, and was killed" in until(fails).reason
+    assert "closed its output, and was killed" in until(lambda: links.poll() or links.failure()).reason
     assert agent.process.is_killed
 
 
@@ -317,13 +306,8 @@ def test_an_agent_that_is_silent_is_lost_and_one_that_lives_is_not(monkeypatch):
     living, silent = FakeAgent("algo-1"), FakeAgent("algo-2")
     links = linked(living, silent)
     silent.tell({"event": "alive"})
-
-    def fails():
-        living.tell({"event": "alive"})
-        links.poll()
-        return links.failure()
-
-    assert until(fails).reason.startswith("InternalServerError: the agent of algo-2 (process 4711) has not answered")
+    failure = until(lambda: living.tell({"event": "alive"}) or links.poll() or links.failure())
+    assert failure.reason.startswith("InternalServerError: the agent of algo-2 (process 4711) has not answered")
     assert (living.process.is_killed, silent.process.is_killed) == (False, True)
 
 

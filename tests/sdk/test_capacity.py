@@ -16,11 +16,9 @@ TOO_MANY = 2_000
 
 
 @pytest.fixture(autouse=True)
-def one_core(tmp_path, monkeypatch, no_settings):
+def one_core(own_directory, no_settings):
     """Let this process have one core; return an entry point in the current directory."""
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "own.py").touch()
+    (own_directory / "own.py").touch()
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
     yield

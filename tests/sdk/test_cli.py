@@ -27,11 +27,7 @@ from scriptmode_cli._program.description_text import render_description
 from scriptmode_cli._program.error_reporting import exit_code
 from scriptmode_cli._program.output import to_json_value
 
-
-@pytest.fixture(autouse=True)
-def nothing_here(tmp_path, monkeypatch, no_settings):
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("no_settings", "own_directory")
 
 
 def commands(command=scriptmode, path=()):
@@ -185,13 +181,10 @@ def stopped(secondary):
 ENDINGS = [
     (failed("AlgorithmError: algo-1, script: exit code 3\nValueError, exit code: 3"), 3),
     (failed("AlgorithmError: exit code: 3 is what it said, then the machine was lost"), 1),
-    (failed("AlgorithmError: x, exit code: 999"), 1),
-    (stopped("Stopped"), 143),
-    (stopped("MaxRuntimeExceeded"), 124),
-    (JobNotFoundError("no"), 1),
-    (RequestError("no"), 2),
+    (failed("AlgorithmError: x, exit code: 999"), 1), (stopped("Stopped"), 143),
+    (stopped("MaxRuntimeExceeded"), 124), (JobNotFoundError("no"), 1), (RequestError("no"), 2),
     (click.UsageError("no"), 2),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("error", "code"), ENDINGS, ids=[f"{type(error).__name__} {code}" for error, code in ENDINGS])
@@ -348,12 +341,10 @@ def test_the_summary_masks_secrets_and_escapes_control_characters():
 @pytest.mark.parametrize(
     ("status", "message", "shown"),
     [
-        ("Starting", "", False),
-        ("Starting", "Launching", True),
-        ("Stopped", "Training job stopped", False),
+        ("Starting", "", False), ("Starting", "Launching", True), ("Stopped", "Training job stopped", False),
         ("Stopped", "cancelled by the user ada", True),
     ],
-)
+)  # fmt: skip
 def test_the_summary_has_the_message_of_a_status_that_says_more_than_the_status(status, message, shown):
     _, job = started(Life.completed())
     description = {**job.describe(), "SecondaryStatus": status}

@@ -20,13 +20,11 @@ def endpoint():
 
 
 @pytest.fixture
-def account(endpoint, tmp_path, monkeypatch, no_settings):
+def account(endpoint, own_directory, tmp_path, monkeypatch, no_settings):
     """An account that only a profile of the AWS settings knows, and a Region that only --region names."""
     (tmp_path / "credentials").write_text("[team]\naws_access_key_id = key\naws_secret_access_key = secret\n")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("print(1)")
     return boto3.Session(profile_name="team", region_name="eu-west-1").client("sagemaker")
 

@@ -79,20 +79,11 @@ def job(text):
 def test_everything_that_concerns_a_training_job_is_read(machine):
     machine.user(WHOLE)
     assert machine.read() == SageMakerConfig(
-        role=ROLE,
-        output_kms_key="output-key",
-        volume_kms_key="volume-key",
-        subnets=("subnet-1", "subnet-2"),
-        security_group_ids=("sg-1",),
-        network_isolation=False,
-        encrypt_traffic=True,
-        disable_profiler=True,
-        debug_hook=False,
-        environment={"MODE": "quick", "EMPTY": ""},
-        tags=(("team", "vision"), ("cost", "")),
-        default_bucket="our-bucket",
-        default_bucket_prefix="team/one",
-    )
+        role=ROLE, output_kms_key="output-key", volume_kms_key="volume-key", subnets=("subnet-1", "subnet-2"),
+        security_group_ids=("sg-1",), network_isolation=False, encrypt_traffic=True, disable_profiler=True,
+        debug_hook=False, environment={"MODE": "quick", "EMPTY": ""}, tags=(("team", "vision"), ("cost", "")),
+        default_bucket="our-bucket", default_bucket_prefix="team/one",
+    )  # fmt: skip
 
 
 def test_the_user_s_file_goes_over_the_administrator_s(machine):
@@ -114,13 +105,9 @@ def test_the_user_s_file_goes_over_the_administrator_s(machine):
         """)
     )
     assert machine.read() == SageMakerConfig(
-        role="user-role",
-        network_isolation=True,
-        environment={"A": "site", "B": "user", "C": "user"},
-        tags=(("team", "user"),),
-        subnets=("user-1",),
-        security_group_ids=("site-sg",),
-    )
+        role="user-role", network_isolation=True, environment={"A": "site", "B": "user", "C": "user"},
+        tags=(("team", "user"),), subnets=("user-1",), security_group_ids=("site-sg",),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("variable", ["SAGEMAKER_ADMIN_CONFIG_OVERRIDE", "SAGEMAKER_USER_CONFIG_OVERRIDE"])

@@ -160,16 +160,12 @@ def test_a_line_is_what_a_terminal_would_show_last(line, seen):
 @pytest.mark.parametrize(
     ("line", "frame"),
     [
-        (f"{RED}epoch\t1", f"{RED}epoch\t1"),
-        ("10%\r20%\r\r", "20%"),
-        ("loading 100%\rdone", "done"),
+        (f"{RED}epoch\t1", f"{RED}epoch\t1"), ("10%\r20%\r\r", "20%"), ("loading 100%\rdone", "done"),
         (f"100%\r{RED}    {RESET}\r", "100%"),
         ("\r1/9 [=>..]" + "\b" * 10 + "\r2/9 [==>.] 4s" + "\b" * 20 + "Traceback", "Traceback"),
-        ("1/9 [=>..]" + "\b" * 10 + "2/9", "2/9"),
-        ("x" * 100_000 + "\b" * 100_000 + "y", "y"),
-        ("\r \b", ""),
+        ("1/9 [=>..]" + "\b" * 10 + "2/9", "2/9"), ("x" * 100_000 + "\b" * 100_000 + "y", "y"), ("\r \b", ""),
     ],
-)
+)  # fmt: skip
 def test_the_last_frame_of_a_line_is_what_was_drawn_last_from_its_start(line, frame):
     assert last_frame(line) == frame
 

@@ -25,15 +25,12 @@ def described(hosts=2, status="InProgress", **fields):
     if status != "InProgress":
         transitions[-1]["EndTime"] = NOW
     return {
-        "TrainingJobName": "job-1",
-        "TrainingJobStatus": status,
-        "SecondaryStatus": "Training",
+        "TrainingJobName": "job-1", "TrainingJobStatus": status, "SecondaryStatus": "Training",
         "CreationTime": NOW - timedelta(seconds=30),
         "ResourceConfig": {"InstanceType": "local_process", "InstanceCount": hosts},
-        "AlgorithmSpecification": {"MetricDefinitions": METRICS},
-        "SecondaryStatusTransitions": transitions,
+        "AlgorithmSpecification": {"MetricDefinitions": METRICS}, "SecondaryStatusTransitions": transitions,
         **fields,
-    }
+    }  # fmt: skip
 
 
 def collected(lines=(), **fields):

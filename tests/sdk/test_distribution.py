@@ -14,11 +14,9 @@ from scriptmode._display.follower import find_roles
 from scriptmode.planning import host_roles
 
 GROUPS = [
-    InstanceGroup("one", "ml.m5.large", 1),
-    InstanceGroup("two", "ml.p3.2xlarge", 2),
-    InstanceGroup("memory", "ml.r5.large", 1),
-    InstanceGroup("other", "ml.m5.large", 1),
-]
+    InstanceGroup("one", "ml.m5.large", 1), InstanceGroup("two", "ml.p3.2xlarge", 2),
+    InstanceGroup("memory", "ml.r5.large", 1), InstanceGroup("other", "ml.m5.large", 1),
+]  # fmt: skip
 IN_GROUPS = {"instance_count": None, "instance_type": None, "instance_groups": GROUPS}
 DEDICATED = {"chief": ("one",), "worker": ("two",), "ps": ("memory",), "evaluator": ("other",)}
 
@@ -264,12 +262,10 @@ def test_hosts_have_the_role_of_their_group():
 @pytest.mark.parametrize(
     "unknown",
     [
-        description({}, HyperParameters={"epochs": "3"}),
-        description({}, ResourceConfig={}),
-        description({**SERVERS, **RANKS}),
-        {"TrainingJobName": "job-1"},
+        description({}, HyperParameters={"epochs": "3"}), description({}, ResourceConfig={}),
+        description({**SERVERS, **RANKS}), {"TrainingJobName": "job-1"},
     ],
     ids=["an image's own program", "no hosts", "what the runtime refuses", "nothing"],
-)
+)  # fmt: skip
 def test_unknown_roles_are_empty(unknown):
     assert host_roles(unknown) == find_roles(parse_request(unknown)) == {}

@@ -32,11 +32,9 @@ def environment(tmp_path, no_settings):
     """An environment with packages that answer at once, and no daemon, credentials or jobs."""
     write_stubs(tmp_path / "stubs")
     return {
-        **os.environ,
-        "PYTHONPATH": str(tmp_path / "stubs"),
-        "SCRIPTMODE_DATA_DIR": str(tmp_path / "data"),
+        **os.environ, "PYTHONPATH": str(tmp_path / "stubs"), "SCRIPTMODE_DATA_DIR": str(tmp_path / "data"),
         "DOCKER_HOST": f"unix://{tmp_path}/nowhere.sock",
-    }
+    }  # fmt: skip
 
 
 def doctor(environment, *words, prelude=""):

@@ -18,11 +18,8 @@ REFUSAL = """<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><E
 
 
 @pytest.fixture
-def account(monkeypatch, no_settings):
+def account(monkeypatch, no_settings, account_settings):
     """Run a check while a service answers so to STS."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
 
     def look(status=200, body=IDENTITY, *, check=aws_checks.credentials):
         def answer(headers):
@@ -108,41 +105,34 @@ def test_a_node_of_the_partition_writes_what_this_machine_reads(programs, tmp_pa
     assert {word for word in words if word.startswith(("--partition", "--account"))} == {"--account=vision", *option}
 
 
+SHARED = "name a directory that all nodes share in SCRIPTMODE_DATA_DIR"
+#: What srun says before it fails, none if it does not, what the error says, and how its advice begins.
 STEPS = {
-    "a directory that nodes lack": ("echo 'no such file' >&2; exit 1", "the default partition: srun: no such file"),
+    "a directory that nodes lack": ("no such file", "the default partition: srun: no such file", SHARED),
     "files that do not reach this machine": (
-        "exit 0",
-        "this machine does not see what a node of the default partition wrote",
+        None, "this machine does not see what a node of the default partition wrote", SHARED,
     ),
-}
+    "a refusal": (
+        "srun: error: Unable to allocate resources: Invalid account",
+        "srun: Unable to allocate resources: Invalid account", "see whether",
+    ),
+    "no configuration": (
+        "srun: fatal: Could not establish a configuration source", "srun finds no slurm.conf",
+        "use a login node, with Slurm's commands on PATH",
+    ),
+    "no answer": (
+        "srun: error: Socket timed out on send/recv operation", "Socket timed out",
+        "see whether slurmctld runs: scontrol ping; then try again",
+    ),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("program", "message"), STEPS.values(), ids=STEPS)
-def test_a_data_directory_that_is_not_shared_is_a_problem(programs, program, message):
-    programs.add("srun", program)
+@pytest.mark.parametrize(("said", "message", "advice"), STEPS.values(), ids=STEPS)
+def test_a_step_that_fails_or_writes_elsewhere_is_a_problem_with_its_next_step(programs, said, message, advice):
+    programs.add("srun", f"echo '{said}' >&2; exit 1" if said else "exit 0")
     with pytest.raises(PlatformError, match=message) as raised:
         checks.share_files()
-    assert "SCRIPTMODE_DATA_DIR" in raised.value.advice
-
-
-def test_a_refusal_of_slurm_has_no_advice_on_the_directory(programs):
-    programs.add("srun", "echo 'srun: error: Unable to allocate resources: Invalid account' >&2; exit 1")
-    with pytest.raises(PlatformError, match="srun: Unable to allocate resources: Invalid account; see whether"):
-        checks.share_files()
-
-
-@pytest.mark.parametrize(
-    ("error", "advice"),
-    [
-        ("fatal: Could not establish a configuration source", "use a login node, with Slurm's commands on PATH"),
-        ("error: Socket timed out on send/recv operation", "see whether slurmctld runs: scontrol ping; then try again"),
-    ],
-)
-def test_a_machine_without_an_answering_cluster_has_no_advice_on_the_directory(programs, error, advice):
-    programs.add("srun", f"echo 'srun: {error}' >&2; exit 1")
-    with pytest.raises(PlatformError) as raised:
-        checks.share_files()
-    assert str(raised.value.advice).startswith(advice)
+    assert raised.value.advice.startswith(advice)
 
 
 def test_a_busy_partition_is_not_a_problem(programs):

@@ -138,12 +138,10 @@ def test_a_folder_without_a_state_is_listed_if_a_job_can_be_called_so(store):
 
 
 BROKEN = {
-    "half": "{",
-    "without its arn": {"arn": None},
-    "no transitions": {"transitions": []},
+    "half": "{", "without its arn": {"arn": None}, "no transitions": {"transitions": []},
     "a status": {"transitions": [{"status": "Ended", "message": "", "started": 1.0}]},
     "a field that nobody knows": {"more": 1},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("change", BROKEN.values(), ids=list(BROKEN))

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from fakes.host_folders import write_files
+from fakes.processes import until
+from processes.launchers import alive
 
 from scriptmode import ParameterServer, SourceError, SpecError, TrainingInput, testing
 from scriptmode.testing import Layout, layouts
@@ -171,12 +173,10 @@ def test_what_ends_the_test_passes_through_the_script(error, run):
 
 
 SIBLINGS = {
-    "helper.py": "import os\nfrom package.inner import VALUE\nHERE = __file__\n",
-    "package/__init__.py": "",
-    "package/inner.py": "from . import other\nVALUE = other.OTHER\n",
-    "package/other.py": "OTHER = 'real'\n",
+    "helper.py": "import os\nfrom package.inner import VALUE\nHERE = __file__\n", "package/__init__.py": "",
+    "package/inner.py": "from . import other\nVALUE = other.OTHER\n", "package/other.py": "OTHER = 'real'\n",
     "settings.json": "{}",
-}
+}  # fmt: skip
 IMPORTS = "import helper, os; print(helper.VALUE, helper.HERE, os.path.exists('settings.json'))"
 
 
@@ -235,10 +235,7 @@ def test_a_process_of_its_own_may_end_in_any_way(script, exit_code, signal_name,
 def test_what_a_process_leaves_running_ends_with_it_and_its_output_is_in_the_log(run):
     done = run("import subprocess; print(subprocess.Popen(['sh', '-c', 'echo child; sleep 1000']).pid)", mode="process")
     child = int(next(line for line in done.log.splitlines() if line.isdigit()))
-    deadline = time.monotonic() + 60
-    while Path(f"/proc/{child}").exists() and Path(f"/proc/{child}/stat").read_text().split()[2] != "Z":
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: not alive(child))
 
 
 LAYOUTS = [

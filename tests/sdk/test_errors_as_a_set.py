@@ -33,11 +33,9 @@ BASES = {
     "TrainingJobError": {"TrainingJobFailed", "CapacityError", "TrainingJobStopped"},
 }
 PYTHONS_OWN = {
-    "SpecError": ValueError,
-    "WaitTimeoutError": TimeoutError,
-    "MissingPackageError": ImportError,
+    "SpecError": ValueError, "WaitTimeoutError": TimeoutError, "MissingPackageError": ImportError,
     "NotIncludedError": ModuleNotFoundError,
-}
+}  # fmt: skip
 
 
 @dataclass
@@ -69,8 +67,7 @@ class Row:
 
 
 @pytest.fixture
-def caller(tmp_path, monkeypatch, no_settings):
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+def caller(data_dir, tmp_path, no_settings):
     (tmp_path / "code").mkdir()
     return Caller(tmp_path / "code")
 
@@ -282,14 +279,9 @@ def test_every_error_about_an_argument_names_the_argument_in_a_field():
 
 
 LONG = {
-    "a text": "x" * 3000,
-    "a text with quotes": "it's \"" + "x" * 3000,
-    "words": "a b " * 800,
-    "a number": 10**3000,
-    "bytes": b"x" * 3000,
-    "a list": list(range(1000)),
-    "a dict": {f"key {n}": n for n in range(400)},
-}
+    "a text": "x" * 3000, "a text with quotes": "it's \"" + "x" * 3000, "words": "a b " * 800, "a number": 10**3000,
+    "bytes": b"x" * 3000, "a list": list(range(1000)), "a dict": {f"key {n}": n for n in range(400)},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("value", LONG.values(), ids=LONG)

@@ -40,11 +40,9 @@ def test_model_dir_follows_the_tensorflow_rules(code, make, arguments, model_dir
 
 def test_the_callers_objects_are_copied_and_never_changed(code):
     given = {
-        "hyperparameters": {"layers": [1]},
-        "distribution": {"mpi": {"enabled": True}},
-        "environment": {"A": "b"},
+        "hyperparameters": {"layers": [1]}, "distribution": {"mpi": {"enabled": True}}, "environment": {"A": "b"},
         "tags": [{"Key": "k", "Value": "v"}],
-    }
+    }  # fmt: skip
     before = copy.deepcopy(given)
     made = estimator(code, **given)
     made.fit(TrainingInput("s3://b/x"), logs=False)

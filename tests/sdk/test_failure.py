@@ -32,11 +32,9 @@ KILLED = Failure(
     "algo-2, worker: killed by SIGKILL", "algo-2", "worker", 137, "SIGKILL", "KeyError", "Use <less> memory", "the end"
 )
 DESCRIPTION = {
-    "TrainingJobName": "job-1",
-    "TrainingJobStatus": "Failed",
-    "SecondaryStatus": "Failed",
+    "TrainingJobName": "job-1", "TrainingJobStatus": "Failed", "SecondaryStatus": "Failed",
     "FailureReason": "AlgorithmError: algo-1, script: exit code 3\nValueError: no, exit code: 3",
-}
+}  # fmt: skip
 FULL = OSError(errno.ENOSPC, "No space left on device")
 
 TRACEBACK = """Traceback (most recent call last):
@@ -215,14 +213,11 @@ def test_the_summary_of_an_error_is_its_location_in_the_source_and_its_first_lin
 @pytest.mark.parametrize(
     ("exception", "code", "may_succeed"),
     [
-        ("ImportError", 1, False),
-        ("", 127, False),
-        ("ImportError", 127, False),
-        ("ValueError", 1, True),
+        ("ImportError", 1, False), ("", 127, False), ("ImportError", 127, False), ("ValueError", 1, True),
         ("", None, True),
     ],
     ids=["a module is missing", "the program is missing", "both", "another error", "unknown"],
-)
+)  # fmt: skip
 def test_a_failure_that_the_source_repeats_does_not_succeed_again(exception, code, may_succeed):
     assert may_succeed_again(replace(KILLED, exception=exception, exit_code=code)) is may_succeed
 

@@ -63,11 +63,9 @@ def test_a_description_tells_the_times_of_the_phases(fake, started):
     first, second = describe()["SecondaryStatusTransitions"]
     start = fake.clock.start
     assert first == {
-        "Status": "Starting",
-        "StartTime": start,
-        "EndTime": start + timedelta(seconds=60),
+        "Status": "Starting", "StartTime": start, "EndTime": start + timedelta(seconds=60),
         "StatusMessage": "Launching requested ML instances",
-    }
+    }  # fmt: skip
     assert (second["StartTime"], "EndTime" in second) == (start + timedelta(seconds=60), False)
     assert describe()["LastModifiedTime"] == describe()["TrainingStartTime"] == start + timedelta(seconds=60)
     fake.clock.advance(1000)

@@ -6,13 +6,8 @@ from scriptmode.errors import SpecError
 
 def test_the_keys_of_the_sagemaker_sdk_are_taken():
     config = {
-        "repo": "https://h/r",
-        "branch": "b",
-        "commit": "c",
-        "2FA_enabled": True,
-        "username": "u",
-        "password": "p",
-    }
+        "repo": "https://h/r", "branch": "b", "commit": "c", "2FA_enabled": True, "username": "u", "password": "p",
+    }  # fmt: skip
     assert parse_git_config(config) == GitSource("https://h/r", "b", "c", ("u", "p"))
     assert parse_git_config({**config, "token": "t"}).login == ("t", "")
     assert parse_git_config({"repo": "git@h:o/r", "token": None}) == GitSource("git@h:o/r")

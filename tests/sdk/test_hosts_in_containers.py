@@ -80,25 +80,16 @@ def test_what_is_given_goes_before_the_variable():
         ({"cpus": "nan"}, "container_limits['cpus'] is 'nan'"),
         ({"pids": 31}, "container_limits['pids'] is 31; give the number of processes and threads that a host may have"),
         ({"no_new_privileges": "maybe"}, "container_limits['no_new_privileges'] is 'maybe'; give True or False"),
-    ],
-)
-def test_a_wrong_limit_is_named_with_key_and_value(asked, message):
-    with pytest.raises(SpecError) as raised:
-        parse_limits(asked, {})
-    assert str(raised.value).startswith(message)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+        # Of the variable.
         ("memory", f"{LIMITS_VARIABLE}: 'memory' is not of the form memory=8g; correct the entry"),
         ("ram=8g", f"{LIMITS_VARIABLE} has no key 'ram'"),
         ("memory=", f"{LIMITS_VARIABLE}: memory is ''; give a number of bytes"),
     ],
 )
-def test_the_variable_is_named_where_it_is_wrong(text, message):
+def test_a_wrong_limit_is_named_with_the_argument_or_the_variable_its_key_and_value(asked, message):
+    is_of_variable = message.startswith(LIMITS_VARIABLE)
     with pytest.raises(SpecError) as raised:
-        parse_limits(None, {LIMITS_VARIABLE: text})
+        parse_limits(*((None, {LIMITS_VARIABLE: asked}) if is_of_variable else (asked, {})))
     assert str(raised.value).startswith(message)
 
 

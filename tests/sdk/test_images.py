@@ -54,11 +54,9 @@ def installed(tmp_path, monkeypatch):
 
 def ask(**changes):
     wanted = {
-        "framework_version": "2.13",
-        "py_version": "py310",
-        "region": "eu-west-1",
+        "framework_version": "2.13", "py_version": "py310", "region": "eu-west-1",
         "instance_types": ["ml.m5.large"],
-    }
+    }  # fmt: skip
     return look_up_image(**{**wanted, **changes})
 
 

@@ -139,19 +139,14 @@ def test_a_relative_file_uri_begins_at_the_current_directory(tmp_path, monkeypat
     [
         TrainingInput("s3://b/x"),
         TrainingInput(
-            "s3://b/x",
-            "ShardedByS3Key",
-            "Gzip",
-            "text/csv",
-            "RecordIO",
-            input_mode="Pipe",
+            "s3://b/x", "ShardedByS3Key", "Gzip", "text/csv", "RecordIO", input_mode="Pipe",
             shuffle_config=ShuffleConfig(3),
         ),
         TrainingInput("s3://b/x", s3_data_type="AugmentedManifestFile", attribute_names=["a"], input_mode="Pipe"),
         FileSystemInput("fs-0123456789abcdef0", "EFS", "/x", "rw", "text/csv"),
     ],
     ids=lambda source: str(source)[:60],
-)
+)  # fmt: skip
 def test_the_config_of_an_input_is_what_the_request_has_of_it(code, source):
     network = {"subnets": ["subnet-1"], "security_group_ids": ["sg-1"]}
     request = estimator(

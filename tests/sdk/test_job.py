@@ -78,17 +78,12 @@ def test_following_with_credentials_that_expire_says_how_to_come_back(capsys):
         ),
         pytest.param(
             Life((Phase("Starting", 9000), Phase("Training", 10))),
-            {"use_spot_instances": True, "max_run": 100, "max_wait": 200},
-            TrainingJobStopped,
-            r"longer than max_wait \(200 s\)",
-            id="max_wait",
+            {"use_spot_instances": True, "max_run": 100, "max_wait": 200}, TrainingJobStopped,
+            r"longer than max_wait \(200 s\)", id="max_wait",
         ),
         pytest.param(
-            Life((Phase("Starting", 60), Phase("Training", 10)), "Stopped", secondary_status="Interrupted"),
-            SPOT,
-            TrainingJobStopped,
-            "lost its spot instances.*checkpoint_s3_uri",
-            id="interrupted",
+            Life((Phase("Starting", 60), Phase("Training", 10)), "Stopped", secondary_status="Interrupted"), SPOT,
+            TrainingJobStopped, "lost its spot instances.*checkpoint_s3_uri", id="interrupted",
         ),
     ],
 )  # fmt: skip

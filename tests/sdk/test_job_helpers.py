@@ -94,12 +94,9 @@ def test_values_of_several_hosts_stand_on_lines_of_their_own():
     assert metrics.hosts == ["algo-1", "algo-2", "algo-10"]
     assert metrics.columns() == ["#", "host", "loss", "accuracy"]
     assert metrics.lines() == [
-        [1, "algo-1", 2.0, 0.5],
-        [1, "algo-2", 9.0, None],
-        [1, "algo-10", 7.0, None],
-        [2, "algo-1", 1.0, None],
+        [1, "algo-1", 2.0, 0.5], [1, "algo-2", 9.0, None], [1, "algo-10", 7.0, None], [2, "algo-1", 1.0, None],
         [2, "algo-2", 8.0, None],
-    ]
+    ]  # fmt: skip
     assert metrics.values("loss") == [9.0, 7.0, 2.0, 1.0, 8.0]
     assert metrics.values("loss", host="algo-2") == [9.0, 8.0]
     with pytest.raises(SpecError, match="no values of metric 'loss' of a host 'algo-3'; did you mean 'algo-"):
@@ -116,11 +113,9 @@ def drawn(axes):
 def test_each_host_has_a_line_of_its_own_in_a_picture_and_all_have_a_mean():
     (axes,) = Metrics(of_hosts("loss", *BETWEEN)).plot().axes
     assert drawn(axes) == {
-        "algo-1": ([1, 2], [2.0, 1.0]),
-        "algo-2": ([1, 2], [9.0, 8.0]),
-        "algo-10": ([1], [7.0]),
+        "algo-1": ([1, 2], [2.0, 1.0]), "algo-2": ([1, 2], [9.0, 8.0]), "algo-10": ([1], [7.0]),
         "mean of 3 hosts": ([1], [6.0]),
-    }
+    }  # fmt: skip
     assert [text.get_text() for text in axes.get_legend().get_texts()] == list(drawn(axes))
     assert axes.get_xlabel() == "number of the value"
 

@@ -47,9 +47,8 @@ def kubeconfig(folder, user, cluster=CLUSTER, **context):
 
 
 @pytest.fixture(autouse=True)
-def outside(tmp_path, monkeypatch):
+def outside(data_dir, tmp_path, monkeypatch):
     """A process outside of a cluster, with a kubeconfig file."""
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
     for name in ("SCRIPTMODE_KUBERNETES", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, {"token": "secret"}, namespace="ml")))
@@ -167,14 +166,11 @@ def test_settings_are_in_the_pods(objects):
     tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
     (pod,) = objects(
         {
-            "agent_image": "agent:2",
-            "agent_python": "/opt/python",
-            "node_selector": {"pool": "gpu"},
-            "tolerations": tolerations,
-            "resources": {"requests": {"cpu": "4"}, "limits": {"memory": "8Gi"}},
+            "agent_image": "agent:2", "agent_python": "/opt/python", "node_selector": {"pool": "gpu"},
+            "tolerations": tolerations, "resources": {"requests": {"cpu": "4"}, "limits": {"memory": "8Gi"}},
         },
         instance_type="kubernetes:gpu=2",
-    )
+    )  # fmt: skip
     assert pod["nodeSelector"] == {"pool": "gpu"}
     assert pod["tolerations"] == tolerations
     assert container(pod, "agent")["image"] == "agent:2"

@@ -108,10 +108,8 @@ def test_what_cannot_be_an_artifact_is_left_out_with_a_note(tmp_path):
     collected = packed_artifacts.collect_files("model", [Sandbox("algo-1", folder)], "")
     assert sorted(collected.files) == ["best", "good"]
     assert [note.split(":")[1].strip() for note in collected.notes] == [
-        "algo-1's 'gone' is left out",
-        "algo-1's 'out' is left out",
-        "algo-1's 'pipe' is left out",
-    ]
+        "algo-1's 'gone' is left out", "algo-1's 'out' is left out", "algo-1's 'pipe' is left out",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

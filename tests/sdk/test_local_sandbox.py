@@ -36,10 +36,8 @@ def prepared(folder, request, host="algo-1"):
 def test_resourceconfig_of_a_homogeneous_cluster(tmp_path):
     config = prepared(tmp_path, request_for("job", hosts=2), "algo-2")["resourceconfig"]
     assert config == {
-        "current_host": "algo-2",
-        "current_instance_type": "local_process",
-        "current_group_name": "homogeneousCluster",
-        "hosts": ["algo-1", "algo-2"],
+        "current_host": "algo-2", "current_instance_type": "local_process",
+        "current_group_name": "homogeneousCluster", "hosts": ["algo-1", "algo-2"],
         "instance_groups": [
             {
                 "instance_group_name": "homogeneousCluster",
@@ -48,7 +46,7 @@ def test_resourceconfig_of_a_homogeneous_cluster(tmp_path):
             }
         ],
         "network_interface_name": "lo",
-    }
+    }  # fmt: skip
 
 
 def test_instance_groups_number_the_hosts_through_them_and_have_channels_of_their_own(tmp_path):
@@ -66,13 +64,10 @@ def test_instance_groups_number_the_hosts_through_them_and_have_channels_of_thei
 @pytest.mark.parametrize(
     ("text", "on_the_host"),
     [
-        ('"/opt/ml"', '"{base}"'),
-        ("/opt/ml/model", "{base}/model"),
-        ('"/opt/mlops"', '"/opt/mlops"'),
-        ('"see /opt/ml/model"', '"see /opt/ml/model"'),
-        ("not json", "not json"),
+        ('"/opt/ml"', '"{base}"'), ("/opt/ml/model", "{base}/model"), ('"/opt/mlops"', '"/opt/mlops"'),
+        ('"see /opt/ml/model"', '"see /opt/ml/model"'), ("not json", "not json"),
     ],
-)
+)  # fmt: skip
 def test_hyperparameters_that_name_opt_ml_name_the_sandbox(tmp_path, text, on_the_host):
     request = request_for("job")
     request["HyperParameters"]["x"] = text
@@ -173,14 +168,11 @@ def test_of_a_long_line_with_frames_the_last_ones_are_read_in_one_piece(tmp_path
 @pytest.mark.parametrize(
     ("content", "line"),
     [
-        (b"", ""),
-        (b"one\ntwo\n", ""),
-        (b"one\n\r10%\r20%", "\r10%\r20%"),
-        (b"one\n" + "é 20%".encode()[1:], "\ufffd 20%"),
-        (b"a" * 100_000, "a" * 8192),
+        (b"", ""), (b"one\ntwo\n", ""), (b"one\n\r10%\r20%", "\r10%\r20%"),
+        (b"one\n" + "é 20%".encode()[1:], "\ufffd 20%"), (b"a" * 100_000, "a" * 8192),
     ],
     ids=["empty", "ended", "progress bar", "half a character", "long"],
-)
+)  # fmt: skip
 def test_an_unfinished_line_is_what_follows_the_last_line_feed(tmp_path, content, line):
     assert host_logs.unfinished_line(tmp_path / "log") == ""
     (tmp_path / "log").write_bytes(content)

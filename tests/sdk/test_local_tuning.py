@@ -196,11 +196,8 @@ def test_neither_a_failed_training_job_nor_one_whose_objective_is_not_a_number_i
     assert " Failed: too good (score=0.9)" in capsys.readouterr().out
     rows = {row["score"]: row for row in tuner.analytics()}
     assert {name: (row["TrainingJobStatus"], row["FinalObjectiveValue"]) for name, row in rows.items()} == {
-        "nan": ("Completed", None),
-        "inf": ("Completed", None),
-        0.9: ("Failed", 0.9),
-        0.5: ("Completed", 0.5),
-    }
+        "nan": ("Completed", None), "inf": ("Completed", None), 0.9: ("Failed", 0.9), 0.5: ("Completed", 0.5),
+    }  # fmt: skip
     assert tuner.best_training_job() == rows[0.5]["TrainingJobName"]
     assert tuner.describe()["ObjectiveStatusCounters"] == {"Succeeded": 1, "Pending": 0, "Failed": 3}
 

@@ -18,11 +18,9 @@ def problem(request):
 
 
 EFS = {
-    "FileSystemId": "fs-0123456789abcdef0",
-    "FileSystemAccessMode": "ro",
-    "FileSystemType": "EFS",
+    "FileSystemId": "fs-0123456789abcdef0", "FileSystemAccessMode": "ro", "FileSystemType": "EFS",
     "DirectoryPath": "/x",
-}
+}  # fmt: skip
 FILE_SYSTEM = {"ChannelName": "train", "InputMode": "Pipe", "DataSource": {"FileSystemDataSource": EFS}}
 
 

@@ -155,10 +155,8 @@ def definitions(value):
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch, no_settings):
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "x.py").touch()
+def here(own_directory, no_settings):
+    (own_directory / "x.py").touch()
 
 
 def test_the_error_about_metrics_without_values_names_the_preset():
@@ -195,17 +193,12 @@ ALGORITHM = parse_description(
     }
 ).job.algorithm
 LINES = {
-    "step 7: loss=1": (7, None),
-    "global_step=7 loss=1": (7, None),
+    "step 7: loss=1": (7, None), "global_step=7 loss=1": (7, None),
     "loss=1 steps=400 bytes/step=850786": (None, None),
     '{"epoch": 2, "iteration": 30, "loss": 1}'.replace('"loss": ', "loss=") : (30, 2),
-    "Epoch: [2][ 40/400] loss 1": (None, 2),
-    "EPOCH 2 step 7 step 8 loss=1": (7, 2),
-    "loss=1 at iter 12": (12, None),
-    "step=0.5 loss=1": (None, None),
-    "timestep 3 loss=1": (None, None),
-    "938/938 - 3s - loss: 1": (None, None),
-    f"loss=1 {'x' * 5000} step 3": (None, None),
+    "Epoch: [2][ 40/400] loss 1": (None, 2), "EPOCH 2 step 7 step 8 loss=1": (7, 2),
+    "loss=1 at iter 12": (12, None), "step=0.5 loss=1": (None, None), "timestep 3 loss=1": (None, None),
+    "938/938 - 3s - loss: 1": (None, None), f"loss=1 {'x' * 5000} step 3": (None, None),
 }  # fmt: skip
 
 
@@ -227,9 +220,7 @@ def test_values_below_a_heading_of_keras_have_its_epoch_on_their_host():
 CATASTROPHIC = r"loss=(a|aa)+$|x"
 LINE = "loss=" + "a" * 80 + "b"
 DESCRIPTION = {
-    "TrainingJobName": "j",
-    "TrainingJobStatus": "InProgress",
-    "SecondaryStatus": "Training",
+    "TrainingJobName": "j", "TrainingJobStatus": "InProgress", "SecondaryStatus": "Training",
     "AlgorithmSpecification": {
         "MetricDefinitions": [
             {"Name": "bad", "Regex": CATASTROPHIC},
@@ -237,7 +228,7 @@ DESCRIPTION = {
             {"Name": "many", "Regex": ".*(acc)=.*?([0-9.]+)"},
         ]
     },
-}
+}  # fmt: skip
 
 
 @pytest.fixture

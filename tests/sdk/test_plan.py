@@ -22,9 +22,8 @@ IMAGE = "registry/team/tf:2.15"
 
 
 @pytest.fixture
-def ours(code, tmp_path, monkeypatch):
+def ours(code, data_dir):
     """Make an estimator on an instance type; nothing of the machine's settings is read, nothing leaves it."""
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
 
     def make(instance_type="ml.c5.xlarge", instance_count=2, **arguments):
         if instance_type.startswith("ml."):

@@ -97,12 +97,10 @@ def test_everything_is_there_for_programs(two):
 @pytest.mark.parametrize(
     ("distribution", "alone"),
     [
-        (MPI(4), 2),
-        (ParameterServer(evaluator=True), 3),
-        (ParameterServer(coordinator=True), 2),
+        (MPI(4), 2), (ParameterServer(evaluator=True), 3), (ParameterServer(coordinator=True), 2),
         (ParameterServer(ps=3), 3),
     ],
-)
+)  # fmt: skip
 def test_hosts_of_a_large_job_that_differ_by_their_numbers_alone_share_a_plan(folder, distribution, alone):
     plan = made(folder, 65, distribution).plan(job_name="job-1")
     hosts = plan.to_dict()["hosts"]

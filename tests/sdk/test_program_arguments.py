@@ -13,10 +13,8 @@ AWS_IMAGE = "763104351884.dkr.ecr.eu-west-1.amazonaws.com/tensorflow-training:2.
 
 
 @pytest.fixture
-def script(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
-    (tmp_path / "argv.py").write_text(
+def script(own_directory):
+    (own_directory / "argv.py").write_text(
         textwrap.dedent("""
             import json, os, sys
             print("ARGV", json.dumps(sys.argv[1:]))

@@ -79,25 +79,24 @@ def machine(monkeypatch):
     return change
 
 
-@pytest.mark.usefixtures("machine")
-def test_a_job_waits_until_there_are_processors_for_all_its_processes(store):
-    queue = JobQueue(store)
-    assert queue.try_start("first", 1.0, 6, most=FITTING)
-    assert not queue.try_start("second", 2.0, 3, most=FITTING)
-    assert not queue.try_start("third", 3.0, 1, most=FITTING), "a later job overtook one that waits"
-    queue.leave("first")
-    assert queue.try_start("second", 2.0, 3, most=FITTING)
-    assert queue.try_start("third", 3.0, 5, most=FITTING)
+#: How many processors a machine has, and which jobs of so many processes start while the first one runs, and after it.
+ROUNDS = {
+    # A later job does not overtake one that waits.
+    "enough for all": (8, [("first", 6, True), ("second", 3, False), ("third", 1, False)], [("second", 3, True), ("third", 5, True)]),
+    "a job larger than the machine runs alone": (8, [("first", 1, True), ("second", 100, False)], [("second", 100, True), ("third", 1, False)]),
+    "a small machine runs four processes": (1, [("first", 3, True), ("second", 1, True), ("third", 1, False)], []),
+}  # fmt: skip
 
 
-@pytest.mark.usefixtures("machine")
-def test_a_job_that_is_larger_than_the_machine_runs_alone(store):
+@pytest.mark.parametrize(("cpus", "before", "after"), ROUNDS.values(), ids=ROUNDS)
+def test_a_job_waits_until_there_are_processors_for_all_its_processes(store, machine, cpus, before, after):
+    machine(cpus=cpus)
     queue = JobQueue(store)
-    assert queue.try_start("first", 1.0, 1, most=FITTING)
-    assert not queue.try_start("second", 2.0, 100, most=FITTING)
-    queue.leave("first")
-    assert queue.try_start("second", 2.0, 100, most=FITTING)
-    assert not queue.try_start("third", 3.0, 1, most=FITTING)
+    for jobs in (before, after):
+        for name, processes, starts in jobs:
+            moment = float(("first", "second", "third").index(name))
+            assert queue.try_start(name, moment, processes, most=FITTING) == starts, name
+        queue.leave("first")
 
 
 @pytest.mark.parametrize("has", [{"free": GIB}, {"total": 2 * GIB}])
@@ -108,14 +107,6 @@ def test_a_job_waits_for_the_memory_of_its_processes(store, machine, has):
     assert not queue.try_start("second", 2.0, 3, most=FITTING)
     machine()
     assert queue.try_start("second", 2.0, 3, most=FITTING)
-
-
-def test_a_small_machine_runs_four_processes_at_once(store, machine):
-    machine(cpus=1)
-    queue = JobQueue(store)
-    assert queue.try_start("first", 1.0, 3, most=FITTING)
-    assert queue.try_start("second", 2.0, 1, most=FITTING)
-    assert not queue.try_start("third", 3.0, 1, most=FITTING)
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\0", b"runs x"])

@@ -93,12 +93,10 @@ OF_ONE_HOST = '{"cluster": {"worker": ["localhost:1"]}, "task": {"type": "worker
 @pytest.mark.parametrize(
     ("distribution", "tf_config", "is_refused"),
     [
-        (RING, OF_ONE_HOST, True),
-        (RING, " ", False),
-        ({"mpi": {"enabled": True}}, OF_ONE_HOST, False),
+        (RING, OF_ONE_HOST, True), (RING, " ", False), ({"mpi": {"enabled": True}}, OF_ONE_HOST, False),
         (None, OF_ONE_HOST, False),
     ],
-)
+)  # fmt: skip
 def test_a_tf_config_of_one_host_is_not_that_of_several(code, distribution, tf_config, is_refused):
     fake, job = started(
         Life.completed(),

@@ -168,16 +168,9 @@ class Interrupting(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def account(monkeypatch):
+def account(monkeypatch, account_settings):
     """Return a function that moves Amazon SageMaker to a port of this machine."""
-
-    def move(port):
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
-        monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-
-    return move
+    return lambda port: monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
 
 
 @pytest.fixture
@@ -191,10 +184,9 @@ def interrupting(account):
     server.server_close()
 
 
-def test_a_job_that_cannot_be_described_is_not_reported_as_missing(account, monkeypatch, tmp_path):
+def test_a_job_that_cannot_be_described_is_not_reported_as_missing(account, data_dir, monkeypatch):
     account(9)
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
     with pytest.raises(TransientError, match="could not be reached"):
         TrainingJob.attach("job-1")
 

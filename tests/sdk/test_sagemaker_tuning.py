@@ -50,12 +50,10 @@ class Account(FakeSageMaker):
                 "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "accuracy"},
                 "ResourceLimits": {"MaxNumberOfTrainingJobs": 2, "MaxParallelTrainingJobs": 2},
             },
-            "HyperParameterTuningJobStatus": status,
-            "CreationTime": BEGIN,
+            "HyperParameterTuningJobStatus": status, "CreationTime": BEGIN,
             "TrainingJobStatusCounters": {"Completed": completed, "InProgress": running, "NonRetryableError": failed},
-            "ObjectiveStatusCounters": {"Succeeded": completed},
-            **fields,
-        }
+            "ObjectiveStatusCounters": {"Succeeded": completed}, **fields,
+        }  # fmt: skip
         self.responses.add_response("describe_hyper_parameter_tuning_job", response, OF_SEARCH)
 
     def lists(self, *summaries):
@@ -69,14 +67,11 @@ class Account(FakeSageMaker):
 def summary(number, value=None, status="Completed"):
     name = f"search-{number:03d}-abc"
     found = {
-        "TrainingJobName": name,
-        "TrainingJobArn": f"arn:aws:sagemaker:us-west-2:123456789012:training-job/{name}",
-        "CreationTime": BEGIN,
-        "TrainingStartTime": BEGIN + timedelta(seconds=10),
-        "TrainingEndTime": BEGIN + timedelta(seconds=70),
-        "TrainingJobStatus": status,
+        "TrainingJobName": name, "TrainingJobArn": f"arn:aws:sagemaker:us-west-2:123456789012:training-job/{name}",
+        "CreationTime": BEGIN, "TrainingStartTime": BEGIN + timedelta(seconds=10),
+        "TrainingEndTime": BEGIN + timedelta(seconds=70), "TrainingJobStatus": status,
         "TunedHyperParameters": {"lr": f"0.{number}"},
-    }
+    }  # fmt: skip
     if value is not None:
         found["FinalHyperParameterTuningJobObjectiveMetric"] = {"MetricName": "accuracy", "Value": value}
     return found

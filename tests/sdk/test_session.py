@@ -128,12 +128,9 @@ def test_an_upload_calls_back_with_its_bytes_and_has_the_extra_arguments(fake, f
 
 
 JOINED = {
-    ("s3://", "//foo/", "/bar///baz"): "s3://foo/bar/baz",
-    ("/foo", "bar/"): "foo/bar",
-    ("foo", "", None, "bar"): "foo/bar",
-    ("s3://b", "k/"): "s3://b/k",
-    (): "",
-}
+    ("s3://", "//foo/", "/bar///baz"): "s3://foo/bar/baz", ("/foo", "bar/"): "foo/bar",
+    ("foo", "", None, "bar"): "foo/bar", ("s3://b", "k/"): "s3://b/k", (): "",
+}  # fmt: skip
 
 
 def test_paths_are_joined_and_divided_as_in_v2(fake):
@@ -242,14 +239,6 @@ def test_without_credentials_a_bucket_in_s3_is_refused(data_dir, no_credentials,
         Session(local_mode=True).upload_data(folder, bucket="mine")
     with pytest.raises(CredentialsError, match=r"s3://mine: there are no AWS credentials; run 'aws configure'"):
         S3Downloader.list("s3://mine")
-
-
-@pytest.fixture
-def account_settings(monkeypatch, no_credentials):
-    """Credentials and a Region in boto3's own settings."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
 
 
 def test_credentials_without_a_region_or_of_a_missing_profile_are_refused(account_settings, monkeypatch):
@@ -421,10 +410,8 @@ def test_the_session_of_an_estimator_of_this_machine_needs_no_credentials(code, 
     assert isinstance(session, Session)
     assert made.sagemaker_session is session
     assert (session.local_mode, session.boto_region_name, session.default_bucket()) == (
-        True,
-        "us-east-1",
-        "scriptmode_local",
-    )
+        True, "us-east-1", "scriptmode_local",
+    )  # fmt: skip
     assert session.boto_session.region_name == "us-east-1"
     assert session == Session(local_mode=True)
     job = made.fit(wait=False)

@@ -96,28 +96,18 @@ def test_the_partition_of_the_settings_is_that_of_hosts_that_name_none():
 @pytest.mark.parametrize(
     ("max_run", "options", "maximum", "expected"),
     [
-        (Limits.max_run, {}, None, ""),
-        (Limits.max_run, {"time": "30"}, None, "30"),
-        (3600, {}, None, "75"),
-        (3600, {}, 4000, "67"),
-        (3600, {}, 3600, "60"),
-        (3600, {"time": "2:00:00"}, None, "2:00:00"),
+        (Limits.max_run, {}, None, ""), (Limits.max_run, {"time": "30"}, None, "30"), (3600, {}, None, "75"),
+        (3600, {}, 4000, "67"), (3600, {}, 3600, "60"), (3600, {"time": "2:00:00"}, None, "2:00:00"),
     ],
     ids=["default", "option", "rounded up", "below the maximum", "the maximum", "both"],
-)
+)  # fmt: skip
 def test_a_time_limit_is_set_where_max_run_or_time_was_given(max_run, options, maximum, expected):
     assert time_limit(Limits(max_run), SlurmSettings(options), maximum) == expected
 
 
-def test_a_job_with_retries_is_requeued():
-    script = render_batch_script(job(limits=Limits(max_retry_attempts=2)), SlurmSettings(), LOG, AGENT)
-    assert "#SBATCH --requeue\n" in script
-
-
-def test_spot_training_is_requeued():
-    script = render_batch_script(
-        job(limits=Limits(3600, 7200, use_spot_instances=True)), SlurmSettings({"signal": "B:USR1@300"}), LOG, AGENT
-    )
+@pytest.mark.parametrize("limits", [Limits(max_retry_attempts=2), Limits(3600, 7200, use_spot_instances=True)])
+def test_a_job_with_retries_or_spot_training_is_requeued(limits):
+    script = render_batch_script(job(limits=limits), SlurmSettings({"signal": "B:USR1@300"}), LOG, AGENT)
     assert "#SBATCH --requeue\n" in script
     assert "#SBATCH --signal=B:USR1@300\n" in script
     assert script.count("--signal") == 1
@@ -126,14 +116,11 @@ def test_spot_training_is_requeued():
 @pytest.mark.parametrize(
     ("max_run", "options", "maximum", "default", "notice"),
     [
-        (86400, {"time": "1"}, None, None, 6),
-        (86400, {"time": "10:30"}, None, None, 63),
-        (86400, {"time": "UNLIMITED"}, 300, None, 120),
-        (300, {}, 300, None, 30),
-        (86400, {}, 3600, 600, 60),
+        (86400, {"time": "1"}, None, None, 6), (86400, {"time": "10:30"}, None, None, 63),
+        (86400, {"time": "UNLIMITED"}, 300, None, 120), (300, {}, 300, None, 30), (86400, {}, 3600, 600, 60),
         (86400, {}, None, None, 120),
     ],
-)
+)  # fmt: skip
 def test_the_notice_takes_a_tenth_of_the_time_limit_at_most(max_run, options, maximum, default, notice):
     partitions = [Partition("cpu", 1, 1, 9, is_default=True), Partition("gpu", maximum, default, 9)]
     script = render_batch_script(job(limits=Limits(max_run)), SlurmSettings(options), LOG, AGENT, partitions)

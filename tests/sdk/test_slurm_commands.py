@@ -206,16 +206,11 @@ def test_a_reason_that_slurm_also_has_for_a_moment_is_final_after_a_minute(asked
 @pytest.mark.parametrize(
     ("reason", "passes"),
     [
-        ("Resources", True),
-        ("ReqNodeNotAvail, UnavailableNodes:node1", True),
-        ("QOSMaxJobsPerUserLimit", True),
-        ("SomethingNew", True),
-        ("PartitionNodeLimit", True),
-        ("PartitionTimeLimit", False),
-        ("AssocMaxCpuPerJobLimit", False),
-        ("QOSMinGRES", False),
+        ("Resources", True), ("ReqNodeNotAvail, UnavailableNodes:node1", True), ("QOSMaxJobsPerUserLimit", True),
+        ("SomethingNew", True), ("PartitionNodeLimit", True), ("PartitionTimeLimit", False),
+        ("AssocMaxCpuPerJobLimit", False), ("QOSMinGRES", False),
     ],
-)
+)  # fmt: skip
 def test_a_pending_reason_that_never_passes_is_a_problem(reason, passes):
     assert (problems.pending_problem(reason, 7, seconds=60) is None) == passes
 
@@ -228,15 +223,11 @@ def test_a_partition_has_its_time_limits_and_its_nodes(programs):
 @pytest.mark.parametrize(
     ("options", "hosts", "gpus"),
     [
-        ({"gres": "nic:1,gpu:a100:2"}, 2, 2),
-        ({"gres": "gres:nic:1,gres:gpu:2"}, 2, 2),
-        ({"gpus_per_task": "a100:2", "ntasks": "6"}, 2, 6),
-        ({"gres": "gpumem:3"}, 2, 0),
-        ({"gpus_per_node": "a100:2"}, 2, 2),
-        ({"gpus": "8"}, 4, 2),
-        ({"tres_per_task": "cpu=2,gres/gpu:3"}, 1, 3),
+        ({"gres": "nic:1,gpu:a100:2"}, 2, 2), ({"gres": "gres:nic:1,gres:gpu:2"}, 2, 2),
+        ({"gpus_per_task": "a100:2", "ntasks": "6"}, 2, 6), ({"gres": "gpumem:3"}, 2, 0),
+        ({"gpus_per_node": "a100:2"}, 2, 2), ({"gpus": "8"}, 4, 2), ({"tres_per_task": "cpu=2,gres/gpu:3"}, 1, 3),
     ],
-)
+)  # fmt: skip
 def test_the_gpus_of_a_host_are_those_that_it_asks_for(options, hosts, gpus):
     assert batch_script.gpus_of_host(options, hosts) == gpus
 

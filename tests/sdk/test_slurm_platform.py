@@ -28,10 +28,9 @@ PENDING = {"state": "PENDING", "reason": "Priority"}
 
 
 @pytest.fixture
-def cluster(tmp_path, monkeypatch):
+def cluster(data_dir, tmp_path, monkeypatch):
     fake = FakeSlurm(tmp_path / "slurm")
     fake.use(monkeypatch)
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("SCRIPTMODE_SLURM", raising=False)
     (tmp_path / "train.py").write_text("print('hello')\n")

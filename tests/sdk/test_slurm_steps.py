@@ -40,12 +40,10 @@ def test_a_step_is_told_its_job_and_no_default_of_an_option():
 @pytest.mark.parametrize(
     ("wanted", "address", "interface"),
     [
-        ("ib0", "10.1.2.7", "ib0"),
-        ("fd00::/8", "fd00::7", "ib0"),
-        ("192.0.2.7/32", "192.0.2.7", "eth0"),
+        ("ib0", "10.1.2.7", "ib0"), ("fd00::/8", "fd00::7", "ib0"), ("192.0.2.7/32", "192.0.2.7", "eth0"),
         ("10.2.0.0/16", "", ""),
     ],
-)
+)  # fmt: skip
 def test_the_fast_network_is_named_by_its_interface_or_its_numbers(wanted, address, interface):
     assert addresses.choose_address(wanted, MACHINE) == address
     assert addresses.find_interface(address, MACHINE) == interface

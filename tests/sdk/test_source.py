@@ -124,13 +124,10 @@ ABOVE = "symbolic link .*/{}' points to '{}', a directory that the link .*in"
 @pytest.mark.parametrize(
     ("name", "target", "message"),
     [
-        ("link", "/etc/passwd", "symbolic link"),
-        ("link", "missing", "symbolic link"),
-        ("sub/loop", "..", ABOVE),
-        ("again", "sub/up", ABOVE),
-        ("one", "two", "{}' points to '{}', a circle of links; remove the link"),
+        ("link", "/etc/passwd", "symbolic link"), ("link", "missing", "symbolic link"), ("sub/loop", "..", ABOVE),
+        ("again", "sub/up", ABOVE), ("one", "two", "{}' points to '{}', a circle of links; remove the link"),
     ],
-)
+)  # fmt: skip
 def test_a_link_out_of_the_tree_or_in_a_circle_is_refused(code, name, target, message):
     (code / "sub" / "up").symlink_to("..")
     (code / "two").symlink_to("one")

@@ -9,6 +9,8 @@ from scriptmode import DataAccessError, DataError
 from scriptmode._results.tensorboard import tensorboard_command
 from scriptmode.testing import Life, ServiceError
 
+pytestmark = pytest.mark.usefixtures("data_dir")
+
 EVENTS = "events.out.tfevents.1.host"
 WRITE = f"""
 import os, pathlib, time
@@ -16,11 +18,6 @@ folder = pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"])
 (folder / {EVENTS!r}).touch()
 print("wrote", flush=True)
 """
-
-
-@pytest.fixture(autouse=True)
-def _cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
 
 
 def runs(command):

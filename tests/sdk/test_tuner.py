@@ -26,6 +26,8 @@ from scriptmode import (
 from scriptmode._core.request import tuning
 from scriptmode.testing import FakeSageMaker
 
+pytestmark = pytest.mark.usefixtures("no_settings")
+
 ACCURACY = [{"Name": "accuracy", "Regex": "accuracy=([0-9.]+)"}]
 RANGES = {"lr": ContinuousParameter(1e-4, 1e-1), "layers": IntegerParameter(1, 4)}
 
@@ -33,11 +35,6 @@ RANGES = {"lr": ContinuousParameter(1e-4, 1e-1), "layers": IntegerParameter(1, 4
 def estimator(code, kind=Estimator, **arguments):
     defaults = {"metric_definitions": ACCURACY, "sagemaker_session": FakeSageMaker()}
     return sagemaker_estimator(code, kind=kind, **{**defaults, **arguments})
-
-
-@pytest.fixture(autouse=True)
-def _no_settings(no_settings):
-    pass
 
 
 @pytest.mark.parametrize("kind", [Tuner, HyperparameterTuner])
@@ -173,11 +170,9 @@ WRONG = {
 @pytest.mark.parametrize(("arguments", "text"), WRONG.values(), ids=WRONG.keys())
 def test_wrong_arguments_are_refused(code, arguments, text):
     given = {
-        "estimator": estimator(code),
-        "objective_metric_name": "accuracy",
-        "hyperparameter_ranges": RANGES,
+        "estimator": estimator(code), "objective_metric_name": "accuracy", "hyperparameter_ranges": RANGES,
         "max_jobs": 2,
-    }
+    }  # fmt: skip
     with pytest.raises(SpecError, match=re.escape(text)):
         Tuner(**{**given, **arguments})
 

@@ -115,10 +115,8 @@ def test_lines_are_filtered_over_streams(api, job):
     )
     found = [event for page in pages for event in page["events"]]
     assert [event["message"] for event in found] == [
-        "line 1",
-        *(f"line {number}" for number in range(10, 20)),
-        "line 21",
-    ]
+        "line 1", *(f"line {number}" for number in range(10, 20)), "line 21",
+    ]  # fmt: skip
     assert {event["logStreamName"] for event in found} == {stream}
     assert len({event["eventId"] for event in found}) == len(found)
 

@@ -261,11 +261,9 @@ def test_the_x_axis_is_what_the_log_names_and_each_host_has_a_curve(browser, pai
     )
     assert float(first) < float(equal[0]) == float(equal[1]) < float(last)
     assert browser.value("[[0.03, 0.98], [-3, 7], [5, 5], [0.002, 700, true]].map(each => ticks(...each))") == [
-        pytest.approx([0.2, 0.4, 0.6, 0.8]),
-        pytest.approx([-2, 0, 2, 4, 6]),
-        [5],
+        pytest.approx([0.2, 0.4, 0.6, 0.8]), pytest.approx([-2, 0, 2, 4, 6]), [5],
         pytest.approx([0.01, 0.1, 1, 10, 100]),
-    ]
+    ]  # fmt: skip
     assert browser.value("[12345, 1234567, 0.123456, -3].map(number)") == ["12345", "1234567", "0.1235", "-3"]
     browser.open("#job=pair-1")
     browser.until("document.querySelectorAll('[aria-label=Metrics] path.curve').length === 4")
@@ -490,13 +488,10 @@ def test_a_job_has_its_source_its_tags_and_its_colours(api, browser):
 @pytest.mark.parametrize(
     ("fragment", "shown"),
     [
-        ("", NAME),
-        (f"#job={NAME}", "loss=0.200"),
-        ("#job=pair-1", "Total: 100%"),
-        ("#compare=pair-1,pair-2", "max 8"),
-        ("#tuning=page-tuning", "Best so far"),
+        ("", NAME), (f"#job={NAME}", "loss=0.200"), ("#job=pair-1", "Total: 100%"),
+        ("#compare=pair-1,pair-2", "max 8"), ("#tuning=page-tuning", "Best so far"),
     ],
-)
+)  # fmt: skip
 def test_axe_finds_nothing_and_phones_have_room(browser, pair, tuned, fragment, shown, width):
     browser.resize(width)
     browser.open(fragment)
@@ -587,14 +582,11 @@ BROWSER = {"REQUEST_METHOD": "GET", "PATH_INFO": "/", "HTTP_ACCEPT": "text/html,
 @pytest.mark.parametrize(
     ("changes", "is_page"),
     [
-        ({}, True),
-        ({"HTTP_ACCEPT": "*/*"}, False),
-        ({"REQUEST_METHOD": "POST"}, False),
-        ({"PATH_INFO": "/bucket"}, False),
-        ({"HTTP_AUTHORIZATION": "AWS4-HMAC-SHA256 Credential=x"}, False),
+        ({}, True), ({"HTTP_ACCEPT": "*/*"}, False), ({"REQUEST_METHOD": "POST"}, False),
+        ({"PATH_INFO": "/bucket"}, False), ({"HTTP_AUTHORIZATION": "AWS4-HMAC-SHA256 Credential=x"}, False),
         ({"QUERY_STRING": "X-Amz-Credential=x"}, False),
     ],
-)
+)  # fmt: skip
 def test_other_clients_get_no_page(changes, is_page):
     assert is_for_page({**BROWSER, **changes}) is is_page
 

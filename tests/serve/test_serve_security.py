@@ -332,13 +332,10 @@ def test_this_machine_has_several_names(host):
 @pytest.mark.parametrize(
     "headers",
     [
-        {"HTTP_HOST": "evil.example"},
-        {"HTTP_HOST": "127.0.0.1.evil.example:4580"},
-        {"HTTP_HOST": ""},
-        {"HTTP_ORIGIN": "http://evil.example"},
-        {"HTTP_ORIGIN": "null"},
+        {"HTTP_HOST": "evil.example"}, {"HTTP_HOST": "127.0.0.1.evil.example:4580"}, {"HTTP_HOST": ""},
+        {"HTTP_ORIGIN": "http://evil.example"}, {"HTTP_ORIGIN": "null"},
     ],
-)
+)  # fmt: skip
 def test_pages_of_other_sites_are_refused(headers):
     with pytest.raises(ApiError, match="AccessDenied"):
         Guard("127.0.0.1").check(environ(**headers))
@@ -377,12 +374,10 @@ def test_a_wrong_configuration_is_refused(content, text):
 @pytest.mark.parametrize(
     ("text", "address"),
     [
-        ("127.0.0.1:80", ("127.0.0.1", 80)),
-        ("localhost", ("localhost", 4580)),
-        ("[::1]:0", ("::1", 0)),
+        ("127.0.0.1:80", ("127.0.0.1", 80)), ("localhost", ("localhost", 4580)), ("[::1]:0", ("::1", 0)),
         ("::1", ("::1", 4580)),
     ],
-)
+)  # fmt: skip
 def test_an_address_has_a_port(text, address):
     assert parse_address(text) == address
 

@@ -53,11 +53,9 @@ def tuning_request(api, name, **static):
         "ParameterRanges": {"CategoricalParameterRanges": [{"Name": "rate", "Values": ["0.25", "0.75", "0.5"]}]},
     }
     return {
-        "HyperParameterTuningJobName": name,
-        "HyperParameterTuningJobConfig": config,
-        "TrainingJobDefinition": definition,
-        "Tags": [{"Key": "team", "Value": "a"}],
-    }
+        "HyperParameterTuningJobName": name, "HyperParameterTuningJobConfig": config,
+        "TrainingJobDefinition": definition, "Tags": [{"Key": "team", "Value": "a"}],
+    }  # fmt: skip
 
 
 def results(api, name):
@@ -210,19 +208,13 @@ NUMBERS = {
 #: Requests of the model that no tuning job of this machine has: the field, its value, and the message.
 REFUSED = {
     "ends in the wrong order": (
-        CONFIG,
-        NUMBERS,
-        f"{CONFIG} cannot be searched: min_value and max_value are 5 and 4; give",
+        CONFIG, NUMBERS, f"{CONFIG} cannot be searched: min_value and max_value are 5 and 4; give",
     ),
     "no resources": (
-        CONFIG,
-        {**NUMBERS, "Strategy": "Hyperband"},
-        "HyperbandStrategyConfig.MaxResource is missing; add it",
+        CONFIG, {**NUMBERS, "Strategy": "Hyperband"}, "HyperbandStrategyConfig.MaxResource is missing; add it",
     ),
     "too few combinations": (
-        f"{CONFIG}.ResourceLimits.MaxNumberOfTrainingJobs",
-        4,
-        "is 4, but the grid has 3 combinations",
+        f"{CONFIG}.ResourceLimits.MaxNumberOfTrainingJobs", 4, "is 4, but the grid has 3 combinations",
     ),
     "ranges to be chosen": (
         f"{CONFIG}.ParameterRanges",
@@ -230,9 +222,7 @@ REFUSED = {
         "AutoParameters is given, but tuning jobs on this machine do not have it",
     ),
     "a name with a fixed value": (
-        f"{DEFINITION}.StaticHyperParameters.rate",
-        "0.5",
-        "the request has 'rate' more than once; keep one",
+        f"{DEFINITION}.StaticHyperParameters.rate", "0.5", "the request has 'rate' more than once; keep one",
     ),
     "equal values": (
         f"{CONFIG}.ParameterRanges.CategoricalParameterRanges.0.Values",
@@ -271,7 +261,7 @@ REFUSED = {
         "TrainingJobDefinition: StaticHyperParameters.sagemaker_submit_directory: .*there is no bucket 'no-such-bucket'",
     ),
     "a reserved tag": ("Tags", [{"Key": "scriptmode:tuning-job", "Value": "a"}], "'scriptmode:tuning-job' is reserved"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("path", "value", "message"), REFUSED.values(), ids=REFUSED.keys())

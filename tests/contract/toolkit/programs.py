@@ -10,12 +10,9 @@ SETUP_IN_SRC = SETUP.replace("py_modules", "package_dir={'': 'src'}, py_modules"
 PROJECT = "[build-system]\nrequires = ['setuptools']\n[project]\nname = 'own'\nversion = '1'\n[tool.setuptools]\npy-modules = ['own']\n"
 #: pip installs beside the case, from no index, with the setuptools that is there.
 INSTALLED = {
-    "PIP_NO_INDEX": "1",
-    "PIP_NO_BUILD_ISOLATION": "false",
-    "PIP_NO_COMPILE": "1",
-    "PIP_TARGET": f"{FOLDER}/site",
+    "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "false", "PIP_NO_COMPILE": "1", "PIP_TARGET": f"{FOLDER}/site",
     "PYTHONPATH": f"{FOLDER}/site",
-}
+}  # fmt: skip
 WHEEL = "wanted-1-py3-none-any.whl"
 REQUIREMENTS = {"requirements.txt": f"./parts/{WHEEL}\n"}
 ARGUMENTS = encoded(epochs=2, text='it\'s a "b" $HOME', empty="")
@@ -54,10 +51,7 @@ def command_outside(folder):
 
 
 KINDS = [
-    script("train.py"),
-    script("inner/train.py"),
-    script("train.v2.py"),
-    script("_+.-9/x-1.py"),
+    script("train.py"), script("inner/train.py"), script("train.v2.py"), script("_+.-9/x-1.py"),
     Case("shell: named interpreter", ARGUMENTS, program="train.sh", code={"train.sh": f"#!/bin/bash\n{SHELL}"}),
     Case("shell: options of its interpreter", program="train.sh", code={"train.sh": f"#!/bin/sh -e\n{SHELL}false\nexit 0\n"}),
     Case("shell: no interpreter named", ARGUMENTS, program="train.sh", code={"train.sh": f'test -z "$BASH" || exit 7\n{SHELL}'}),

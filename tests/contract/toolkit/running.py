@@ -36,19 +36,13 @@ def variables(case, folder):
     own = {name: within(value, folder) for name, value in case.variables.items()}
     path = filter(None, (str(ENTRYPOINTS), str(RECORDER.parent), own.pop("PYTHONPATH", "")))
     return {
-        "PATH": os.defpath,
-        "HOME": str(folder / "home"),
-        "LANG": "C.UTF-8",
-        "PYTHONPATH": os.pathsep.join(path),
+        "PATH": os.defpath, "HOME": str(folder / "home"), "LANG": "C.UTF-8", "PYTHONPATH": os.pathsep.join(path),
         "AWS_EC2_METADATA_DISABLED": "true",
         # The toolkit waits a quarter of an hour for host names that do not resolve, but for this.
-        "SM_STUDIO_LOCAL_MODE": "true",
-        "SAGEMAKER_BASE_DIR": str(folder / "ml"),
-        "PYTHON": str(reference() / "python"),
-        "RECORDER": str(RECORDER),
-        "RECORD": str(folder / "record.json"),
+        "SM_STUDIO_LOCAL_MODE": "true", "SAGEMAKER_BASE_DIR": str(folder / "ml"),
+        "PYTHON": str(reference() / "python"), "RECORDER": str(RECORDER), "RECORD": str(folder / "record.json"),
         **own,
-    }
+    }  # fmt: skip
 
 
 def run(case, command, folder):
@@ -67,12 +61,9 @@ def run(case, command, folder):
     )
     (folder / "log").write_bytes(done.stdout)
     return {
-        "given": given,
-        "exit": done.returncode,
-        "failure": (folder / "ml/output/failure").exists(),
-        "success": (folder / "ml/output/success").exists(),
-        "script": _script(folder),
-    }
+        "given": given, "exit": done.returncode, "failure": (folder / "ml/output/failure").exists(),
+        "success": (folder / "ml/output/success").exists(), "script": _script(folder),
+    }  # fmt: skip
 
 
 def _script(folder):

@@ -8,12 +8,9 @@ from contract.toolkit.case import Case, encoded, only_host
 TEXTS = {
     "blanks": " two  blanks ",
     "shell": 'it\'s "quoted" `here` $HOME; $(touch x) && a | b > c * ? [a-z] {1,2} ~ # ! back\\slash %s',
-    "newline": "first\nsecond\r\n\tthird",
-    "unicode": "données-図-😀-\u00a0-\u202e",
-    "option": "--help",
-    "empty": "",
+    "newline": "first\nsecond\r\n\tthird", "unicode": "données-図-😀-\u00a0-\u202e", "option": "--help", "empty": "",
     "long": "x" * 2500,
-}
+}  # fmt: skip
 NAMES = ["a", "9", "learning-rate", "a.b.c", "UPPER", "with blank", "größe", "a/b", "-x", "--y", "semi;colon", "it's"]
 
 #: A tuner sends one name with all its jobs; `TUNING` has the name that the platform gave this one.
@@ -46,21 +43,16 @@ OF_HYPERPARAMETERS = [
 NAMES = ["algo-1", "algo-2", "algo-3"]
 GROUP = {"instance_group_name": "homogeneousCluster", "instance_type": "ml.c5.xlarge", "hosts": NAMES}
 WHOLE = {
-    "hosts": NAMES,
-    "network_interface_name": "eth0",
-    "current_instance_type": "ml.c5.xlarge",
-    "current_group_name": "homogeneousCluster",
-    "instance_groups": [GROUP],
-}
+    "hosts": NAMES, "network_interface_name": "eth0", "current_instance_type": "ml.c5.xlarge",
+    "current_group_name": "homogeneousCluster", "instance_groups": [GROUP],
+}  # fmt: skip
 MIXED = {
-    "hosts": NAMES,
-    "network_interface_name": "eth1",
-    "current_instance_type": "ml.p3.2xlarge",
+    "hosts": NAMES, "network_interface_name": "eth1", "current_instance_type": "ml.p3.2xlarge",
     "instance_groups": [
         {"instance_group_name": "trainers", "instance_type": "ml.p3.2xlarge", "hosts": ["algo-2", "algo-3"]},
         {"instance_group_name": "data", "instance_type": "ml.c5.xlarge", "hosts": ["algo-1"]},
     ],
-}
+}  # fmt: skip
 FILE = {"ContentType": "text/csv", "TrainingInputMode": "File", "RecordWrapperType": "None"}
 TOGETHER = encoded(sagemaker_distribution_instance_groups=["trainers"])
 

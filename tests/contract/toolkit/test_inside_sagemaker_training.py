@@ -26,15 +26,10 @@ class ToolkitsTrain(Launcher):
         self.base = Path(base)
         self.log = self.base.with_name(self.base.name + ".log")
         env = {
-            "PATH": "/usr/bin:/bin",
-            "HOME": str(self.base),
-            "LANG": "C.UTF-8",
-            "PYTHONPATH": str(ENTRYPOINTS),
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "SAGEMAKER_BASE_DIR": str(base),
-            "SAGEMAKER_TRAINING_MODULE": MODULE,
-            **variables,
-        }
+            "PATH": "/usr/bin:/bin", "HOME": str(self.base), "LANG": "C.UTF-8", "PYTHONPATH": str(ENTRYPOINTS),
+            "AWS_EC2_METADATA_DISABLED": "true", "SAGEMAKER_BASE_DIR": str(base),
+            "SAGEMAKER_TRAINING_MODULE": MODULE, **variables,
+        }  # fmt: skip
         with self.log.open("wb") as log:
             command = (str(reference() / "train"),)
             self.process = subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT, cwd=self.base)

@@ -80,11 +80,9 @@ def mark(cluster, job):
 def variables(cluster, job):
     """Return variables that Slurm sets for a batch script."""
     found = {
-        "SLURM_JOB_ID": str(job["id"]),
-        "SLURM_JOB_NODELIST": node_list(job["nodes"]),
-        "SLURMD_NODENAME": job["nodes"][0],
-        MARK: mark(cluster, job),
-    }
+        "SLURM_JOB_ID": str(job["id"]), "SLURM_JOB_NODELIST": node_list(job["nodes"]),
+        "SLURMD_NODENAME": job["nodes"][0], MARK: mark(cluster, job),
+    }  # fmt: skip
     if job["restarts"]:
         found["SLURM_RESTART_COUNT"] = str(job["restarts"])
     return found
