@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import click
 
 from scriptmode import DataError, ScriptmodeError, TrainingJob, UnreadableJobError
@@ -75,8 +73,7 @@ def _delete_old(older_than: float, *, dry_run: bool, as_json: bool) -> None:
         key: [{"name": item.name, "bytes": item.bytes} for item in report.removed if item.kind == kind]
         for kind, key in _KEYS.items()
     }
-    counts = Counter(item.kind for item in report.removed)
-    parts = ", ".join(pluralize(counts[kind], kind) for kind in _KEYS if counts[kind])
+    parts = ", ".join(pluralize(len(removed[key]), kind) for kind, key in _KEYS.items() if removed[key])
     verb, sum_verb = ("would delete", "would free") if dry_run else ("deleted", "freed")
     lines = [f"{verb} {item.kind} {item.name} ({format_bytes(item.bytes)})" for item in report.removed]
     lines.append(f"{sum_verb} {format_bytes(report.bytes)}: {parts}" if report.removed else "nothing to delete")
