@@ -11,10 +11,11 @@ from scriptmode._core.text.messages import did_you_mean_path
 _FILE = "file://"
 
 
-def location_uri(what: str, text: str, *, is_local: bool) -> str:
+def location_uri(what: str, text: str, *, is_local: bool, exists: bool = False) -> str:
     """Return a remote URI unchanged, and a path of this machine as the URI of its absolute path.
 
-    ``what`` names the option in errors. Raises `SpecError` for a location that the platform cannot use.
+    ``what`` names the option in errors. Raises `SpecError` for a location that the platform cannot use, and with
+    ``exists`` for a path that does not exist.
     """
     path = text.removeprefix(_FILE)
     if "://" in path:
@@ -26,14 +27,8 @@ def location_uri(what: str, text: str, *, is_local: bool) -> str:
     if not is_local or not path:
         needed = "an s3:// URI" + (", or a directory of this machine" if is_local else ", which Amazon SageMaker needs")
         raise SpecError(f"{what} {text!r} is not {needed}", advice="write s3://bucket/prefix")
-    return f"{_FILE}{Path(os.path.expanduser(path)).absolute()}"  # noqa: PTH111 - it raises no error
-
-
-def existing_location_uri(what: str, text: str, *, is_local: bool) -> str:
-    """Return the result of `location_uri`; raise `SpecError` also for a path of this machine that does not exist."""
-    uri = location_uri(what, text, is_local=is_local)
-    path = uri.removeprefix(_FILE)
-    if path != uri and not os.path.lexists(path):
-        step = did_you_mean_path(Path(path)) or "correct the path, or create it"
-        raise SpecError(f"{what} {text!r}: there is no file or directory {path!r}", advice=step)
-    return uri
+    absolute = Path(os.path.expanduser(path)).absolute()  # noqa: PTH111 - it raises no error
+    if exists and not os.path.lexists(absolute):
+        step = did_you_mean_path(absolute) or "correct the path, or create it"
+        raise SpecError(f"{what} {text!r}: there is no file or directory {str(absolute)!r}", advice=step)
+    return f"{_FILE}{absolute}"
