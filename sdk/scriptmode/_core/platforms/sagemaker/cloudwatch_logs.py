@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timezone
 from operator import attrgetter
@@ -47,8 +48,7 @@ class LogTail:
 
     def read_available(self) -> Iterator[LogEvent]:
         """Return all lines that CloudWatch has now, in the order of their times."""
-        self._find_streams()
-        return heapq.merge(*map(self._rest, self._streams()), key=attrgetter("time"))
+        return heapq.merge(*map(self._rest, self._find_streams()), key=attrgetter("time"))
 
     def _rest(self, stream: str) -> Iterator[LogEvent]:
         while (yield from self._next_page(stream)):
@@ -56,15 +56,13 @@ class LogTail:
 
     def read_ends(self, lines: int) -> dict[str, str]:
         """Return the last lines of each host's latest stream, as far as CloudWatch has them on one page."""
-        self._find_streams()
-        latest = {_host(stream): stream for stream in self._streams()}
+        latest = {_host(stream): stream for stream in self._find_streams()}
         pages = {host: self._answer(stream, startFromHead=False, limit=lines) for host, stream in latest.items()}
         return {host: "\n".join(event["message"] for event in page["events"]) for host, page in pages.items()}
 
     def stream_locations(self) -> dict[str, str]:
         """Return the log group and the latest stream of each host."""
-        self._find_streams()
-        return {_host(stream): f"CloudWatch log group {LOG_GROUP}, stream {stream}" for stream in self._streams()}
+        return {_host(stream): f"CloudWatch log group {LOG_GROUP}, stream {stream}" for stream in self._find_streams()}
 
     def follow(
         self, describe: Callable[[], JobDescription], on_description: Callable[[JobDescription], None] | None
@@ -106,8 +104,7 @@ class LogTail:
     def _late_lines(self) -> Iterator[LogEvent]:
         """Yield lines that arrive after the job's end: of all streams, then again of those that had new lines."""
         self._connection.clock.sleep(self._tail)
-        self._find_streams()
-        going_on = self._streams()
+        going_on = self._find_streams()
         for _ in range(_LATE_READS):
             looked_at, going_on = going_on, []
             for stream in looked_at:
@@ -123,15 +120,13 @@ class LogTail:
         # Names end with the start time: the streams of a host that restarted are in order.
         return sorted(self._positions)
 
-    def _find_streams(self) -> None:
+    def _find_streams(self) -> list[str]:
         selection = {"logGroupName": LOG_GROUP, "logStreamNamePrefix": f"{self._name}/"}
         listed = (f"the log of {self._name}", "logs", "describe_log_streams", "logStreams", selection)
-        try:
-            streams = self._retry.call(lambda: self._connection.list_all(*listed))
-        except JobNotFoundError:  # no job of this account has logged yet: the log group does not exist
-            return
-        for stream in streams:
-            self._positions.setdefault(stream["logStreamName"], _StreamPosition())
+        with suppress(JobNotFoundError):  # no job of this account has logged yet: the log group does not exist
+            for stream in self._retry.call(lambda: self._connection.list_all(*listed)):
+                self._positions.setdefault(stream["logStreamName"], _StreamPosition())
+        return self._streams()
 
     def _next_page(self, stream: str) -> Generator[LogEvent, None, bool]:
         """Yield the next lines of a stream; return whether there may be more now."""
