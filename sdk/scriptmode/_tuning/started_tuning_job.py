@@ -58,12 +58,12 @@ class TuningJob(StartedJob):
         clock = self.platform.clock
         retry = Retry(clock, f"Tuning job {self.name} is still running. Follow it: Tuner.attach({self.name!r}).wait()")
         pause = max(_POLL_SECONDS, self.platform.poll_seconds)
+        ended: set[str] = set()
         with ProgressLine() as line:
-            lines = tuning_lines.TuningLines(line, self.training_jobs)
             while True:
                 description = tuning.parse_tuning_description(retry.call(self.describe))
                 if shown:
-                    lines.update(description)
+                    tuning_lines.show_progress(description, ended, self.training_jobs, line)
                 if description.status in ENDED:
                     return description
                 clock.sleep(pause)
