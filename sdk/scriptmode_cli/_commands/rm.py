@@ -7,8 +7,7 @@ import click
 from scriptmode import DataError, ScriptmodeError, TrainingJob, UnreadableJobError
 from scriptmode._core.platforms.registry import local_platform
 from scriptmode._core.text.messages import format_bytes, pluralize
-from scriptmode_cli._options import completers
-from scriptmode_cli._options.options import json_option
+from scriptmode_cli._options.options import jobs_argument, json_option
 from scriptmode_cli._options.values import convert_age
 from scriptmode_cli._program import output
 from scriptmode_cli._program.error_reporting import raise_errors
@@ -18,7 +17,7 @@ _KEYS = {"job": "jobs", "tuning job": "tuning_jobs", "source": "sources", "cache
 
 
 @click.command()
-@click.argument("jobs", metavar="[JOB...]", nargs=-1, shell_complete=completers.complete_job)
+@jobs_argument
 @click.option("-f", "--force", is_flag=True, help="Kill JOB if it still runs, without time to save anything.")
 @click.option(
     "--older-than", callback=convert_age, metavar="AGE",
