@@ -8,10 +8,11 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timezone
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from scriptmode._core.aws.retry import RETRY_SECONDS, Retry
+from scriptmode._core.aws.retry import RETRY_SECONDS, retry
 from scriptmode._core.aws.session import Connection
 from scriptmode._core.spec.job_description import JobDescription, JobStatus
 from scriptmode._core.spec.service_values import LogEvent
@@ -42,8 +43,8 @@ class LogTail:
         #: Half of a poll, where that is less: of a service that has a line at once.
         self._tail = min(_TAIL_SECONDS, poll_seconds / 2)
         self._pause = poll_seconds - self._tail
-        seconds = RETRY_SECONDS if retry_seconds is None else retry_seconds
-        self._retry = Retry(connection.clock, still_running(name), seconds)
+        limit = RETRY_SECONDS if retry_seconds is None else retry_seconds
+        self._retry = partial(retry, clock=connection.clock, advice=still_running(name), limit=limit)
         self._positions: dict[str, _StreamPosition] = {}
 
     def read_available(self) -> Iterator[LogEvent]:
@@ -76,7 +77,7 @@ class LogTail:
         unread: deque[str] = deque()
         tell, shown = on_description or (lambda _: None), 0
         while True:
-            description = self._retry.call(describe)
+            description = self._retry(describe)
             # Lines precede the status that ended them, as far as they are there when it is.
             is_at_once = self._tail < _TAIL_SECONDS and 0 < shown < len(description.transitions)
             if description.has_ended or is_at_once:
@@ -124,7 +125,7 @@ class LogTail:
         selection = {"logGroupName": LOG_GROUP, "logStreamNamePrefix": f"{self._name}/"}
         listed = (f"the log of {self._name}", "logs", "describe_log_streams", "logStreams", selection)
         with suppress(JobNotFoundError):  # no job of this account has logged yet: the log group does not exist
-            for stream in self._retry.call(lambda: self._connection.list_all(*listed)):
+            for stream in self._retry(lambda: self._connection.list_all(*listed)):
                 self._positions.setdefault(stream["logStreamName"], _StreamPosition())
         return self._streams()
 
@@ -145,7 +146,7 @@ class LogTail:
 
     def _page(self, stream: str, position: _StreamPosition) -> Mapping[str, Any]:
         def read() -> Mapping[str, Any]:
-            return self._retry.call(lambda: self._answer(stream, startFromHead=True, **position.arguments()))
+            return self._retry(lambda: self._answer(stream, startFromHead=True, **position.arguments()))
 
         try:
             return read()
