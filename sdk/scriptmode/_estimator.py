@@ -488,7 +488,10 @@ class Estimator:
         """Store the source and the files of rules that `_prepare` returned."""
 
         def store(data: bytes, uri: str) -> None:
-            self.platform.put_source(data, uri, kms_key=render.source_key(request, uri), role=request.role)
+            # The output's key is for what is in its bucket.
+            is_beside = (request.output.path or "").split("/")[:3] == uri.split("/")[:3]
+            key = request.output.kms_key if is_beside else None
+            self.platform.put_source(data, uri, kms_key=key, role=request.role)
 
         if source is not None:
             archive, uri = source

@@ -338,15 +338,14 @@ class TrainingJob(StartedJob):
             SpecError: For a change that the job cannot have, and for a job with checkpoints that has not ended.
             RequestError: Where the service would refuse the request.
         """
-        from scriptmode._core.request.parse import parse_request
         from scriptmode._core.request.rerun import RerunChanges, check_checkpoints, rerun_request
 
         changes = RerunChanges(job_name, hyperparameters or {}, instance_count, max_run, max_wait)
         description = self._description()
         check_checkpoints(description)
-        body = rerun_request(description.response, self.platform.tags(description), changes)
-        self.platform.validate(body)
-        return create_job(self.platform.with_settings_of(self.name), parse_request(body))
+        request = rerun_request(description.response, self.platform.tags(description), changes)
+        self.platform.validate(request)
+        return create_job(self.platform.with_settings_of(self.name), request)
 
     def follow(
         self, *, logs: bool = True, live: bool | None = None, hosts: Collection[str] = (), tail: int | None = None

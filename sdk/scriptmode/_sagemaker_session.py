@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from scriptmode._core.aws import local_bucket
 from scriptmode._core.aws.iam_role import find_execution_role, resolve_role_arn
@@ -20,6 +20,8 @@ from scriptmode._core.platforms.job_platforms import find_job_platform, find_tun
 from scriptmode._core.platforms.registry import Platform
 from scriptmode._core.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION
 from scriptmode.errors import CredentialsError, DataAccessError, invalid
+
+_T = TypeVar("_T")
 
 
 class Session:
@@ -134,7 +136,13 @@ class Session:
         The operations that a session of this machine does not have raise `CredentialsError`.
         """
         if self.local_mode:
-            return _LocalClient(self)
+            return _LocalClient(
+                "sagemaker_client",
+                describe_training_job=_named("TrainingJobName", self.describe_training_job),
+                stop_training_job=_named("TrainingJobName", self.stop_training_job),
+                describe_hyper_parameter_tuning_job=_named("HyperParameterTuningJobName", self.describe_tuning_job),
+                stop_hyper_parameter_tuning_job=_named("HyperParameterTuningJobName", self.stop_tuning_job),
+            )
         return self._sagemaker_client or self._connection.client("sagemaker")
 
     @property
@@ -145,7 +153,7 @@ class Session:
         """
         own = self._runtime_client or getattr(self._given, "sagemaker_runtime_client", None)
         if own is None and self.local_mode:
-            return _RefusingClient("sagemaker_runtime_client")
+            return _LocalClient("sagemaker_runtime_client")
         return own or self._connection.client("sagemaker-runtime")
 
     @property
@@ -383,11 +391,12 @@ def _check_bucket_name(argument: str, bucket: object) -> str:
     raise invalid(argument, f"is {bucket!r}", f"give the bucket's name: {name!r}" if name else "give a bucket's name")
 
 
-class _RefusingClient:
-    """A boto3 client of a session of this machine, named as the session's attribute; it refuses all operations."""
+class _LocalClient:
+    """A boto3 client of a session of this machine, named as the session's attribute: it has ``operations`` alone."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, **operations: Callable[[str], object]) -> None:
         self._name = name
+        vars(self).update(operations)
 
     def __getattr__(self, operation: str) -> Any:
         """Raise the error of an operation that needs an account."""
@@ -400,28 +409,9 @@ class _RefusingClient:
         )
 
 
-class _LocalClient(_RefusingClient):
-    """The operations of a boto3 client that a session of this machine has."""
-
-    def __init__(self, session: Session) -> None:
-        super().__init__("sagemaker_client")
-        self._session = session
-
-    def describe_training_job(self, TrainingJobName: str) -> dict[str, Any]:  # noqa: N803 - boto3's names
-        """Return the description of a training job."""
-        return self._session.describe_training_job(TrainingJobName)
-
-    def stop_training_job(self, TrainingJobName: str) -> None:  # noqa: N803
-        """Request that a training job stops."""
-        self._session.stop_training_job(TrainingJobName)
-
-    def describe_hyper_parameter_tuning_job(self, HyperParameterTuningJobName: str) -> dict[str, Any]:  # noqa: N803
-        """Return the description of a tuning job."""
-        return self._session.describe_tuning_job(HyperParameterTuningJobName)
-
-    def stop_hyper_parameter_tuning_job(self, HyperParameterTuningJobName: str) -> None:  # noqa: N803
-        """Request that a tuning job stops."""
-        self._session.stop_tuning_job(HyperParameterTuningJobName)
+def _named(argument: str, call: Callable[[str], _T]) -> Callable[..., _T]:
+    """Return a call by the name that the only argument has in boto3."""
+    return lambda **given: call(given.pop(argument), **given)
 
 
 def wrap_session(given: Any) -> Session:

@@ -21,7 +21,7 @@ from fakes.promptness import stretched
 from faults.damage import KINDS, erase
 
 from scriptmode._core.spec.host_values import HostActivity
-from scriptmode_cli._options import completers
+from scriptmode_cli._options.options import complete_job
 from scriptmode_local import LocalPlatform
 from scriptmode_local._store.host_activity import write_usage
 from scriptmode_runtime._processes import proc
@@ -153,7 +153,7 @@ def test_every_verb_reports_every_damage(file, baseline, victim, tmp_path, pytes
             assert "scriptmode rm victim" in there[VICTIM]["StatusMessage"]
             # A job that cannot be read is not the newest job.
             assert invoke("describe", "--last", "--json").stdout == baseline["described"]
-        assert completers.complete_job(None, None, GOOD[:2]) == [GOOD]
+        assert complete_job(None, None, GOOD[:2]) == [GOOD]
         if path.is_dir():
             with promptly("rm"):
                 assert invoke("rm", "--force", VICTIM).exit_code == 0

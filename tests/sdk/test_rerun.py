@@ -4,6 +4,7 @@ import pytest
 from fakes.sagemaker_jobs import started
 
 from scriptmode import Estimator, JobExistsError, RequestError, SpecError, TrainingJob
+from scriptmode._core.request.render import render_request
 from scriptmode._core.request.rerun import RerunChanges, rerun_request
 from scriptmode.testing import Life, Phase
 from scriptmode_runtime.contract import SECRET_VARIABLE
@@ -28,8 +29,7 @@ def test_the_request_is_the_same_but_for_the_name_and_what_bears_it(code):
     job.wait()
     again = job.rerun(job_name="job-2", hyperparameters={"rate": 0.1})
     first, second = requests(fake)
-    assert isinstance(again, TrainingJob)
-    assert (again.name, again.platform) == ("job-2", job.platform)
+    assert (type(again), again.name, again.platform) == (TrainingJob, "job-2", job.platform)
     assert {**second, **dict.fromkeys(OWN)} == {**first, **dict.fromkeys(OWN)}
     changed = {"sagemaker_job_name": '"job-2"', "model_dir": '"s3://out/jobs/job-2/model"', "rate": "0.1"}
     assert second["HyperParameters"] == {**first["HyperParameters"], **changed}
@@ -61,7 +61,7 @@ def test_what_only_a_description_has_is_left_out_and_a_new_name_has_the_old_ones
     _, job = started(Life.completed())
     name = "mnist-2026-01-31-12-00-00-000"
     description = {**job.describe(), "TrainingJobName": name, "WarmPoolStatus": {"Status": "Reused"}, "VpcConfig": {}}
-    body = rerun_request(description, {"aws:x": "1"}, RerunChanges())
+    body = render_request(rerun_request(description, {"aws:x": "1"}, RerunChanges()))
     of_descriptions = {"TrainingJobArn", "TrainingJobStatus", "ModelArtifacts", "WarmPoolStatus", "VpcConfig", "Tags"}
     assert not of_descriptions & set(body)
     assert body["TrainingJobName"].startswith("mnist-20")
@@ -121,7 +121,7 @@ def limits(*, max_run=100, max_wait=None, **fields):
 
 
 @pytest.mark.parametrize(
-    ("description", "change", "wanted"),
+    ("given", "change", "wanted"),
     [
         ({}, {"max_run": 700}, {"MaxRuntimeInSeconds": 700}),
         ({"max_wait": 150}, {"max_run": 700}, {"MaxRuntimeInSeconds": 700, "MaxWaitTimeInSeconds": 750}),
@@ -135,8 +135,8 @@ def limits(*, max_run=100, max_wait=None, **fields):
     ],
     ids=["time", "a spot job's time", "less time", "a spot job's wait", "beside another limit"],
 )
-def test_a_job_that_had_too_little_time_gets_more(description, change, wanted):
-    assert rerun_request(limits(**description), {}, RerunChanges(**change))["StoppingCondition"] == wanted
+def test_a_job_that_had_too_little_time_gets_more(given, change, wanted):
+    assert render_request(rerun_request(limits(**given), {}, RerunChanges(**change)))["StoppingCondition"] == wanted
 
 
 def test_a_wait_that_is_shorter_than_the_time_is_refused():

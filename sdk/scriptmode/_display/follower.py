@@ -22,7 +22,7 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Union
 
 from scriptmode._core.handle.failed_job import find_failure
-from scriptmode._core.handle.log_filter import ALL_LINES, LineSelector, LogFilter
+from scriptmode._core.handle.log_filter import ALL_LINES, LogFilter, line_selector
 from scriptmode._core.platforms.registry import Platform
 from scriptmode._core.spec.host_values import HostActivity
 from scriptmode._core.spec.job_description import JobDescription
@@ -57,7 +57,7 @@ class Follower:
         self._platform = platform
         self._view = view
         self._collector = Collector(name)
-        self._selector = LineSelector(platform, name, log_filter)
+        self._takes = line_selector(platform, name, log_filter)
         self._description: JobDescription | None = None
         self._pending: deque[LogEvent] = deque()
         self._drawing = Lock()
@@ -139,7 +139,7 @@ class Follower:
             # After the lines that the hosts ended before it was queried.
             collector.set_activity(self._activity)
             self._activity = None
-        return collector.snapshot(self._platform.clock.wall_time()), list(filter(self._selector.takes, events))
+        return collector.snapshot(self._platform.clock.wall_time()), list(filter(self._takes, events))
 
 
 def find_roles(job: JobRequest) -> dict[str, str]:

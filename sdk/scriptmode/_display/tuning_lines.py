@@ -13,32 +13,25 @@ from scriptmode._core.text.progress_line import ProgressLine
 from scriptmode._results.tuning_results import format_value
 
 
-class TuningLines:
-    """Writer of a tuning job's progress; ``training_jobs`` returns its training jobs so far."""
+def show_progress(
+    now: TuningDescription, shown: set[str], training_jobs: Callable[[], Sequence[TunedJob]], line: ProgressLine
+) -> None:
+    """Write what is new in a description, and the outcome if it has ended; else replace the line of progress.
 
-    def __init__(self, line: ProgressLine, training_jobs: Callable[[], Sequence[TunedJob]]) -> None:
-        self._line = line
-        self._training_jobs = training_jobs
-        self._ended = 0
-        self._shown: set[str] = set()
-
-    def update(self, now: TuningDescription) -> None:
-        """Write what is new in a description; the outcome if it has ended."""
-        ended = now.completed + now.failed + now.stopped
-        if ended != self._ended:
-            self._ended = ended
-            for job in self._training_jobs():
-                if job.name not in self._shown and job.has_ended:
-                    self._shown.add(job.name)
-                    self._line.clear()
-                    log_lines.write_line(describe_training_job(job, now.metric))
-        if now.status in ENDED:
-            self._line.clear()
-            log_lines.write_line(describe_outcome(now))
-            return
-        of = "" if now.max_jobs is None else f" of {now.max_jobs}"
-        progress = f"{now.status}: {ended}{of} training jobs ended, {now.running} running"
-        self._line.show(f"{progress}{_describe_best(now)}")
+    ``shown`` gets the names of the training jobs that ended; ``training_jobs`` returns all of them so far.
+    """
+    ended = now.completed + now.failed + now.stopped
+    for job in training_jobs() if ended != len(shown) else ():
+        if job.name not in shown and job.has_ended:
+            shown.add(job.name)
+            line.clear()
+            log_lines.write_line(describe_training_job(job, now.metric))
+    if now.status in ENDED:
+        line.clear()
+        log_lines.write_line(describe_outcome(now))
+        return
+    of = "" if now.max_jobs is None else f" of {now.max_jobs}"
+    line.show(f"{now.status}: {ended}{of} training jobs ended, {now.running} running{_describe_best(now)}")
 
 
 def describe_start(job: TuningDescription) -> str:

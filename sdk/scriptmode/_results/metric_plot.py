@@ -44,7 +44,11 @@ def draw(metrics: Mapping[str, Sequence[_Row]]) -> Any:
     axis_of = {name: _choose_axis(list(_by_host(rows).values())) for name, rows in metrics.items()}
     rows_of_axes = figure.subplots(len(metrics), squeeze=False)[:, 0]
     for axes, (name, rows) in zip(rows_of_axes, metrics.items()):
-        style_axes(axes)
+        axes.set_facecolor(_BACKGROUND)
+        axes.tick_params(colors=TEXT)
+        axes.grid(visible=True, alpha=0.3, color=TEXT)
+        for spine in axes.spines.values():
+            spine.set_color(TEXT)
         _draw(axes, _by_host(rows), axis_of[name])
         axes.set_title("\n".join(textwrap.wrap(name, _NAME_CHARACTERS)), loc="left", fontsize="medium", color=TEXT)
     labels = [axis_of[name].label for name in metrics]
@@ -79,15 +83,6 @@ def _choose_axis(hosts: Sequence[Sequence[_Row]]) -> _Axis:
 def _grows(numbers: Sequence[Any]) -> bool:
     known = [number for number in numbers if number is not None]
     return len(known) == len(numbers) and all(before < after for before, after in zip(known, known[1:]))
-
-
-def style_axes(axes: Any) -> None:
-    """Set the colours of axes."""
-    axes.set_facecolor(_BACKGROUND)
-    axes.tick_params(colors=TEXT)
-    axes.grid(visible=True, alpha=0.3, color=TEXT)
-    for spine in axes.spines.values():
-        spine.set_color(TEXT)
 
 
 def _draw(axes: Any, hosts: Mapping[str, Sequence[_Row]], axis: _Axis) -> None:

@@ -113,8 +113,6 @@ class Metrics(list[dict[str, Any]]):
         """
         if not self:
             raise _no_values("there are no values of metrics to draw", self.definitions)
-        for name in names:
-            self._check(name)
         from scriptmode._results import metric_plot
 
         return metric_plot.draw({name: list(self.of(name)) for name in names or self.names})

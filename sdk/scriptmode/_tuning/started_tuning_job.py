@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from scriptmode._core.aws.retry import Retry
+from scriptmode._core.aws.retry import retry
 from scriptmode._core.request import tuning
 from scriptmode._core.spec.service_values import ENDED, FAILED
 from scriptmode._core.spec.tuning_description import TunedJob, TuningDescription
@@ -56,14 +56,14 @@ class TuningJob(StartedJob):
 
     def _follow(self, *, shown: bool) -> TuningDescription:
         clock = self.platform.clock
-        retry = Retry(clock, f"Tuning job {self.name} is still running. Follow it: Tuner.attach({self.name!r}).wait()")
+        advice = f"Tuning job {self.name} is still running. Follow it: Tuner.attach({self.name!r}).wait()"
         pause = max(_POLL_SECONDS, self.platform.poll_seconds)
+        ended: set[str] = set()
         with ProgressLine() as line:
-            lines = tuning_lines.TuningLines(line, self.training_jobs)
             while True:
-                description = tuning.parse_tuning_description(retry.call(self.describe))
+                description = tuning.parse_tuning_description(retry(self.describe, clock, advice))
                 if shown:
-                    lines.update(description)
+                    tuning_lines.show_progress(description, ended, self.training_jobs, line)
                 if description.status in ENDED:
                     return description
                 clock.sleep(pause)

@@ -1,9 +1,16 @@
-"""Creation of a plan from what an estimator would submit. Stores nothing."""
+"""Creation of a plan from what an estimator would submit, and the content of its source. Stores nothing."""
 
 from __future__ import annotations
 
 import copy
+import hashlib
+import io
+import sys
+import tarfile
+import tempfile
+import zlib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from scriptmode._core.aws.instance_gpus import gpu_count
 from scriptmode._core.platforms.registry import Platform
@@ -11,14 +18,15 @@ from scriptmode._core.request.render import render_request
 from scriptmode._core.source.source_archive import Source
 from scriptmode._core.spec.host_values import PlannedHost
 from scriptmode._core.spec.job_request import JobRequest
-from scriptmode.errors import PlatformError
-from scriptmode.planning import _archive_contents as archive_contents
+from scriptmode.errors import DataError, PlatformError
 from scriptmode.planning._host_plans import HostPlans
 from scriptmode.planning._job_plan import Plan
 from scriptmode.planning._plan_parts import SourcePlan
 from scriptmode_runtime import contract
 
 _FILE = "file://"
+#: Number of bytes of a file that the runtime needs to find out how it is started.
+_LONGEST_TEXT = 64 * 1024
 
 
 def create_plan(platform: Platform, job: JobRequest, sent: tuple[Source, str] | None) -> Plan:
@@ -57,15 +65,56 @@ def _source(
     """Return the source, the texts that decide how it is started, and the reason why it was not opened."""
     if sent is not None:
         source, uri = sent
-        return (*archive_contents.read_archive(uri, source.data, job.program), "")
+        return (*_read_archive(uri, source.data, job.program), "")
     stored = job.source_uri
     if stored is None:
         return None, {}, ""
     why = ""
     if stored.startswith(_FILE):
         try:
-            return (*archive_contents.fetch_archive(platform, stored, job.program), "")
+            return (*_fetch_archive(platform, stored, job.program), "")
         except PlatformError as error:
             why = f" ({error})"
     assumed = "assumed to have no requirements.txt and not to be a package"
     return SourcePlan(stored), {}, f"the source at {stored} is not opened: {assumed}{why}"
+
+
+def _read_archive(uri: str, archive: bytes, program: str) -> tuple[SourcePlan, dict[str, str]]:
+    """Return an archive, gzip-compressed or not, and the texts of ``program`` and of top-level files by their names.
+
+    Raises `DataError` if it is not an archive.
+    """
+    sizes, texts = {}, {}
+    try:
+        for name, content in _regular_files(archive):
+            sizes[name] = len(content)
+            # What decides how the program is started is beside the directories, or the program itself.
+            if name == program or "/" not in name:
+                texts[name] = content[:_LONGEST_TEXT].decode("utf-8", "replace")
+    except _archive_errors() as error:
+        raise DataError(f"it is not a source archive: {error}", advice="pack it with tar and gzip") from error
+    return SourcePlan(uri, sizes, len(archive), hashlib.sha256(archive).hexdigest()), texts
+
+
+def _regular_files(archive: bytes) -> Iterator[tuple[str, bytes]]:
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for member in filter(tarfile.TarInfo.isreg, tar):
+            if file := tar.extractfile(member):
+                yield member.name.removeprefix("./"), file.read()
+
+
+def _archive_errors() -> tuple[type[Exception], ...]:
+    """Return the exceptions that reading a broken archive raises."""
+    # Only imported once such an archive was read: some interpreters are built without lzma.
+    lzma = sys.modules.get("lzma")
+    own = () if lzma is None else (lzma.LZMAError,)
+    return (tarfile.TarError, zlib.error, EOFError, OSError, OverflowError, ValueError, *own)
+
+
+def _fetch_archive(platform: Platform, uri: str, program: str) -> tuple[SourcePlan, dict[str, str]]:
+    """Download a stored archive and read it, as `_read_archive` does; raises `PlatformError`."""
+    with tempfile.TemporaryDirectory(prefix="scriptmode-") as folder:
+        files = platform.fetch(uri, Path(folder))
+        if len(files) != 1:
+            raise DataError(f"{uri} has {len(files)} files, expected one source archive", "give the URI of the archive")
+        return _read_archive(uri, files[0].read_bytes(), program)

@@ -37,48 +37,6 @@ class StatusSpan:
         return self.end - self.start
 
 
-@dataclass(frozen=True)
-class Timeline:
-    """The spans of a job's life; the last one is its end, without length. ``ends`` is the final TrainingJobStatus."""
-
-    spans: tuple[StatusSpan, ...]
-    ends: str
-
-    @property
-    def end(self) -> float:
-        """The second at which the job ends."""
-        return self.spans[-1].start
-
-    @property
-    def training_start(self) -> float:
-        """The second at which the job first had hosts, or infinity."""
-        return min((span.start for span in self._with_hosts()), default=math.inf)
-
-    @property
-    def restarts(self) -> list[float]:
-        """The seconds from which the hosts start again."""
-        return [span.end for span in self.spans if span.status in ("Interrupted", "Restarting")]
-
-    @property
-    def training_seconds(self) -> float:
-        """How long the job had hosts."""
-        return sum(span.seconds for span in self._with_hosts())
-
-    def begun(self, second: float) -> tuple[StatusSpan, ...]:
-        """Return the spans that have begun; the job is in the last one. The first span has always begun."""
-        return tuple(span for span in self.spans if span.start <= second) or self.spans[:1]
-
-    def status(self, second: float) -> str:
-        """Return the TrainingJobStatus at a second."""
-        if second >= self.end:
-            return self.ends
-        return "Stopping" if self.begun(second)[-1].status == "Stopping" else "InProgress"
-
-    def _with_hosts(self) -> list[StatusSpan]:
-        spans = [span for span in self.spans[:-1] if span.status not in WITHOUT_HOSTS]
-        return [] if spans and spans[0].status == "Stopping" else spans
-
-
 class FakeJob:
     """A training job. Moments are seconds of the fake's clock."""
 
@@ -94,7 +52,25 @@ class FakeJob:
         self.model_is_stored = False
         self._points = life.metric_points()
         self._clock = clock
-        self._timeline = self._cut(math.inf)
+        #: The last span is the end, without length, of the final TrainingJobStatus.
+        self._spans, self._ends = self._cut(math.inf)
+
+    @property
+    def _end(self) -> float:
+        return self._spans[-1].start
+
+    @property
+    def _with_hosts(self) -> list[StatusSpan]:
+        spans = [span for span in self._spans[:-1] if span.status not in WITHOUT_HOSTS]
+        return [] if spans and spans[0].status == "Stopping" else spans
+
+    @property
+    def _training_start(self) -> float:
+        return min((span.start for span in self._with_hosts), default=math.inf)
+
+    def _begun(self, now: float) -> tuple[StatusSpan, ...]:
+        """Return the spans that have begun; the job is in the last one. The first span has always begun."""
+        return tuple(span for span in self._spans if span.start <= now - self.created) or self._spans[:1]
 
     @property
     def model_uri(self) -> str:
@@ -105,29 +81,32 @@ class FakeJob:
 
     def start_of(self, line: Line) -> int:
         """Return the number of times that its hosts had started again when they wrote a line."""
-        return bisect.bisect_right(self._timeline.restarts, line.second)
+        restarts = [span.end for span in self._spans if span.status in ("Interrupted", "Restarting")]
+        return bisect.bisect_right(restarts, line.second)
 
     def status(self, now: float) -> str:
         """Return the TrainingJobStatus."""
-        return self._timeline.status(now - self.created)
+        if self.ended(now):
+            return self._ends
+        return "Stopping" if self._begun(now)[-1].status == "Stopping" else "InProgress"
 
     def ended(self, now: float) -> bool:
         """Return whether it completed, failed or was stopped."""
-        return now - self.created >= self._timeline.end
+        return now - self.created >= self._end
 
     def stop(self, now: float) -> None:
         """Stop it; a job that is stopping is not changed."""
         if self.status(now) == "InProgress":
-            self._timeline = self._cut(now - self.created)
+            self._spans, self._ends = self._cut(now - self.created)
 
     def has_model(self, now: float) -> bool:
         """Return whether it stored a model: it completed, or was stopped after its hosts had started."""
-        ends, trained = self._timeline.ends, self._timeline.training_start < math.inf
-        return self.ended(now) and (ends == "Completed" or (ends == "Stopped" and trained))
+        was_stopped = self._ends == "Stopped" and self._training_start < math.inf
+        return self.ended(now) and (self._ends == "Completed" or was_stopped)
 
     def age(self, now: float) -> float:
         """Return its age in seconds, which stops growing when the job ends."""
-        return min(now - self.created, self._timeline.end)
+        return min(now - self.created, self._end)
 
     def moment(self, second: float) -> datetime:
         """Return the date and time of a second after its creation."""
@@ -143,7 +122,7 @@ class FakeJob:
 
     def summary(self, now: float) -> dict[str, object]:
         """Return its TrainingJobSummary."""
-        current = self._timeline.begun(now - self.created)[-1]
+        current = self._begun(now)[-1]
         summary = {
             "TrainingJobName": self.name,
             "TrainingJobArn": self.arn,
@@ -153,19 +132,19 @@ class FakeJob:
             "SecondaryStatus": current.status,
         }
         if self.ended(now):
-            summary["TrainingEndTime"] = self.moment(self._timeline.end)
+            summary["TrainingEndTime"] = self.moment(self._end)
         return summary
 
     def description(self, now: float) -> dict[str, object]:
         """Return the response of DescribeTrainingJob."""
         told = {key: value for key, value in self.request.items() if key not in NOT_DESCRIBED}
-        timeline, ended = self._timeline, self.ended(now)
-        seconds = max(1, round(timeline.training_seconds)) if ended and timeline.training_start < math.inf else 0
+        begin, ended, trained = self._training_start, self.ended(now), self._with_hosts
+        seconds = max(1, round(sum(span.seconds for span in trained))) if ended and trained else 0
         billed = max(1, round(seconds * _SPOT_PRICE)) if self.is_spot and seconds else seconds
-        has_hosts, has_failed = self.age(now) >= timeline.training_start, ended and timeline.ends == "Failed"
+        has_failed = ended and self._ends == "Failed"
         known = {
             "FinalMetricDataList": last_values(self.metrics(now)),
-            "TrainingStartTime": self.moment(timeline.training_start) if has_hosts else None,
+            "TrainingStartTime": self.moment(begin) if self.age(now) >= begin else None,
             "FailureReason": has_failed and (self.life.failure_reason or "AlgorithmError: , exit code: 1"),
             "ModelArtifacts": self.has_model(now) and {"S3ModelArtifacts": self.model_uri},
             "TrainingTimeInSeconds": seconds,
@@ -180,15 +159,15 @@ class FakeJob:
 
     def _transitions(self, now: float) -> list[dict[str, object]]:
         transitions = []
-        for span in self._timeline.begun(now - self.created):
+        for span in self._begun(now):
             transition = {"Status": span.status, "StartTime": self.moment(span.start), "StatusMessage": span.message}
             if span.end <= now - self.created:
                 transition["EndTime"] = self.moment(span.end)
             transitions.append(transition)
         return transitions
 
-    def _cut(self, stop: float) -> Timeline:
-        """Return the timeline of its life, which a limit of its request or a call at the second ``stop`` may end."""
+    def _cut(self, stop: float) -> tuple[tuple[StatusSpan, ...], str]:
+        """Return the spans of its life, which a limit of its request or a call at the second ``stop`` may end."""
         life, condition = self.life, self.request.get("StoppingCondition", {})
         spans = _spans(life.phases)
         moment, why = min(
@@ -199,12 +178,12 @@ class FakeJob:
             key=lambda end: end[0],
         )
         if why == "the end":
-            return Timeline((*spans, _final_span(life.secondary_status or life.ends, moment)), life.ends)
+            return (*spans, _final_span(life.secondary_status or life.ends, moment)), life.ends
         before = tuple(replace(span, end=min(span.end, moment)) for span in spans if span.start < moment)
         if why != "Stopping":
-            return Timeline((*before, _final_span(why, moment)), "Stopped")
+            return (*before, _final_span(why, moment)), "Stopped"
         stopping = StatusSpan("Stopping", moment, moment + life.stop_seconds, "Stopping the training job")
-        return Timeline((*before, stopping, _final_span("Stopped", stopping.end)), "Stopped")
+        return (*before, stopping, _final_span("Stopped", stopping.end)), "Stopped"
 
 
 def _spans(phases: Sequence[Phase]) -> tuple[StatusSpan, ...]:

@@ -9,10 +9,8 @@ from typing import Any
 
 import scriptmode
 from scriptmode._core.aws.images import look_up_image, look_up_rule_image
+from scriptmode._core.spec.names import NAME_LIMIT
 from scriptmode.errors import NotIncludedError, invalid
-
-#: Letters and digits of a job's name at most (CreateTrainingJob).
-_NAME_LIMIT = 63
 
 
 class Framework(scriptmode.Estimator):
@@ -43,13 +41,13 @@ def HyperparameterTuningJobAnalytics(  # noqa: N802 - a class in v2
     return scriptmode.Tuner.attach(hyperparameter_tuning_job_name, sagemaker_session).analytics()
 
 
-def name_from_base(base: str, max_length: int = _NAME_LIMIT, *, short: bool = False) -> str:
+def name_from_base(base: str, max_length: int = NAME_LIMIT, *, short: bool = False) -> str:
     """Return a name that begins with ``base`` and ends with the time, to the second or with ``short`` to the minute."""
     end = f"{datetime.now(tz=timezone.utc):%y%m%d-%H%M}" if short else sagemaker_timestamp()
     return f"{base[: max_length - len(end) - 1]}-{end}"
 
 
-def unique_name_from_base(base: str, max_length: int = _NAME_LIMIT) -> str:
+def unique_name_from_base(base: str, max_length: int = NAME_LIMIT) -> str:
     """Return a name that begins with ``base`` and ends with the time and random digits."""
     end = f"{int(datetime.now(tz=timezone.utc).timestamp())}-{random.randrange(16**4):04x}"  # noqa: S311 - a name
     return f"{base[: max_length - len(end) - 1]}-{end}"

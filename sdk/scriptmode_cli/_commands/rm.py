@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import click
 
 from scriptmode import DataError, ScriptmodeError, TrainingJob, UnreadableJobError
 from scriptmode._core.platforms.registry import local_platform
 from scriptmode._core.text.messages import format_bytes, pluralize
-from scriptmode_cli._options import completers
-from scriptmode_cli._options.options import json_option
+from scriptmode_cli._options.options import jobs_argument, json_option
 from scriptmode_cli._options.values import convert_age
 from scriptmode_cli._program import output
 from scriptmode_cli._program.error_reporting import raise_errors
@@ -20,7 +17,7 @@ _KEYS = {"job": "jobs", "tuning job": "tuning_jobs", "source": "sources", "cache
 
 
 @click.command()
-@click.argument("jobs", metavar="[JOB...]", nargs=-1, shell_complete=completers.complete_job)
+@jobs_argument
 @click.option("-f", "--force", is_flag=True, help="Kill JOB if it still runs, without time to save anything.")
 @click.option(
     "--older-than", callback=convert_age, metavar="AGE",
@@ -75,8 +72,7 @@ def _delete_old(older_than: float, *, dry_run: bool, as_json: bool) -> None:
         key: [{"name": item.name, "bytes": item.bytes} for item in report.removed if item.kind == kind]
         for kind, key in _KEYS.items()
     }
-    counts = Counter(item.kind for item in report.removed)
-    parts = ", ".join(pluralize(counts[kind], kind) for kind in _KEYS if counts[kind])
+    parts = ", ".join(pluralize(len(removed[key]), kind) for kind, key in _KEYS.items() if removed[key])
     verb, sum_verb = ("would delete", "would free") if dry_run else ("deleted", "freed")
     lines = [f"{verb} {item.kind} {item.name} ({format_bytes(item.bytes)})" for item in report.removed]
     lines.append(f"{sum_verb} {format_bytes(report.bytes)}: {parts}" if report.removed else "nothing to delete")

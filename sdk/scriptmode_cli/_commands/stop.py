@@ -9,8 +9,7 @@ import click
 
 from scriptmode import ScriptmodeError, TrainingJob, TrainingJobError, UnreadableJobError
 from scriptmode._core.spec.job_description import JobStatus
-from scriptmode_cli._options import completers
-from scriptmode_cli._options.options import account_options, attach_job, json_option, last_option, platform_option
+from scriptmode_cli._options.options import attach_job, jobs_argument, json_option, locating_options
 from scriptmode_cli._program import output
 from scriptmode_cli._program.error_reporting import raise_errors
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
@@ -20,10 +19,8 @@ _POLL_SECONDS = 0.2
 
 
 @click.command()
-@click.argument("jobs", metavar="[JOB...]", nargs=-1, shell_complete=completers.complete_job)
-@last_option
-@platform_option()
-@account_options
+@jobs_argument
+@locating_options
 @click.option("--wait", is_flag=True, help="Wait until the jobs have ended.")
 @json_option
 def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool, as_json: bool) -> None:

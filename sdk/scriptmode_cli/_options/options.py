@@ -13,7 +13,6 @@ from scriptmode import ScriptmodeError, TrainingJob
 from scriptmode._core.aws.session import Connection
 from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE, default_data_dir
 from scriptmode._core.spec.service_values import UNREADABLE
-from scriptmode_cli._options import completers
 from scriptmode_cli._program import output
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -104,14 +103,33 @@ def platform_option(
     return click.option("--platform", type=click.Choice(PLATFORMS), help=help_text)
 
 
+def complete_job(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of this machine's jobs that begin with ``incomplete``, newest first."""
+    import logging
+
+    # A message would appear in the middle of the typed line.
+    before = logging.root.manager.disable
+    logging.disable()
+    try:
+        names = [job["TrainingJobName"] for job in TrainingJob.list("local", name_contains=incomplete or None)]
+    except ScriptmodeError:
+        return []
+    finally:
+        logging.disable(before)
+    return [name for name in names if name.startswith(incomplete)]
+
+
+jobs_argument = click.argument("jobs", metavar="[JOB...]", nargs=-1, shell_complete=complete_job)
+#: What, beside the name, says which job is meant, and where it is.
+locating_options = add_options((last_option, platform_option(), account_options))
+
+
 def job_options_before(rest: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return `job_options` for use before an argument ``rest``: with --last every word belongs to that argument."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        @click.argument("job", required=False, shell_complete=completers.complete_job)
-        @last_option
-        @platform_option()
-        @account_options
+        @click.argument("job", required=False, shell_complete=complete_job)
+        @locating_options
         @functools.wraps(function)
         def command(job: str | None, *, last: bool, platform: str | None, **given: Any) -> Any:
             if last and job is not None and rest is not None:

@@ -13,10 +13,9 @@ from scriptmode._core.spec.distribution import NAMES
 from scriptmode._core.spec.metric_definitions import PRESETS
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode_cli._options.estimator_options import OPTION_NAMES
-from scriptmode_cli._options.locations import existing_location_uri, location_uri
 from scriptmode_cli._options.program_arguments import parse_hyperparameters
 from scriptmode_cli._options.set_option import estimator_arguments, parse_setting
-from scriptmode_cli._options.values import parse_number_or_text, parse_pair, parse_pairs
+from scriptmode_cli._options.values import location_uri, parse_number_or_text, parse_pair, parse_pairs
 from scriptmode_cli._program.error_reporting import translate_errors_to_options
 from scriptmode_cli._program.usage_errors import AFTER_DASHES
 
@@ -53,7 +52,7 @@ class RunOptions(NamedTuple):
             if argument in arguments:
                 arguments[argument] = location_uri(OPTION_NAMES[argument], arguments[argument], is_local=is_local)
         channels = {
-            channel: existing_location_uri(f"--input {channel}", location, is_local=is_local)
+            channel: location_uri(f"--input {channel}", location, is_local=is_local, exists=True)
             for channel, location in parse_pairs("--input", given["inputs"], "train=PATH").items()
         }
         if unknown := next((name for name in given["shards"] if name not in channels), ""):

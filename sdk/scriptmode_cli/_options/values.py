@@ -1,19 +1,25 @@
-"""Values as they are typed on the command line: numbers and ``NAME=VALUE``."""
+"""Values as they are typed on the command line: ages, numbers, ``NAME=VALUE``, and locations."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import click
+
+from scriptmode import SpecError
+from scriptmode._core.text.messages import did_you_mean_path
 
 #: Seconds of the units of a duration.
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 #: Seconds of a thousand years, the largest age that leads to a date.
 _MOST_SECONDS = 1000 * 365 * 86400
+_FILE = "file://"
 
 
 def _parse_age(text: str) -> float | None:
@@ -79,3 +85,26 @@ def parse_pairs(option: str, texts: Iterable[str], example: str) -> dict[str, st
             raise click.UsageError(f"{option} {name} is given twice{both}; remove one of them")
         pairs[name] = value
     return pairs
+
+
+def location_uri(what: str, text: str, *, is_local: bool, exists: bool = False) -> str:
+    """Return a remote URI unchanged, and a path of this machine as the URI of its absolute path.
+
+    ``what`` names the option in errors. Raises `SpecError` for a location that the platform cannot use, and with
+    ``exists`` for a path that does not exist.
+    """
+    path = text.removeprefix(_FILE)
+    if "://" in path:
+        return text
+    scheme, colon, rest = path.partition(":")
+    if colon and scheme in ("s3", "file"):
+        step = f"write {scheme}://{'/' * (scheme == 'file')}{rest.lstrip('/')}, or ./{path} for a path"
+        raise SpecError(f"{what} {text!r} is no URI", advice=step)
+    if not is_local or not path:
+        needed = "an s3:// URI" + (", or a directory of this machine" if is_local else ", which Amazon SageMaker needs")
+        raise SpecError(f"{what} {text!r} is not {needed}", advice="write s3://bucket/prefix")
+    absolute = Path(os.path.expanduser(path)).absolute()  # noqa: PTH111 - it raises no error
+    if exists and not os.path.lexists(absolute):
+        step = did_you_mean_path(absolute) or "correct the path, or create it"
+        raise SpecError(f"{what} {text!r}: there is no file or directory {str(absolute)!r}", advice=step)
+    return f"{_FILE}{absolute}"

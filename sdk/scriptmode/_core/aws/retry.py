@@ -22,38 +22,29 @@ RETRY_SECONDS = 15 * 60.0
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 0.5, 15.0
 
 
-class Retry:
-    """Retries calls that raise `TransientError`.
+def retry(
+    call: Callable[[], _T], clock: Clock, advice: str, *, limit: float = RETRY_SECONDS, until: float = math.inf
+) -> _T:
+    """Return what ``call()`` returns, called again after each `TransientError`; raise the last one at a limit.
 
-    ``clock`` measures limits and backoff; ``limit`` is the seconds of failures in a row after which `call` gives up;
-    ``advice`` ends the error's message then.
+    ``clock`` measures limits and backoff. ``limit`` is the seconds of failures in a row after which it gives up, with
+    ``advice`` at the end of the message; ``until`` is a reading of the clock at which it gives up earlier, without.
     """
+    began, backoff, warned = clock.now(), _FIRST_BACKOFF, False
+    while True:
+        try:
+            return call()
+        except TransientError as error:
+            left = until - clock.now()
+            if left <= 0:
+                raise
+            if clock.now() - began >= limit:
+                raise TransientError(f"{error}; given up after {limit:.0f} s", advice) from error
+            if not warned and clock.now() - began >= _WARNING_SECONDS:
+                import logging
 
-    def __init__(self, clock: Clock, advice: str, limit: float = RETRY_SECONDS) -> None:
-        self._clock = clock
-        self._advice = advice
-        self._limit = limit
-
-    def call(self, fn: Callable[[], _T], *, until: float = math.inf) -> _T:
-        """Return what ``fn()`` returns, called again after each `TransientError`; raise the last one at the limit.
-
-        ``until`` is a reading of the clock at which to give up earlier; the error then has no advice.
-        """
-        began, backoff, warned = self._clock.now(), _FIRST_BACKOFF, False
-        while True:
-            try:
-                return fn()
-            except TransientError as error:
-                left = until - self._clock.now()
-                if left <= 0:
-                    raise
-                if self._clock.now() - began >= self._limit:
-                    raise TransientError(f"{error}; given up after {self._limit:.0f} s", self._advice) from error
-                if not warned and self._clock.now() - began >= _WARNING_SECONDS:
-                    import logging
-
-                    warned = True
-                    logging.getLogger("scriptmode").warning("%s; still trying, for at most %.0f s", error, self._limit)
-            # With jitter: clients that were refused together must not come back together.
-            self._clock.sleep(min(left, backoff * _JITTER.uniform(0.5, 1.0)))
-            backoff = min(2 * backoff, _LONGEST_BACKOFF)
+                warned = True
+                logging.getLogger("scriptmode").warning("%s; still trying, for at most %.0f s", error, limit)
+        # With jitter: clients that were refused together must not come back together.
+        clock.sleep(min(left, backoff * _JITTER.uniform(0.5, 1.0)))
+        backoff = min(2 * backoff, _LONGEST_BACKOFF)

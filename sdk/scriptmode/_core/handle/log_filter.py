@@ -46,35 +46,32 @@ def filtered_events(
 
     Raises `SpecError` for a host that the job does not have.
     """
-    select = LineSelector(platform, name, log_filter)
+    takes = line_selector(platform, name, log_filter)
     lines = platform.log_events(name, follow=follow, on_description=on_description)
-    return lines if log_filter == ALL_LINES else filter(select.takes, lines)
+    return lines if log_filter == ALL_LINES else filter(takes, lines)
 
 
-class LineSelector:
-    """Selection of a job's log lines by a filter, in the order in which they are read from the start."""
+def line_selector(platform: Platform, name: str, log_filter: LogFilter) -> Callable[[LogEvent], bool]:
+    """Return what says of a job's log lines, as they are read from the start, whether a filter passes them."""
+    if log_filter.hosts:
+        known = platform.describe(name).hosts
+        for host in log_filter.hosts if known else ():
+            if host not in known:
+                existing = known[0] if len(known) == 1 else f"{known[0]} to {known[-1]}"
+                what = f"training job {name} has no host {host!r}"
+                raise SpecError(what, f"it has {existing}", argument="hosts")
+    #: Lines of each host that are still to be passed over.
+    skipped: Counter[str] = Counter()
+    if log_filter.tail is not None:
+        # Read twice instead of stored: a log may be larger than the memory.
+        skipped.update(event.host for event in platform.log_events(name, follow=False) if not event.continues)
+        for host in skipped:
+            skipped[host] = max(0, skipped[host] - log_filter.tail)
 
-    def __init__(self, platform: Platform, name: str, log_filter: LogFilter) -> None:
-        self._hosts = log_filter.hosts
-        #: Lines of each host that are still to be passed over.
-        self._skipped: Counter[str] = Counter()
-        if log_filter.hosts:
-            known = platform.describe(name).hosts
-            for host in log_filter.hosts if known else ():
-                if host not in known:
-                    existing = known[0] if len(known) == 1 else f"{known[0]} to {known[-1]}"
-                    what = f"training job {name} has no host {host!r}"
-                    raise SpecError(what, f"it has {existing}", argument="hosts")
-        if log_filter.tail is not None:
-            # Read twice instead of stored: a log may be larger than the memory.
-            events = platform.log_events(name, follow=False)
-            self._skipped.update(event.host for event in events if not event.continues)
-            for host in self._skipped:
-                self._skipped[host] = max(0, self._skipped[host] - log_filter.tail)
-
-    def takes(self, event: LogEvent) -> bool:
-        """Return whether the next event is one of the wanted lines."""
-        if self._skipped[event.host]:
-            self._skipped[event.host] -= not event.continues
+    def takes(event: LogEvent) -> bool:
+        if skipped[event.host]:
+            skipped[event.host] -= not event.continues
             return False
-        return not self._hosts or event.host in self._hosts
+        return not log_filter.hosts or event.host in log_filter.hosts
+
+    return takes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from scriptmode._core.aws.retry import Retry
+from scriptmode._core.aws.retry import retry
 from scriptmode._core.platforms.registry import Platform
 from scriptmode._core.spec.job_description import JobDescription, JobStatus
 from scriptmode._core.text.messages import still_running
@@ -19,10 +19,9 @@ def wait_for_end(name: str, platform: Platform, timeout: float | None, poll: flo
     clock = platform.clock
     deadline = math.inf if timeout is None else clock.now() + timeout
     pause = platform.poll_seconds if poll is None else poll
-    retry = Retry(clock, still_running(name))
     while True:
         try:
-            description = retry.call(lambda: platform.describe(name), until=deadline)
+            description = retry(lambda: platform.describe(name), clock, still_running(name), until=deadline)
         except TransientError as error:
             if clock.now() < deadline:
                 raise

@@ -6,8 +6,8 @@ import os
 import sys
 from collections.abc import Callable
 
-from scriptmode._core.platforms.registry import Platform, local_platform, resolve_platform, session_platform
-from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, invalid
+from scriptmode._core.platforms.registry import Platform, explicit_platform, local_platform, session_platform
+from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError
 
 
 def find_job_platform(job_name: str, session: object = None, given: Platform | str | None = None) -> Platform:
@@ -27,9 +27,7 @@ def find_tuning_platform(name: str, session: object = None, given: Platform | st
 def _find_platform(
     session: object, given: Platform | str | None, what: str, describe: Callable[[Platform], object]
 ) -> Platform:
-    if given is not None and session is not None:
-        raise invalid("platform", f"and sagemaker_session both say where the {what} is", "keep one")
-    platform = session_platform(session) if given is None else resolve_platform(given)
+    platform = explicit_platform(given, session, f"the {what} is") or session_platform(session)
     if given is not None or session is not None or not sys.platform.startswith("linux"):
         describe(platform)
         return platform

@@ -72,10 +72,10 @@ def resolve_platform(platform: Platform | str | None) -> Platform:
     return platform
 
 
-def explicit_platform(platform: Platform | str | None, session: object) -> Platform | None:
-    """Return the platform that the arguments name; ``None`` lets the instance type choose."""
+def explicit_platform(platform: Platform | str | None, session: object, what: str = "to train") -> Platform | None:
+    """Return the platform that the arguments name, ``None`` where the instance type or the job decides."""
     if platform is not None and session is not None:
-        raise invalid("platform", "and sagemaker_session both say where to train", "keep one")
+        raise invalid("platform", f"and sagemaker_session both say where {what}", "keep one")
     return None if platform is None else resolve_platform(platform)
 
 

@@ -93,13 +93,6 @@ def names_algorithm(spec: TrainingJobSpec) -> bool:
     return isinstance(algorithm, dict) and "AlgorithmName" in algorithm
 
 
-def source_key(request: JobRequest, uri: str) -> str | None:
-    """Return the KMS key for the source archive at ``uri``: the output's, where both are in one bucket."""
-    output = request.output
-    same_bucket = (output.path or "").split("/")[:3] == uri.split("/")[:3]
-    return output.kms_key if same_bucket else None
-
-
 def _monitoring(given: Monitoring, output_path: str, job_name: str) -> Monitoring:
     """Return debugger, profiler and TensorBoard with the service's fields where they were asked for, or refused."""
     if given == Monitoring():

@@ -9,7 +9,7 @@ from typing import Any
 from scriptmode._core.request.fields import FIELDS, changed, field_at
 from scriptmode._core.request.job_inputs import parse_source
 from scriptmode._core.request.parse import parse_request
-from scriptmode._core.request.render import derived_model_dir, render_request
+from scriptmode._core.request.render import derived_model_dir
 from scriptmode._core.request.service_model import DESCRIBED_DEFAULTS, REQUEST_SHAPE, SELECTED_HOSTS, shapes
 from scriptmode._core.spec import arguments, hyperparameters, names
 from scriptmode._core.spec.distribution import KINDS, Distribution, parse_distribution
@@ -64,8 +64,8 @@ def check_checkpoints(description: JobDescription) -> None:
         raise SpecError(what, step, argument="checkpoint_s3_uri")
 
 
-def rerun_request(description: Mapping[str, Any], tags: Mapping[str, str], changes: RerunChanges) -> dict[str, Any]:
-    """Return the CreateTrainingJob request of a described job with ``changes``.
+def rerun_request(description: Mapping[str, Any], tags: Mapping[str, str], changes: RerunChanges) -> JobRequest:
+    """Return the request of a described job with ``changes``.
 
     SessionChainingConfig, which the service does not describe, is not in it. The hosts' secret, and URIs with the
     job's name, become the new job's. Raises `SpecError` for a change that the job cannot have.
@@ -74,17 +74,15 @@ def rerun_request(description: Mapping[str, Any], tags: Mapping[str, str], chang
     given = changes.job_name
     new = _NAMES.fresh(names.base_of_job(job.name)) if given is None else names.check_job_name(given)
     rules = tuple(rule_for_job(rule, new, earlier=job.name) for rule in job.monitoring.debug_rules)
-    return render_request(
-        replace(
-            job,
-            name=new,
-            hyperparameters=_parameters(job, changes, new),
-            monitoring=changed(job.monitoring, debug_rules=rules),
-            environment={name: value for name, value in job.environment.items() if name != contract.SECRET_VARIABLE},
-            tags=tuple((key, value) for key, value in tags.items() if not key.lower().startswith(names.RESERVED_TAGS)),
-            resources=_resources(job, changes.instance_count),
-            limits=_limits(job, changes),
-        )
+    return replace(
+        job,
+        name=new,
+        hyperparameters=_parameters(job, changes, new),
+        monitoring=changed(job.monitoring, debug_rules=rules),
+        environment={name: value for name, value in job.environment.items() if name != contract.SECRET_VARIABLE},
+        tags=tuple((key, value) for key, value in tags.items() if not key.lower().startswith(names.RESERVED_TAGS)),
+        resources=_resources(job, changes.instance_count),
+        limits=_limits(job, changes),
     )
 
 

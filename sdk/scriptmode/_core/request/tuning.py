@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scriptmode._core.request import service_model
-from scriptmode._core.request.fields import without_empty
+from scriptmode._core.request.fields import Field, parse_fields, render_fields
 from scriptmode._core.request.violation_texts import argument_of
 from scriptmode._core.spec import hyperparameters
 from scriptmode._core.spec.parameter_ranges import (
@@ -40,6 +40,19 @@ _ELSEWHERE = frozenset({"TrainingJobName", "HyperParameters", "Tags", f"{_ALGORI
 _ESSENTIAL = frozenset(
     f"{_ALGORITHM}.{name}" for name in ("ContainerEntrypoint", "ContainerArguments", "TrainingImageConfig")
 )
+#: What a TuningJobSpec and the configuration of a request say alike, in the order of a rendered one.
+_SEARCH_FIELDS = (
+    Field("Strategy", "strategy"),
+    Field("StrategyConfig", "strategy_config"),
+    Field(f"{_OBJECTIVE}.Type", "objective_type"),
+    Field(f"{_OBJECTIVE}.MetricName", "objective"),
+    Field("ResourceLimits.MaxNumberOfTrainingJobs", "max_jobs"),
+    Field("ResourceLimits.MaxParallelTrainingJobs", "max_parallel_jobs"),
+    Field("ResourceLimits.MaxRuntimeInSeconds", "max_runtime"),
+    Field("TrainingJobEarlyStoppingType", "early_stopping"),
+    Field("TuningJobCompletionCriteria", "completion_criteria"),
+    Field("RandomSeed", "random_seed"),
+)
 #: Training jobs at once, and in all by strategy. (Resource Limits for Automatic Model Tuning, developer guide)
 _MOST_PARALLEL, _MOST_JOBS, _MOST_OF_STRATEGY = 100, 750, {"Random": 10_000}
 #: Fields of a tuning job's training jobs that a training job does not have.
@@ -54,23 +67,9 @@ def render_tuning_request(training: Mapping[str, Any], spec: TuningJobSpec) -> d
     """
     given = training.get("HyperParameters", {})
     static, ranges = _parameters(given, spec)
-    limits = {
-        "MaxNumberOfTrainingJobs": spec.max_jobs,
-        "MaxParallelTrainingJobs": spec.max_parallel_jobs,
-        "MaxRuntimeInSeconds": spec.max_runtime,
-    }
-    config: dict[str, object] = {
-        "Strategy": spec.strategy,
-        "StrategyConfig": spec.strategy_config,
-        _OBJECTIVE: {"Type": spec.objective_type, "MetricName": spec.objective},
-        "ResourceLimits": limits,
-        "TrainingJobEarlyStoppingType": spec.early_stopping,
-        "TuningJobCompletionCriteria": spec.completion_criteria,
-        "RandomSeed": spec.random_seed,
-    }
     request = {
         "HyperParameterTuningJobName": training["TrainingJobName"],
-        _CONFIG: {**without_empty(config), "ParameterRanges": ranges},
+        _CONFIG: {**render_fields(_SEARCH_FIELDS, spec), "ParameterRanges": ranges},
         DEFINITION: {**_shared_fields(training), **({"StaticHyperParameters": static} if static else {})},
         "WarmStartConfig": spec.warm_start,
         "Autotune": {"Mode": "Enabled"} if spec.autotune else None,
@@ -247,22 +246,14 @@ def parse_spec(tuning: Mapping[str, Any], *, script_mode: bool) -> TuningJobSpec
 
     Values of categorical parameters are decoded in script mode, and the texts of the request without.
     """
-    config, static = tuning[_CONFIG], tuning[DEFINITION].get("StaticHyperParameters", {})
-    limits, objective, autotune = config["ResourceLimits"], objective_of(tuning), "Autotune" in tuning
-    jobs = limits.get("MaxNumberOfTrainingJobs")
+    config, static = split_requests(tuning)[0][_CONFIG], tuning[DEFINITION].get("StaticHyperParameters", {})
+    search, autotune = parse_fields(_SEARCH_FIELDS, config), "Autotune" in tuning
+    at_once = search.pop("max_parallel_jobs")
     return TuningJobSpec(
-        objective=objective["MetricName"],
+        **search,
         ranges=parse_ranges(config.get("ParameterRanges", {}), script_mode=script_mode),
-        objective_type=objective["Type"],
-        strategy=config["Strategy"],
-        max_jobs=jobs,
-        max_parallel_jobs=min(limits["MaxParallelTrainingJobs"], jobs or limits["MaxParallelTrainingJobs"]),
-        early_stopping=config.get("TrainingJobEarlyStoppingType", "Off"),
-        random_seed=config.get("RandomSeed"),
-        max_runtime=limits.get("MaxRuntimeInSeconds"),
-        strategy_config=config.get("StrategyConfig", {}),
+        max_parallel_jobs=min(at_once, search.get("max_jobs") or at_once),
         warm_start=tuning.get("WarmStartConfig", {}),
-        completion_criteria=config.get("TuningJobCompletionCriteria", {}),
         autotune=autotune,
         kept_static=tuple(_users_names(static)) if autotune else (),
     )

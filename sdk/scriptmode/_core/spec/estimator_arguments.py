@@ -209,18 +209,12 @@ class EstimatorArguments:
         )
 
     def _monitoring(self) -> training_job.Monitoring:
-        given: Mapping[str, Any] = {
-            "debugger_hook_config": self.debugger_hook_config,
-            "rules": self.rules,
-            "profiler_config": self.profiler_config,
-            "disable_profiler": self.disable_profiler,
-            "tensorboard_output_config": self.tensorboard_output_config,
-        }
-        if all(value is None for value in given.values()):
+        tools = (self.debugger_hook_config, self.profiler_config, self.tensorboard_output_config)
+        if all(value is None for value in (*tools, self.rules, self.disable_profiler)):
             return training_job.Monitoring()
         from scriptmode._core.spec.monitoring import parse_monitoring
 
-        return parse_monitoring(**given)
+        return parse_monitoring(vars(self))
 
     def _plain_fields(self, *, stores_metrics: bool) -> dict[str, object]:
         plain = [field for field in fields(self) if _PLAIN in field.metadata]

@@ -34,23 +34,13 @@ def rule_for_job(rule: Mapping[str, Any], job_name: str, *, earlier: str = _JOB)
     return {**rule, "RuleParameters": {**parameters, ACTIONS: text}}
 
 
-def parse_monitoring(
-    *,
-    debugger_hook_config: object,
-    rules: Iterable[object] | None,
-    profiler_config: object,
-    disable_profiler: bool | None,
-    tensorboard_output_config: object,
-) -> Monitoring:
-    """Parse the five arguments of the SageMaker SDK v2; what was not requested stays off."""
-    hook = debugger_hook_config
-    debug_rules, profiler_rules, collections = _rules(rules)
+def parse_monitoring(given: Mapping[str, Any]) -> Monitoring:
+    """Parse five of an estimator's arguments, as of the SageMaker SDK v2; what was not requested stays off."""
+    debug_rules, profiler_rules, collections = _rules(given["rules"])
+    hook = given["debugger_hook_config"]
     if hook is None and debug_rules:
         hook = True
-    if isinstance(hook, int):
-        hook = bool(hook)
-    elif hook is not None:
-        hook = _fields("debugger_hook_config", hook)
+    hook = bool(hook) if isinstance(hook, int) else _given_fields("debugger_hook_config", given)
     if collections and hook:
         asked = dict(hook) if isinstance(hook, dict) else {}
         said = asked.get("CollectionConfigurations", [])
@@ -58,12 +48,10 @@ def parse_monitoring(
     return Monitoring(
         debug_hook=hook,
         debug_rules=debug_rules,
-        profiler=None if profiler_config is None else _fields("profiler_config", profiler_config),
+        profiler=_given_fields("profiler_config", given),
         profiler_rules=profiler_rules,
-        profiler_off=disable_profiler,
-        tensorboard=None
-        if tensorboard_output_config is None
-        else _fields("tensorboard_output_config", tensorboard_output_config),
+        profiler_off=given["disable_profiler"],
+        tensorboard=_given_fields("tensorboard_output_config", given),
     )
 
 
@@ -109,6 +97,10 @@ def _with_actions(rule: object, fields: Mapping[str, Any]) -> dict[str, object]:
             actions.update_training_job_prefix_if_not_specified(_JOB)
         parameters[ACTIONS] = actions.serialize()
     return {**fields, "RuleParameters": parameters}
+
+
+def _given_fields(argument: str, given: Mapping[str, Any]) -> dict[str, object] | None:
+    return None if given[argument] is None else _fields(argument, given[argument])
 
 
 def _fields(argument: str, value: object) -> dict[str, object]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timezone
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from scriptmode._core.aws.retry import RETRY_SECONDS, Retry
+from scriptmode._core.aws.retry import RETRY_SECONDS, retry
 from scriptmode._core.aws.session import Connection
 from scriptmode._core.spec.job_description import JobDescription, JobStatus
 from scriptmode._core.spec.service_values import LogEvent
@@ -41,14 +43,13 @@ class LogTail:
         #: Half of a poll, where that is less: of a service that has a line at once.
         self._tail = min(_TAIL_SECONDS, poll_seconds / 2)
         self._pause = poll_seconds - self._tail
-        seconds = RETRY_SECONDS if retry_seconds is None else retry_seconds
-        self._retry = Retry(connection.clock, still_running(name), seconds)
+        limit = RETRY_SECONDS if retry_seconds is None else retry_seconds
+        self._retry = partial(retry, clock=connection.clock, advice=still_running(name), limit=limit)
         self._positions: dict[str, _StreamPosition] = {}
 
     def read_available(self) -> Iterator[LogEvent]:
         """Return all lines that CloudWatch has now, in the order of their times."""
-        self._find_streams()
-        return heapq.merge(*map(self._rest, self._streams()), key=attrgetter("time"))
+        return heapq.merge(*map(self._rest, self._find_streams()), key=attrgetter("time"))
 
     def _rest(self, stream: str) -> Iterator[LogEvent]:
         while (yield from self._next_page(stream)):
@@ -56,15 +57,13 @@ class LogTail:
 
     def read_ends(self, lines: int) -> dict[str, str]:
         """Return the last lines of each host's latest stream, as far as CloudWatch has them on one page."""
-        self._find_streams()
-        latest = {_host(stream): stream for stream in self._streams()}
+        latest = {_host(stream): stream for stream in self._find_streams()}
         pages = {host: self._answer(stream, startFromHead=False, limit=lines) for host, stream in latest.items()}
         return {host: "\n".join(event["message"] for event in page["events"]) for host, page in pages.items()}
 
     def stream_locations(self) -> dict[str, str]:
         """Return the log group and the latest stream of each host."""
-        self._find_streams()
-        return {_host(stream): f"CloudWatch log group {LOG_GROUP}, stream {stream}" for stream in self._streams()}
+        return {_host(stream): f"CloudWatch log group {LOG_GROUP}, stream {stream}" for stream in self._find_streams()}
 
     def follow(
         self, describe: Callable[[], JobDescription], on_description: Callable[[JobDescription], None] | None
@@ -78,7 +77,7 @@ class LogTail:
         unread: deque[str] = deque()
         tell, shown = on_description or (lambda _: None), 0
         while True:
-            description = self._retry.call(describe)
+            description = self._retry(describe)
             # Lines precede the status that ended them, as far as they are there when it is.
             is_at_once = self._tail < _TAIL_SECONDS and 0 < shown < len(description.transitions)
             if description.has_ended or is_at_once:
@@ -106,8 +105,7 @@ class LogTail:
     def _late_lines(self) -> Iterator[LogEvent]:
         """Yield lines that arrive after the job's end: of all streams, then again of those that had new lines."""
         self._connection.clock.sleep(self._tail)
-        self._find_streams()
-        going_on = self._streams()
+        going_on = self._find_streams()
         for _ in range(_LATE_READS):
             looked_at, going_on = going_on, []
             for stream in looked_at:
@@ -123,15 +121,13 @@ class LogTail:
         # Names end with the start time: the streams of a host that restarted are in order.
         return sorted(self._positions)
 
-    def _find_streams(self) -> None:
+    def _find_streams(self) -> list[str]:
         selection = {"logGroupName": LOG_GROUP, "logStreamNamePrefix": f"{self._name}/"}
         listed = (f"the log of {self._name}", "logs", "describe_log_streams", "logStreams", selection)
-        try:
-            streams = self._retry.call(lambda: self._connection.list_all(*listed))
-        except JobNotFoundError:  # no job of this account has logged yet: the log group does not exist
-            return
-        for stream in streams:
-            self._positions.setdefault(stream["logStreamName"], _StreamPosition())
+        with suppress(JobNotFoundError):  # no job of this account has logged yet: the log group does not exist
+            for stream in self._retry(lambda: self._connection.list_all(*listed)):
+                self._positions.setdefault(stream["logStreamName"], _StreamPosition())
+        return self._streams()
 
     def _next_page(self, stream: str) -> Generator[LogEvent, None, bool]:
         """Yield the next lines of a stream; return whether there may be more now."""
@@ -150,7 +146,7 @@ class LogTail:
 
     def _page(self, stream: str, position: _StreamPosition) -> Mapping[str, Any]:
         def read() -> Mapping[str, Any]:
-            return self._retry.call(lambda: self._answer(stream, startFromHead=True, **position.arguments()))
+            return self._retry(lambda: self._answer(stream, startFromHead=True, **position.arguments()))
 
         try:
             return read()
