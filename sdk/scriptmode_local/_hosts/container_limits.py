@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from scriptmode._core.text.messages import validate_keys
-from scriptmode.errors import SpecError
+from scriptmode.errors import SpecError, invalid
 from scriptmode_local._system.file_systems import parse_entries
 
 #: ``memory=8g,cpus=2,shm_size=4g``
@@ -74,11 +74,8 @@ def parse_limits(given: Mapping[str, object] | None, environ: Mapping[str, str])
     ``given`` takes precedence over the variable `LIMITS_VARIABLE`.
     """
     if given is not None and not isinstance(given, Mapping):
-        raise SpecError(
-            f"container_limits is {given!r}",
-            argument="container_limits",
-            advice="give a dict: {'memory': '8g', 'cpus': 2, 'shm_size': '4g'}",
-        )
+        advice = "give a dict: {'memory': '8g', 'cpus': 2, 'shm_size': '4g'}"
+        raise invalid("container_limits", f"is {given!r}", advice)
     entries = parse_entries(LIMITS_VARIABLE, environ.get(LIMITS_VARIABLE, "").split(","), "memory=8g")
     asked: dict[str, tuple[str, object]] = {
         **{name: (LIMITS_VARIABLE, value.strip()) for name, value in entries},

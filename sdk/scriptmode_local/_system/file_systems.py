@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode._core.machine.data_dir import FILE_SYSTEMS_VARIABLE
-from scriptmode.errors import DataError, SpecError
+from scriptmode.errors import DataError, SpecError, invalid
 
 if TYPE_CHECKING:
     from scriptmode._core.spec.inputs import FileSystemInput
@@ -31,11 +31,8 @@ def parse_file_systems(
     """
     text = environ.get(FILE_SYSTEMS_VARIABLE, "").strip()
     if given is not None and not isinstance(given, Mapping):
-        raise SpecError(
-            f"file_systems is {given!r}",
-            argument="file_systems",
-            advice="give a dict of ids to directories: {'fs-0123': '/mnt/data'}",
-        )
+        advice = "give a dict of ids to directories: {'fs-0123': '/mnt/data'}"
+        raise invalid("file_systems", f"is {given!r}", advice)
     entries = parse_entries(FILE_SYSTEMS_VARIABLE, _BETWEEN.split(text), "fs-0123=/folder")
     folders = {name: _checked(f"{FILE_SYSTEMS_VARIABLE}: {name!r}", name, folder) for name, folder in entries}
     for name, folder in (given or {}).items():
