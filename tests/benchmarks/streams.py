@@ -35,7 +35,7 @@ def stream(epoch, waiting):
 
 fifos = pipes.Fifos(place)
 fifos.create(0)
-pipes.feed(fifos, stream, pipes.PipeCounters())
+pipes.feed(fifos, stream, [0, 0])
 """
 
 

@@ -17,7 +17,7 @@ from scriptmode_local._data import pipes
 
 
 def main(place, plan):
-    counters = pipes.PipeCounters()
+    counters = [0, 0]
 
     def stream(epoch, waiting):
         try:
@@ -29,7 +29,7 @@ def main(place, plan):
                     raise DataError("s3://b/k: the object is gone")
                 yield text.encode() if isinstance(text, str) else b"x" * text
         finally:
-            print(f"epoch {epoch} ended, {counters.opened} opened", flush=True)
+            print(f"epoch {epoch} ended, {counters[0]} opened", flush=True)
 
     fifos = pipes.Fifos(place)
     fifos.create(0)

@@ -256,7 +256,6 @@ def test_an_error_can_be_pickled_and_copied(name):
 #: Where a `SpecError` is about a setting that is not an argument: environment variables, this machine, a config file.
 NOT_ARGUMENTS = {
     "scriptmode/planning/_host_plans.py": 1,
-    "scriptmode_local/_hosts/container_limits.py": 1,
     "scriptmode_local/_service/one_host.py": 1,
     "scriptmode_local/_system/file_systems.py": 1,
     "scriptmode/_core/platforms/registry.py": 1,

@@ -81,13 +81,18 @@ class Peers:
         """Return whether every host reached an event."""
         return event in self._reached
 
-    def _heartbeat_due(self) -> bool:
-        """Return whether a heartbeat is due, and schedule the next one."""
+    def _beat(self, connections: Iterable[Connection]) -> None:
+        """Where a heartbeat is due, send it, close the connections that are silent, and schedule the next one."""
         now = self._clock()
         if now < self._heartbeat_at:
-            return False
+            return
         self._heartbeat_at = now + self._times.heartbeat
-        return True
+        for connection in connections:
+            if now - connection.last_received >= self._times.silence:
+                connection.close()
+                self._on_message(connection, None)
+            elif connection.host:  # before the welcome the first host would read it as the answer to its hello
+                connection.send(type="alive")
 
     def _remind(self, hosts: Iterable[str]) -> None:
         """Log the missing hosts at intervals."""
@@ -98,8 +103,8 @@ class Peers:
             left = max(0.0, self._join_by - self._clock())
             self._on_wait(f"{self._cluster.this.name} waits for {shown}, for {left:.0f} s more at most")
 
-    def _is_silent(self, connection: Connection) -> bool:
-        return self._clock() - connection.last_received >= self._times.silence
+    def _on_message(self, connection: Connection, message: dict[str, object] | None) -> None:
+        raise NotImplementedError
 
     def _handle(self, host: str, message: Mapping[str, Any]) -> None:
         handler = self.handlers.get(str(message["type"]))

@@ -90,13 +90,7 @@ class Lead(Peers):
         now = self._clock()
         for connection in [peer for peer, until in self._unauthenticated.items() if now >= until]:
             self._close_unauthenticated(connection)
-        if self._heartbeat_due():
-            for connection in list(self._members.values()):
-                if self._is_silent(connection):
-                    connection.close()
-                    self._on_message(connection, None)
-                else:
-                    connection.send(type="alive")
+        self._beat(list(self._members.values()))
         if self._missing and self.failure is None:
             self._remind(self._missing)
             if self._clock() >= self._join_by:

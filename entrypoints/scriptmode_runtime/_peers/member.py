@@ -73,8 +73,8 @@ class Member(Peers):
     def tick(self) -> None:
         """Send a heartbeat, connect again, or report that the first host is lost."""
         if self._connection:
-            if self._connection.open and self._heartbeat_due():
-                self._send_heartbeat(self._connection)
+            if self._connection.open:
+                self._beat([self._connection])
         elif self.failure is None:
             self._try_to_join()
         if not self._lead_nonce and self.failure is None:
@@ -108,13 +108,6 @@ class Member(Peers):
         if self._connection:
             self._connection.close()
         self._close_endpoint()
-
-    def _send_heartbeat(self, connection: Connection) -> None:
-        if self._is_silent(connection):
-            connection.close()
-            self._on_message(connection, None)
-        elif connection.host:  # before the welcome the first host would read it as the answer to its hello
-            connection.send(type="alive")
 
     def _connect(self) -> None:
         lead = self._cluster.lead

@@ -70,10 +70,18 @@ def _boot_id() -> str:
 
 def has_handler(process: int, number: int) -> bool:
     """Return whether a process has a handler for a signal."""
-    for line in _read(process, "status").splitlines():
-        if line.startswith("SigCgt:"):
-            return bool(int(line.split()[1], 16) >> (number - 1) & 1)
-    return False
+    return _has_signal(_read(process, "status"), ("SigCgt:",), number)
+
+
+def has_pending(thread: int, number: int) -> bool:
+    """Return whether a signal is pending for a thread, or it has ended."""
+    status = _read(thread, "status")
+    return not status or _has_signal(status, ("SigPnd:", "ShdPnd:"), number)
+
+
+def _has_signal(status: str, masks: tuple[str, ...], number: int) -> bool:
+    lines = (line for line in status.splitlines() if line.startswith(masks))
+    return any(int(line.split()[1], 16) >> (number - 1) & 1 for line in lines)
 
 
 def state(process: int) -> str:

@@ -52,16 +52,18 @@ def end_by_signal(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
-def call(name: str, *arguments: int | bytes) -> None:
-    """Run a function of the C library; raise ``OSError`` where it fails or is missing."""
+def call(name: str, *arguments: int | bytes) -> int:
+    """Run a function of the C library, and return its result; raise ``OSError`` where it fails or is missing."""
     try:
         import ctypes
 
         function = getattr(ctypes.CDLL(None, use_errno=True), name)
     except (ImportError, AttributeError) as error:  # a Python without ctypes, a C library without the function
         raise OSError(0, f"Python cannot call {name}()") from error
-    if function(*(ctypes.c_ulong(argument) if isinstance(argument, int) else argument for argument in arguments)) < 0:
+    passed = (ctypes.c_ulong(argument) if isinstance(argument, int) else argument for argument in arguments)
+    if (result := int(function(*passed))) < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
 
 
 def _prctl(option: int, value: int) -> None:

@@ -17,7 +17,6 @@ from scriptmode._core.spec.host_values import ChannelProgress
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode_local._agent import host_messages
 from scriptmode_local._agent.progress import sum_by_channel
-from scriptmode_local._agent.supervision import POLL_SECONDS
 from scriptmode_local._store.state import Outcome, failure_from_json
 from scriptmode_runtime._processes.proc import ProcessIdentity
 
@@ -33,6 +32,8 @@ END_SECONDS = 15.0
 _FIRST_SECONDS = 300.0
 #: Time between two polls that counts as silence at most: a job's agent that was stopped itself has to listen first.
 _LONGEST_POLL_SECONDS = 1.0
+#: Seconds between two looks at agents that were told to end, whose events wake the job's agent at once.
+_POLL_SECONDS = 0.05
 #: Seconds from the end of what an agent tells to the end of its process, which follows in milliseconds, and between two
 #: looks at the process.
 _ENDING_SECONDS, _ENDING_POLL_SECONDS = 5.0, 0.005
@@ -41,7 +42,7 @@ _KILLED = -9
 
 @dataclass
 class LinkedHost:
-    """A host that the agent of its machine starts and ends; implements `supervision.StartedHost`."""
+    """A host that was started, as the job's agent sees it: the agent of its machine starts and ends it."""
 
     name: str
     link: HostLink = field(repr=False)
@@ -59,7 +60,7 @@ class LinkedHost:
         self.link.send(do="terminate", host=self.name)
 
     def kill(self) -> None:
-        """Kill every process of the host."""
+        """Kill every process of the host (SIGKILL)."""
         self.link.send(do="kill", host=self.name)
 
 
@@ -286,7 +287,7 @@ class HostLinks:
             link.silence = 0.0
         # One that removes many files sends signs of life meanwhile.
         while any(not link.is_gone and link.silence <= END_SECONDS for link in self._links):
-            wait(POLL_SECONDS)
+            wait(_POLL_SECONDS)
         # One that runs in a step of Slurm is the client of it: killed now, the step would lose its exit code.
         deadline = time.monotonic() + _ENDING_SECONDS
         while any(link.is_ending for link in self._links) and time.monotonic() < deadline:

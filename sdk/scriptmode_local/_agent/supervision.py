@@ -13,13 +13,14 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode_local._store.state import Outcome
 from scriptmode_local._system import full_disk
 
 if TYPE_CHECKING:
+    from scriptmode_local._agent.host_link import LinkedHost
     from scriptmode_local._store.job_store import JobFolder
 
 _Result = TypeVar("_Result")
@@ -50,21 +51,6 @@ def describe_error(error: Exception, folder: JobFolder) -> tuple[str, Failure]:
     return "InternalServerError", Failure(f"{type(error).__name__}: {error}; see {folder.agent_log}")
 
 
-class StartedHost(Protocol):
-    """A host that was started, as the job's agent sees it."""
-
-    name: str
-
-    def poll(self) -> int | None:
-        """Return the exit code once ``train`` ended, ``-n`` for signal n, else None; never block."""
-
-    def terminate(self) -> None:
-        """Send SIGTERM to ``train``."""
-
-    def kill(self) -> None:
-        """Kill every process of the host (SIGKILL)."""
-
-
 class SupervisionHooks(NamedTuple):
     """Callbacks through which `supervise` waits and asks for everything outside the hosts."""
 
@@ -81,7 +67,7 @@ class SupervisionHooks(NamedTuple):
 
 
 def supervise(
-    hosts: Sequence[StartedHost],
+    hosts: Sequence[LinkedHost],
     max_runtime: float,
     stop_grace: float,
     hooks: SupervisionHooks,
@@ -118,7 +104,7 @@ def supervise(
         hooks.wait(min(POLL_SECONDS, left))
 
 
-def _describe_first(hosts: Sequence[StartedHost], name: str, code: int, hooks: SupervisionHooks) -> Outcome:
+def _describe_first(hosts: Sequence[LinkedHost], name: str, code: int, hooks: SupervisionHooks) -> Outcome:
     """Return how the job ends by the failure of a host; by that of the host which it lost, if that one ended itself."""
     outcome = hooks.describe_failure(name, code)
     failure = outcome.failure
@@ -138,7 +124,7 @@ def _describe_first(hosts: Sequence[StartedHost], name: str, code: int, hooks: S
 
 
 def end_hosts(
-    hosts: Sequence[StartedHost], grace: float, hooks: SupervisionHooks, meanwhile: Callable[[], _Result]
+    hosts: Sequence[LinkedHost], grace: float, hooks: SupervisionHooks, meanwhile: Callable[[], _Result]
 ) -> _Result:
     """Send SIGTERM to every host, and SIGKILL to those that still run after ``grace`` seconds.
 

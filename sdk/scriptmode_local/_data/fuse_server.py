@@ -15,15 +15,17 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Callable, TypeVar
 
 from scriptmode.errors import DataError, ScriptmodeError
 from scriptmode_local._data import file_prefetch, fuse_protocol, mounts
 from scriptmode_local._data.fuse_protocol import Name, Operation, Request
+from scriptmode_runtime._processes import proc
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from scriptmode_local._data.fast_file import ObjectTree
     from scriptmode_local._data.file_prefetch import Content, PrefetchedFile
     from scriptmode_local._data.object_store import Buffer
@@ -208,7 +210,7 @@ class Server:
         unique = fuse_protocol.parse_number(request.body)
         with self._lock:
             read = self._waiting.get(unique)
-            if read is None or not _killed(read.pid):
+            if read is None or not proc.has_pending(read.pid, signal.SIGKILL):
                 return
             del self._waiting[unique]
         self._refuse(unique, errno.EINTR)
@@ -241,13 +243,3 @@ class Server:
             # The reader was interrupted, or the file system was unmounted: no reader waits.
             if error.errno not in (errno.ENOENT, errno.ENODEV):
                 raise
-
-
-def _killed(pid: int) -> bool:
-    """Return whether a SIGKILL is pending for a thread."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text("ascii", "replace").splitlines()
-    except OSError:
-        return True
-    pending = [int(line.split()[1], 16) for line in lines if line.startswith(("SigPnd:", "ShdPnd:"))]
-    return any(mask >> (signal.SIGKILL - 1) & 1 for mask in pending)

@@ -6,7 +6,6 @@ whose server may be dead or hang.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import socket
@@ -20,6 +19,7 @@ from pathlib import Path
 from scriptmode._core.text.messages import Problem, problem_of
 from scriptmode.errors import DataError
 from scriptmode_runtime._files import beneath
+from scriptmode_runtime._processes import system
 
 DEVICE = "/dev/fuse"
 #: The file system type in /proc/mounts.
@@ -85,9 +85,9 @@ def bind_read_only(folder: Path, mount_point: Path) -> None:
     attributes = struct.pack("=4Q", flags, 0, _PRIVATE, 0)
     tree = -1
     try:
-        tree = _call(_OPEN_TREE, _HERE, os.fsencode(folder), _CLONE | _RECURSIVE | os.O_CLOEXEC)
-        _call(_MOUNT_SETATTR, tree, b"", _EMPTY_PATH | _RECURSIVE, attributes, len(attributes))
-        _call(_MOVE_MOUNT, tree, b"", _HERE, os.fsencode(mount_point), _MOVE_EMPTY_PATH)
+        tree = system.call("syscall", _OPEN_TREE, _HERE, os.fsencode(folder), _CLONE | _RECURSIVE | os.O_CLOEXEC)
+        system.call("syscall", _MOUNT_SETATTR, tree, b"", _EMPTY_PATH | _RECURSIVE, attributes, len(attributes))
+        system.call("syscall", _MOVE_MOUNT, tree, b"", _HERE, os.fsencode(mount_point), _MOVE_EMPTY_PATH)
     except OSError as error:
         step = "run the job as root with Linux 5.12 or newer, in a container with: docker run --cap-add SYS_ADMIN"
         raise DataError(f"mounting {str(folder)!r} read-only was refused: {error.strerror}", advice=step) from error
@@ -128,17 +128,6 @@ def mounted_below(path: Path) -> list[bytes]:
     return mounts
 
 
-def _call(number: int, *arguments: int | bytes) -> int:
-    """Run a system call that the C library may not have; raise ``OSError`` where it fails."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.syscall.restype = ctypes.c_long
-    passed = [ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in (number, *arguments)]
-    result = int(libc.syscall(*passed))
-    if result < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return result
-
-
 def _attach_as_root(mount_point: Path) -> int:
     try:
         device = os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC)
@@ -147,13 +136,13 @@ def _attach_as_root(mount_point: Path) -> int:
     options = f"fd={device},rootmode={stat.S_IFDIR:o},user_id={os.geteuid()},group_id={os.getegid()}"
     # Other users than root must read, too: ranks and containers may run as other users.
     options += ",allow_other,default_permissions"
-    flags = ctypes.c_ulong(_READ_ONLY | _NO_SUID | _NO_DEVICES)
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(b"scriptmode", os.fsencode(mount_point), KIND.encode(), flags, options.encode()):
+    flags = _READ_ONLY | _NO_SUID | _NO_DEVICES
+    try:
+        system.call("mount", b"scriptmode", os.fsencode(mount_point), KIND.encode(), flags, options.encode())
+    except OSError as error:
         os.close(device)
-        reason = os.strerror(ctypes.get_errno())
         step = "start the container with: docker run --device /dev/fuse --cap-add SYS_ADMIN"
-        raise DataError(f"mounting a FUSE file system was refused: {reason}", advice=step)
+        raise DataError(f"mounting a FUSE file system was refused: {error.strerror}", advice=step) from error
     return device
 
 
@@ -181,16 +170,14 @@ def _attach_by(helper: str, mount_point: Path) -> int:
 
 def _detach_one(mounted: bytes) -> None:
     """Unmount lazily; raise ``OSError`` with the reason."""
-    libc = ctypes.CDLL(None, use_errno=True)
     # No link is followed: a container may have created one since the mounts were read.
     with beneath.Directory("/") as root, root.at(os.fsdecode(mounted)[1:], links=False) as at:
-        if libc.umount2(os.fsencode(f"/proc/self/fd/{at.dir_fd}/{at.name}"), _DETACH | _NO_FOLLOW) == 0:
-            return
-        reason = os.strerror(ctypes.get_errno())
-    helper = _helper()
-    if not helper:
-        raise OSError(reason)
-    _run((helper, "-u", "-q", "-z", "--", os.fsdecode(mounted)), {})
+        try:
+            system.call("umount2", os.fsencode(f"/proc/self/fd/{at.dir_fd}/{at.name}"), _DETACH | _NO_FOLLOW)
+        except OSError as error:
+            if not (helper := _helper()):
+                raise OSError(error.strerror) from error
+            _run((helper, "-u", "-q", "-z", "--", os.fsdecode(mounted)), {})
 
 
 def _run(argv: tuple[str, ...], environment: dict[str, str], *descriptors: int) -> None:

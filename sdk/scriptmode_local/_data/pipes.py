@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Callable, NoReturn
 
 from scriptmode.errors import DataError
-from scriptmode_local._data.shared_counters import create_counters
 from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
@@ -31,28 +30,6 @@ if TYPE_CHECKING:
 PIPE_BYTES = 1024 * 1024
 #: fcntl(2); Python 3.9 has no name for it.
 _SET_PIPE_SIZE = 1031
-
-
-class PipeCounters:
-    """Counters of a channel's opened FIFOs and what went through them, for the process that forked its producer."""
-
-    def __init__(self) -> None:
-        self._numbers = create_counters(2)
-
-    @property
-    def opened(self) -> int:
-        """Number of FIFOs that a reader opened."""
-        return self._numbers[0]
-
-    @property
-    def sent(self) -> int:
-        """Bytes that were written into FIFOs."""
-        return self._numbers[1]
-
-    def add(self, *, opened: int = 0, sent: int = 0) -> None:
-        """Count opened FIFOs and written bytes."""
-        self._numbers[0] += opened
-        self._numbers[1] += sent
 
 
 def fifo(channel: Path, epoch: int) -> Path:
@@ -95,15 +72,16 @@ class Fifos:
             os.unlink(at.name, dir_fd=at.dir_fd)
 
 
-def feed(fifos: Fifos, stream: Stream, counters: PipeCounters) -> NoReturn:
+def feed(fifos: Fifos, stream: Stream, counters: memoryview) -> NoReturn:
     """Write epoch after epoch; the first FIFO must exist. An error of the stream is raised.
 
-    The FIFO stays open then, for its end would look like the epoch's: the caller must stop the reader first.
+    ``counters`` count the FIFOs that a reader opened, and the bytes that were written into them. After an error the
+    FIFO stays open, for its end would look like the epoch's: the caller must stop the reader first.
     """
     for epoch in itertools.count():
         fifos.create(epoch + 1)
         pipe = fifos.open(epoch)
-        counters.add(opened=1)
+        counters[0] += 1
         _send(pipe, stream, epoch, counters)
         os.close(pipe)
         fifos.remove(epoch)
@@ -114,7 +92,7 @@ class _ReaderGoneError(Exception):
     """The reader closed its end."""
 
 
-def _send(pipe: int, stream: Stream, epoch: int, counters: PipeCounters) -> None:
+def _send(pipe: int, stream: Stream, epoch: int, counters: memoryview) -> None:
     with suppress(OSError):
         fcntl.fcntl(pipe, _SET_PIPE_SIZE, PIPE_BYTES)
     try:
@@ -122,7 +100,7 @@ def _send(pipe: int, stream: Stream, epoch: int, counters: PipeCounters) -> None
         with closing(chunks) as buffers:
             for buffer in buffers:
                 _write(pipe, buffer)
-                counters.add(sent=len(buffer))
+                counters[1] += len(buffer)
     except _ReaderGoneError:
         pass
     except Exception:

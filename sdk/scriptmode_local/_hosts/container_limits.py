@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Callable
 
 from scriptmode._core.text.messages import validate_keys
-from scriptmode.errors import SpecError
+from scriptmode.errors import SpecError, invalid
+from scriptmode_local._system.file_systems import parse_entries
 
 #: ``memory=8g,cpus=2,shm_size=4g``
 LIMITS_VARIABLE = "SCRIPTMODE_CONTAINER_LIMITS"
@@ -73,13 +74,11 @@ def parse_limits(given: Mapping[str, object] | None, environ: Mapping[str, str])
     ``given`` takes precedence over the variable `LIMITS_VARIABLE`.
     """
     if given is not None and not isinstance(given, Mapping):
-        raise SpecError(
-            f"container_limits is {given!r}",
-            argument="container_limits",
-            advice="give a dict: {'memory': '8g', 'cpus': 2, 'shm_size': '4g'}",
-        )
+        advice = "give a dict: {'memory': '8g', 'cpus': 2, 'shm_size': '4g'}"
+        raise invalid("container_limits", f"is {given!r}", advice)
+    entries = parse_entries(LIMITS_VARIABLE, environ.get(LIMITS_VARIABLE, "").split(","), "memory=8g")
     asked: dict[str, tuple[str, object]] = {
-        **{name: (LIMITS_VARIABLE, value) for name, value in _entries(environ.get(LIMITS_VARIABLE, ""))},
+        **{name: (LIMITS_VARIABLE, value.strip()) for name, value in entries},
         **{name: ("container_limits", value) for name, value in (given or {}).items()},
     }
     known = [field.name for field in fields(ContainerLimits)]
@@ -92,16 +91,6 @@ def parse_limits(given: Mapping[str, object] | None, environ: Mapping[str, str])
             where = f"{owner}: {name}" if owner == LIMITS_VARIABLE else f"{owner}[{name!r}]"
             raise SpecError(f"{where} is {value!r}", argument="container_limits", advice=str(error)) from error
     return ContainerLimits(**limits)
-
-
-def _entries(text: str) -> list[tuple[str, str]]:
-    entries = []
-    for entry in filter(None, text.split(",")):
-        name, separator, value = entry.partition("=")
-        if not separator:
-            raise SpecError(f"{LIMITS_VARIABLE}: {entry!r} is not of the form memory=8g", advice="correct the entry")
-        entries.append((name.strip(), value.strip()))
-    return entries
 
 
 # The parsers of the limits raise ``ValueError`` with the advice.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Callable
 from scriptmode._core.spec.host_values import ChannelProgress
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode_local._data import framing, listing, pipes, prefetch
+from scriptmode_local._data.shared_counters import create_counters
 from scriptmode_local._inputs.file_mode import HostChannel, add_channel_to_errors, channels_in_mode
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class PipeProducers:
     ) -> None:
         streams = channels_in_mode(job, sandboxes, "Pipe")
         self._stores = stores
-        self._streams = {stream: pipes.PipeCounters() for stream in streams}
+        self._streams = {stream: create_counters(2) for stream in streams}
         self._spool = spool
         self._tasks = tasks
         self._fifos: dict[HostChannel, pipes.Fifos] = {}
@@ -65,12 +66,12 @@ class PipeProducers:
     def progress(self) -> list[ChannelProgress]:
         """Return the number of bytes streamed of each channel to each host that opened it."""
         return [
-            ChannelProgress(stream.source.name, "Pipe", counters.sent, epoch=counters.opened - 1)
-            for stream, counters in self._streams.items()
-            if counters.opened
+            ChannelProgress(stream.source.name, "Pipe", sent, epoch=opened - 1)
+            for stream, (opened, sent) in self._streams.items()
+            if opened
         ]
 
-    def _feed(self, stream: HostChannel, counters: pipes.PipeCounters) -> None:
+    def _feed(self, stream: HostChannel, counters: memoryview) -> None:
         with add_channel_to_errors(stream.source):
             pipes.feed(self._fifos[stream], partial(self._stream, stream), counters)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -96,11 +95,7 @@ class Sandbox:
         except beneath.EscapeError:
             if self.root:
                 raise
-        file = os.fdopen(os.open(self.base / path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            file.close()
-            raise OSError(errno.EINVAL, "it is not a regular file", path)
-        return file
+        return regular_files.open_regular(self.base / path)
 
     def request_stacks(self) -> bool:
         """Ask the host's launcher for the stacks of its processes; return whether it can be asked."""

@@ -9,42 +9,37 @@ import os
 import socket
 import sys
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from scriptmode_local._hosts.fleet import Fleet, StartedAgent
+from scriptmode_local._hosts.fleet import Fleet, StartedAgent, fork_agent
 from scriptmode_local._remote import remote_host
 from scriptmode_local._remote.relay import Relay
 from scriptmode_local._remote.tls_stream import ListeningStream, StreamKeys, connect
-from scriptmode_local._system.forked_tasks import ForkedProcess, Tasks
 
 if TYPE_CHECKING:
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._store.job_store import JobFolder
+    from scriptmode_local._system.forked_tasks import Tasks
 
 
 def start_relay(
     job: tuple[JobFolder, Job], host: str, listener: socket.socket, keys: StreamKeys, fleet: Fleet, tasks: Tasks
 ) -> StartedAgent:
     """Start the relay of a host, which stands for its agent; ``keys`` are those of all hosts of the job."""
-    their_commands, commands = os.pipe()
-    events, their_events = os.pipe()
 
-    def run() -> None:
-        os.close(commands)
-        os.close(events)
+    def serve(fleet: Fleet, commands: int, events: int) -> None:
         stream = ListeningStream(keys, socket.socket(fileno=descriptor))
-        code = Relay(job, host, stream, (their_commands, their_events), fleet).run()
+        code = Relay(job, host, stream, (commands, events), fleet).run()
         if not code:
             # Both ends know then that nothing follows.
             stream.close()
         os._exit(code)
 
     descriptor = os.dup(listener.fileno())
-    process = ForkedProcess(tasks, run)
-    for passed in (their_commands, their_events, descriptor):
-        os.close(passed)
-    tasks.keep_private(commands, events)
-    return StartedAgent((host,), process, commands, events, waits=True)
+    started = fork_agent(fleet, serve, tasks)
+    os.close(descriptor)
+    return replace(started, hosts=(host,), waits=True)
 
 
 def run_host(arguments: tuple[str, ...], relay: tuple[str, int], keys: str) -> int:

@@ -35,6 +35,8 @@ _MOST_UNPROVEN = 16
 #: Bytes of one read.
 _READ = 64 << 10
 _ACCEPTED = b"\n"
+#: The socket has nothing to read, or no room.
+_NOT_NOW = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
 #: Seconds for what the two ends say last to each other.
 _LAST_SECONDS = 5.0
 
@@ -59,19 +61,19 @@ class TlsStream:
     """One end, which is proven once ``expected`` has come. It reads and writes as a `Stream` of frames does."""
 
     def __init__(self, connection: socket.socket, context: ssl.SSLContext, expected: bytes) -> None:
-        self.socket = connection
         self._deadline = time.monotonic() + _PROOF_SECONDS
         self._expected, self._proof = expected, b""
-        self._encrypted, self._records = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._encrypted, self._records, context.protocol is ssl.PROTOCOL_TLS_SERVER)
-        #: What the socket has not taken yet, and whether the other end may send more.
-        self._unsent, self._is_open = bytearray(), True
+        #: Whether the other end may send more.
+        self._is_open = True
         connection.setblocking(False)  # noqa: FBT003
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(LOST_SECONDS * 1000))
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL):
             connection.setsockopt(socket.IPPROTO_TCP, option, _KEEPALIVE_SECONDS)
+        is_server = context.protocol is ssl.PROTOCOL_TLS_SERVER
+        # The first read begins the handshake.
+        self.socket = context.wrap_socket(connection, is_server, do_handshake_on_connect=False)
 
     def is_proven(self) -> bool:
         """Read what has arrived; return whether the other end has proven itself, and raise ``OSError`` if it cannot."""
@@ -89,40 +91,26 @@ class TlsStream:
 
     def read(self) -> bytes | None:
         """Return all that has arrived, None for nothing, b"" at the end or when the connection is lost."""
-        try:
-            received = self.socket.recv(_READ) if self._is_open else b""
-        except BlockingIOError:
-            received = None
-        except OSError:
-            received = b""
-        self._is_open = received != b""
-        self._encrypted.write(received or b"")
         content = bytearray()
-        with suppress(ssl.SSLWantReadError):
-            # The first bytes are the handshake.
-            while more := self._tls.read(_READ):
+        try:
+            while self._is_open and len(content) < _READ:
+                more = self.socket.recv(_READ)
                 content += more
+                self._is_open = bool(more)
+        except _NOT_NOW:
+            pass
+        except ssl.SSLError:
+            raise
+        except OSError:
             self._is_open = False
-        with suppress(BrokenPipeError):
-            self._flush()
         return bytes(content) if content or not self._is_open else None
 
     def write(self, content: bytes | memoryview) -> int | None:
         """Return how many bytes are on their way, None where none can be; raise ``BrokenPipeError`` if it is lost."""
-        self._flush()
-        written = None
-        with suppress(ssl.SSLWantReadError):
-            written = None if self._unsent else self._tls.write(content[:_READ])
-        self._flush()
-        return written
-
-    def _flush(self) -> None:
-        self._unsent += self._records.read()
         try:
-            while self._unsent:
-                del self._unsent[: self.socket.send(self._unsent)]
-        except BlockingIOError:
-            pass
+            return self.socket.send(content[:_READ])
+        except _NOT_NOW:
+            return None
         except OSError as error:
             raise BrokenPipeError(str(error)) from error
 
@@ -134,10 +122,10 @@ class TlsStream:
         """Send the end, and wait some seconds for that of the other end: what was sent has arrived then."""
         deadline = time.monotonic() + _LAST_SECONDS
         with self.socket, suppress(OSError):
-            with suppress(ssl.SSLWantReadError):
-                self._tls.unwrap()
+            with suppress(*_NOT_NOW):
+                self.socket.unwrap()
             while self.read() != b"" and time.monotonic() < deadline:
-                wait_for([self.fileno()], [self.fileno()] if self._unsent else [], seconds=1)
+                wait_for([self.fileno()], seconds=1)
 
 
 class ListeningStream:
@@ -222,6 +210,7 @@ def connect(keys: str, address: tuple[str, int]) -> TlsStream:
             with ExitStack() as failed:
                 connection = failed.enter_context(socket.create_connection(address, _PROOF_SECONDS))
                 stream, secret = TlsStream(connection, context, _ACCEPTED), keys.partition("\n")[0].encode()
+                failed.enter_context(stream.socket)
                 while not stream.is_proven():
                     if secret and stream.write(secret):
                         secret = b""

@@ -116,30 +116,28 @@ def check_inputs(job: JobRequest, folders: Mapping[str, str]) -> None:
 
 
 def _check_input(channel: Channel, folders: Mapping[str, str]) -> None:
-    name, source = f"channel {channel.name!r}", channel.source
-    if isinstance(source, FileSystemInput):
-        from scriptmode_local._system import file_systems
+    source = channel.source
+    try:
+        if isinstance(source, FileSystemInput):
+            from scriptmode_local._system import file_systems
 
-        try:
             file_systems.find_folder(source, folders)
-        except DataError as error:
-            raise DataError(f"{name}: {error.message}", argument="inputs", advice=error.advice) from error
-    elif isinstance(source, TrainingInput) and file_uris.is_file(source.s3_data):
-        from scriptmode_local._data.channel_source import ChannelSource
-        from scriptmode_local._data.file_store import FileStore
-        from scriptmode_local._data.object_store import require_data
+        elif isinstance(source, TrainingInput) and file_uris.is_file(source.s3_data):
+            from scriptmode_local._data.channel_source import ChannelSource
+            from scriptmode_local._data.file_store import FileStore
+            from scriptmode_local._data.object_store import require_data
 
-        path = file_uris.file_path(source.s3_data)
-        if not file_uris.exists(path):
-            what, step = f"{name}: there is no file or directory {str(path)!r}", did_you_mean_path(path)
-            raise DataNotFoundError(what, step or "correct the path or create it", argument="inputs")
-        try:
+            path = file_uris.file_path(source.s3_data)
+            if not file_uris.exists(path):
+                step = did_you_mean_path(path) or "correct the path or create it"
+                raise DataNotFoundError(f"there is no file or directory {str(path)!r}", step)
             if not os.access(path, os.R_OK | os.X_OK if path.is_dir() else os.R_OK):
                 what = f"{str(path)!r} cannot be read: access denied"
                 raise DataAccessError(what, f"make it readable: chmod -R +rX {path}")
             require_data(ChannelSource(channel.name, "File", source.s3_data_type, source.s3_data), FileStore())
-        except DataError as error:
-            raise type(error)(f"{name}: {error.message}", argument="inputs", advice=error.advice) from error
+    except DataError as error:
+        what = f"channel {channel.name!r}: {error.message}"
+        raise type(error)(what, argument="inputs", advice=error.advice) from error
 
 
 def _make_writable(argument: str, folder: Path) -> None:

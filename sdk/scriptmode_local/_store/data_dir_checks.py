@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-from contextlib import suppress
 from pathlib import Path
 
 from scriptmode._core.machine import drafts
 from scriptmode_local._data.durable import replace_file
+from scriptmode_local._system.directory_lock import try_lock
 
 _FIFO_MODE = 0o600
 
@@ -37,9 +36,7 @@ def _lock(path: Path) -> None:
     """Lock a file twice and raise ``OSError`` if both succeed, as on network file systems without working locks."""
     first, second = (os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600) for _ in range(2))
     try:
-        fcntl.flock(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        with suppress(BlockingIOError):
-            fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if try_lock(first) and try_lock(second):
             message = "two locks on one file at once: flock does not work there"
             raise OSError(message)
     finally:

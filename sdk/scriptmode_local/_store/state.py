@@ -64,9 +64,6 @@ _UNRECORDED = (
     "its agent died in {secondary}; this folder cannot be written, so nothing was stopped or recorded: describe the "
     "job on a machine that can write it"
 )
-_TEXTS = frozenset({"name", "arn", "reason", "artifacts", "status", "message"})
-_TIMES = frozenset({"created", "modified", "started"})
-_MAYBE_TIMES = frozenset({"ended", "training_started", "training_ended"})
 #: The most characters of each text of a failure.
 _FAILURE_TEXTS = {
     **dict.fromkeys(("cause", "host", "process", "signal", "exception", "hint"), contract.FAILURE_LIMIT),
@@ -263,18 +260,17 @@ def starting_state(name: str, arn: str, now: float, *, is_queued: bool = False, 
 
 def state_from_json(content: Any) -> JobState:
     """Parse the result of `JobState.to_json`; raise ``TypeError`` or ``ValueError`` for any other content."""
-    fields = _checked(content)
-    recorded = fields.get("transitions")
-    if not isinstance(recorded, list) or not recorded:
+    validate_shape(content, _STATE, "")
+    transitions = tuple(Transition(**transition) for transition in content["transitions"])
+    if not transitions:
         raise ValueError("it has no transitions")
-    transitions = tuple(Transition(**_checked(transition)) for transition in recorded)
     for transition in transitions:
         if transition.status not in STATUS_OF:
             raise ValueError(f"'status' is {transition.status!r}")
-    events = tuple(_event_from_json(event) for event in fields.get("events") or ())
-    failure = fields.get("failure")
+    events = tuple(JobEvent(**event) for event in content.get("events", ()))
+    failure = content.get("failure")
     found_failure = None if failure is None else failure_from_json(failure)
-    return JobState(**{**fields, "transitions": transitions, "failure": found_failure, "events": events})
+    return JobState(**{**content, "transitions": transitions, "failure": found_failure, "events": events})
 
 
 def _shorten_to_bytes(message: str) -> str:
@@ -283,12 +279,6 @@ def _shorten_to_bytes(message: str) -> str:
     while len(json.dumps(message := contract.shorten(message, limit))) > _EVENT_BYTES:
         limit = len(message) * 9 // 10
     return message
-
-
-def _event_from_json(content: Any) -> JobEvent:
-    shape = {"reason!": str, "message!": str, "host!": str, "count!": int, "time!": float}
-    validate_shape(content, shape, "event")
-    return JobEvent(**content)
 
 
 def failure_from_json(content: Any) -> Failure:
@@ -306,12 +296,14 @@ def failure_from_json(content: Any) -> Failure:
     return Failure(**texts, exit_code=code)
 
 
-def _checked(content: Any) -> dict[str, Any]:
-    if not isinstance(content, dict):
-        raise TypeError(f"it holds {shortened_repr(content)}, not an object")
-    for name, value in content.items():
-        is_fine = isinstance(value, str) if name in _TEXTS else name not in _TIMES or is_time(value)
-        is_fine &= name not in _MAYBE_TIMES or value is None or is_time(value)
-        if not is_fine:
-            raise TypeError(f"{name!r} is {shortened_repr(value)}")
-    return content
+def _is_time_or_null(value: object) -> bool:
+    return value is None or is_time(value)
+
+
+_STATE: dict[str, Any] = {
+    **dict.fromkeys(("name", "arn", "reason", "artifacts"), str),
+    **dict.fromkeys(("created", "modified"), is_time),
+    **dict.fromkeys(("training_started", "training_ended"), _is_time_or_null),
+    "transitions!": [{"status": str, "message": str, "started": is_time, "ended": _is_time_or_null}],
+    "events": [{"reason!": str, "message!": str, "host!": str, "count!": int, "time!": float}],
+}

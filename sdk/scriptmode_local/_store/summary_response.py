@@ -26,18 +26,13 @@ def render_summary(job: JobSummary) -> dict[str, Any]:
         "TrainingJobStatus": STATUS_OF.get(job.secondary, UNREADABLE),
         "SecondaryStatus": job.secondary,
     }
-    if job.hosts:
-        summary["InstanceCount"] = job.hosts
-    if job.distribution:
-        summary["Distribution"] = job.distribution
-    if job.metric_name:
-        summary["LastMetric"] = {"MetricName": job.metric_name, "Value": job.metric_value}
-    if job.position:
-        summary["QueuePosition"] = job.position
-    if job.queue_ended is not None:
-        summary["QueueEndTime"] = _time(job.queue_ended, _UTC)
-    if job.note:
-        summary["StatusMessage"] = readable(job.note)
-    if job.training_ended is not None:
-        summary["TrainingEndTime"] = _time(job.training_ended, _UTC)
-    return summary
+    known = {
+        "InstanceCount": job.hosts,
+        "Distribution": job.distribution,
+        "LastMetric": job.metric_name and {"MetricName": job.metric_name, "Value": job.metric_value},
+        "QueuePosition": job.position,
+        "QueueEndTime": None if job.queue_ended is None else _time(job.queue_ended, _UTC),
+        "StatusMessage": readable(job.note),
+        "TrainingEndTime": None if job.training_ended is None else _time(job.training_ended, _UTC),
+    }
+    return {**summary, **{name: value for name, value in known.items() if value}}

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode._core.machine.data_dir import FILE_SYSTEMS_VARIABLE
-from scriptmode.errors import DataError, SpecError
+from scriptmode.errors import DataError, SpecError, invalid
 
 if TYPE_CHECKING:
     from scriptmode._core.spec.inputs import FileSystemInput
@@ -31,12 +31,10 @@ def parse_file_systems(
     """
     text = environ.get(FILE_SYSTEMS_VARIABLE, "").strip()
     if given is not None and not isinstance(given, Mapping):
-        raise SpecError(
-            f"file_systems is {given!r}",
-            argument="file_systems",
-            advice="give a dict of ids to directories: {'fs-0123': '/mnt/data'}",
-        )
-    folders = {name: _checked(f"{FILE_SYSTEMS_VARIABLE}: {name!r}", name, folder) for name, folder in _entries(text)}
+        advice = "give a dict of ids to directories: {'fs-0123': '/mnt/data'}"
+        raise invalid("file_systems", f"is {given!r}", advice)
+    entries = parse_entries(FILE_SYSTEMS_VARIABLE, _BETWEEN.split(text), "fs-0123=/folder")
+    folders = {name: _checked(f"{FILE_SYSTEMS_VARIABLE}: {name!r}", name, folder) for name, folder in entries}
     for name, folder in (given or {}).items():
         folders[name] = _checked(f"file_systems[{name!r}]", name, folder)
     return folders
@@ -108,16 +106,13 @@ def _link(source: FileSystemInput, target: Path, channel: Path) -> None:
         raise DataError(what, advice="correct its DirectoryPath, or name another directory") from error
 
 
-def _entries(text: str) -> list[tuple[str, str]]:
-    entries = []
-    for entry in filter(None, _BETWEEN.split(text)):
-        name, separator, path = entry.partition("=")
-        if not separator:
-            raise SpecError(
-                f"{FILE_SYSTEMS_VARIABLE}: {entry!r} is not of the form fs-0123=/folder", advice="correct the entry"
-            )
-        entries.append((name.strip(), path))
-    return entries
+def parse_entries(variable: str, entries: Sequence[str], form: str) -> list[tuple[str, str]]:
+    """Return the names and values of a variable's entries; raise `SpecError` for one that is not of the ``form``."""
+    for entry in filter(None, entries):
+        if "=" not in entry:
+            raise SpecError(f"{variable}: {entry!r} is not of the form {form}", advice="correct the entry")
+    pairs = (entry.partition("=") for entry in filter(None, entries))
+    return [(name.strip(), value) for name, _, value in pairs]
 
 
 def _checked(where: str, name: object, path: object) -> str:

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl
-from xml.etree import ElementTree as ET
 
-from scriptmode_serve._http.error_answers import encode, render_error
+from scriptmode_serve._http.error_answers import render_error, render_query_answer
 from scriptmode_serve._http.s3_requests import is_query_call
 from scriptmode_serve._http.wsgi import CBOR_TYPE, LARGEST_BODY, Environ, Service, StartResponse, read_body, respond
 from scriptmode_serve._operations import aws_json
@@ -157,21 +156,4 @@ def _render(operation: str, answer: Mapping[str, Any], kind: str) -> bytes:
         return cbor2.dumps(answer, datetime_as_timestamp=True)
     if kind == _JSON:
         return aws_json.render(answer)
-    root = ET.Element(f"{operation}Response", xmlns=_XML_NAMESPACE)
-    result = ET.SubElement(root, f"{operation}Result")
-    for name, value in answer.items():
-        _add(result, name, value)
-    _add(ET.SubElement(root, "ResponseMetadata"), "RequestId", "00000000-0000-0000-0000-000000000000")
-    return encode(root)
-
-
-def _add(parent: ET.Element, name: str, value: object) -> None:
-    element = ET.SubElement(parent, name)
-    if isinstance(value, list):
-        for member in value:
-            _add(element, "member", member)
-    elif isinstance(value, dict):
-        for key, member in value.items():
-            _add(element, key, member)
-    else:
-        element.text = value.isoformat() if isinstance(value, datetime) else str(value)
+    return render_query_answer(operation, _XML_NAMESPACE, answer)

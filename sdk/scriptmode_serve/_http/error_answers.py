@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
 from xml.etree import ElementTree as ET
 
 from scriptmode_serve._http.s3_requests import is_for_s3, is_query_call
@@ -37,6 +40,23 @@ def render_error(environ: Environ, error: ApiError) -> tuple[bytes, str]:
         return encode(root), "text/xml"
     content = {"__type": error.code, "message": error.message, "Message": error.message}
     return aws_json.render(content), aws_json.CONTENT_TYPE
+
+
+def render_query_answer(operation: str, namespace: str, answer: Mapping[str, Any]) -> bytes:
+    """Return the body of an answer in AWS's query protocol."""
+    root = ET.Element(f"{operation}Response", xmlns=namespace)
+    _add(root, f"{operation}Result", answer)
+    _add(root, "ResponseMetadata", {"RequestId": "00000000-0000-0000-0000-000000000000"})
+    return encode(root)
+
+
+def _add(parent: ET.Element, name: str, value: object) -> None:
+    if isinstance(value, (dict, list)):
+        element = ET.SubElement(parent, name)
+        for key, member in value.items() if isinstance(value, dict) else (("member", member) for member in value):
+            _add(element, key, member)
+    else:
+        add_texts(parent, **{name: value.isoformat() if isinstance(value, datetime) else str(value)})
 
 
 def render_s3_error(code: str, message: str) -> bytes:

@@ -14,11 +14,10 @@ import threading
 import warnings
 from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qs, quote
-from xml.etree import ElementTree as ET
 
 from scriptmode._core.machine.installation import install_command, missing_package
 from scriptmode._core.spec.hosts import LOCAL_ACCOUNT, LOCAL_ROLE
-from scriptmode_serve._http.error_answers import add_texts, encode
+from scriptmode_serve._http.error_answers import render_query_answer
 from scriptmode_serve._http.s3_requests import FORM, is_for_s3, is_query_call
 from scriptmode_serve._http.wsgi import Environ, Service, StartResponse, read_body, respond
 
@@ -109,15 +108,10 @@ class OtherServices:
 
 def _simulate(fields: Mapping[str, list[str]]) -> bytes:
     """Return the answer to SimulatePrincipalPolicy that every action is allowed."""
-    root = ET.Element("SimulatePrincipalPolicyResponse", xmlns=_IAM_NAMESPACE)
-    result = ET.SubElement(root, "SimulatePrincipalPolicyResult")
-    add_texts(result, IsTruncated="false")
-    evaluations = ET.SubElement(result, "EvaluationResults")
-    for key, values in fields.items():
-        if key.startswith("ActionNames.member."):
-            member = ET.SubElement(evaluations, "member")
-            add_texts(member, EvalActionName=values[0], EvalResourceName="*", EvalDecision="allowed")
-    return _render(root)
+    actions = [values[0] for key, values in fields.items() if key.startswith("ActionNames.member.")]
+    results = [{"EvalActionName": action, "EvalResourceName": "*", "EvalDecision": "allowed"} for action in actions]
+    answer = {"IsTruncated": "false", "EvaluationResults": results}
+    return render_query_answer("SimulatePrincipalPolicy", _IAM_NAMESPACE, answer)
 
 
 def describe_role(arn: str) -> dict[str, str]:
@@ -128,14 +122,6 @@ def describe_role(arn: str) -> dict[str, str]:
 
 def _render_role(name: str) -> bytes:
     """Return the answer to GetRole for a role that SageMaker may assume."""
-    root = ET.Element("GetRoleResponse", xmlns=_IAM_NAMESPACE)
-    role = ET.SubElement(ET.SubElement(root, "GetRoleResult"), "Role")
-    policy = quote(json.dumps(_TRUST))
-    add_texts(role, **describe_role(f"arn:aws:iam::{LOCAL_ACCOUNT}:role/{name}"))
-    add_texts(role, CreateDate="2020-01-01T00:00:00Z", AssumeRolePolicyDocument=policy)
-    return _render(root)
-
-
-def _render(root: ET.Element) -> bytes:
-    add_texts(ET.SubElement(root, "ResponseMetadata"), RequestId="00000000-0000-0000-0000-000000000000")
-    return encode(root)
+    role = describe_role(f"arn:aws:iam::{LOCAL_ACCOUNT}:role/{name}")
+    made = {"CreateDate": "2020-01-01T00:00:00Z", "AssumeRolePolicyDocument": quote(json.dumps(_TRUST))}
+    return render_query_answer("GetRole", _IAM_NAMESPACE, {"Role": {**role, **made}})

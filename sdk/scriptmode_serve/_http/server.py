@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import socket
@@ -22,6 +21,7 @@ from scriptmode.errors import PlatformError, ScriptmodeError, invalid
 from scriptmode_local import LocalPlatform
 from scriptmode_local._hosts.local_agent import AGENT_IMPORTS, AGENT_MODULE, FORK_SERVER, SERVER_END_FILE, TUNING_MODULE
 from scriptmode_local._store.job_store import JobStore
+from scriptmode_local._system.directory_lock import try_lock
 from scriptmode_local._system.fork_server import ForkServer
 from scriptmode_runtime._processes import proc, process_tree
 from scriptmode_serve._http import page, seaweedfs
@@ -299,13 +299,11 @@ def _lock(data_dir: Path) -> int:
         lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise unwritable_error(data_dir, error) from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
+    if not try_lock(lock):
         owner = os.read(lock, 20).decode(errors="replace").partition("\n")[0]
         os.close(lock)
         what = f"the data directory {data_dir} has a server already, process {owner}"
-        raise PlatformError(what, advice=f"end it, or give another directory in {DATA_DIR_VARIABLE}") from error
+        raise PlatformError(what, advice=f"end it, or give another directory in {DATA_DIR_VARIABLE}")
     _record(lock, "")
     (data_dir / SERVER_END_FILE).unlink(missing_ok=True)
     return lock

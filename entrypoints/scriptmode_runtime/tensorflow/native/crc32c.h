@@ -9,6 +9,8 @@
 // For tests, on a CPU that has the instruction.
 #elif defined(__x86_64__)
 #include <nmmintrin.h>
+#define SCRIPTMODE_CRC_OF_8_BYTES _mm_crc32_u64
+#define SCRIPTMODE_CRC_OF_BYTE _mm_crc32_u8
 #if defined(__clang__)  // GCC before 11 does not know crc32 as a target.
 #define SCRIPTMODE_CRC_TARGET __attribute__((target("sse4.2,crc32")))
 #else
@@ -18,23 +20,20 @@
 #include <sys/auxv.h>
 #if defined(__clang__)
 #define SCRIPTMODE_CRC_TARGET __attribute__((target("crc")))
-#define __builtin_aarch64_crc32cx __builtin_arm_crc32cd
-#define __builtin_aarch64_crc32cb __builtin_arm_crc32cb
+#define SCRIPTMODE_CRC_OF_8_BYTES __builtin_arm_crc32cd
+#define SCRIPTMODE_CRC_OF_BYTE __builtin_arm_crc32cb
 #else
 #define SCRIPTMODE_CRC_TARGET __attribute__((target("+crc")))
+#define SCRIPTMODE_CRC_OF_8_BYTES __builtin_aarch64_crc32cx
+#define SCRIPTMODE_CRC_OF_BYTE __builtin_aarch64_crc32cb
 #endif
 #endif
 
 namespace scriptmode {
 
-inline uint32_t Load32(const void* from) {
-  uint32_t value;
-  std::memcpy(&value, from, sizeof(value));
-  return value;
-}
-
-inline uint64_t Load64(const void* from) {
-  uint64_t value;
+template <typename Number>
+Number Load(const void* from) {
+  Number value;
   std::memcpy(&value, from, sizeof(value));
   return value;
 }
@@ -80,23 +79,11 @@ class Crc32c {
   }
 
 #if defined(SCRIPTMODE_CRC_TARGET)
-#if defined(__x86_64__)
-  SCRIPTMODE_CRC_TARGET static uint32_t Step(uint32_t crc, uint64_t word) {
-    return static_cast<uint32_t>(_mm_crc32_u64(crc, word));
-  }
-  SCRIPTMODE_CRC_TARGET static uint32_t Step(uint32_t crc, uint8_t byte) { return _mm_crc32_u8(crc, byte); }
-#else
-  SCRIPTMODE_CRC_TARGET static uint32_t Step(uint32_t crc, uint64_t word) {
-    return __builtin_aarch64_crc32cx(crc, word);
-  }
-  SCRIPTMODE_CRC_TARGET static uint32_t Step(uint32_t crc, uint8_t byte) {
-    return __builtin_aarch64_crc32cb(crc, byte);
-  }
-#endif
-
   SCRIPTMODE_CRC_TARGET static uint32_t ByHardware(uint32_t crc, const uint8_t* from, size_t size) {
-    for (; size >= 8; from += 8, size -= 8) crc = Step(crc, Load64(from));
-    for (; size > 0; ++from, --size) crc = Step(crc, *from);
+    for (; size >= 8; from += 8, size -= 8) {
+      crc = static_cast<uint32_t>(SCRIPTMODE_CRC_OF_8_BYTES(crc, Load<uint64_t>(from)));
+    }
+    for (; size > 0; ++from, --size) crc = SCRIPTMODE_CRC_OF_BYTE(crc, *from);
     return crc;
   }
 #endif

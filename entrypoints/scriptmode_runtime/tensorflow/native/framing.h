@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "crc32c.h"
 #include "problem.h"
 #include "record.h"
 #include "window.h"
@@ -34,6 +35,18 @@ class Framing {
                                  " of the stream, " + what);
   }
 
+  // What a stream that does not begin as the `given` record_format is, as far as its beginning tells.
+  static std::string WhatElse(const Window& window, const std::string& given) {
+    const uint8_t* begin = window.begin();
+    if (window.position() > 0) return "";
+    if (begin[0] == 0x1f && begin[1] == 0x8b) return ": the stream is gzip: give the channel compression='Gzip'";
+    std::string found;
+    if (Load<uint32_t>(begin) == kRecordIo) found = "RecordIO";
+    if (window.size() >= 12 && Crc32c::Masked(begin, 8) == Load<uint32_t>(begin + 8)) found = "TFRecord";
+    if (!found.empty()) return ": the stream is " + found + ", and record_format has to say so";
+    return ": is the stream " + given + "? record_format says what it is";
+  }
+
   // Takes what is there of a body; true once it is whole.
   bool Collect(Window& window) {
     size_t part = body_.missing() < window.size() ? body_.missing() : window.size();
@@ -41,6 +54,9 @@ class Framing {
     window.Skip(part);
     return body_.missing() == 0;
   }
+
+  // What each part of a RecordIO stream begins with.
+  static constexpr uint32_t kRecordIo = 0xced7230au;
 
   Body body_;
 

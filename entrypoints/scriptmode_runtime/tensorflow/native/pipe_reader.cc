@@ -18,20 +18,16 @@ namespace {
 
 class Status {
  public:
-  Status() : status_(TF_NewStatus()) {}
-  ~Status() { TF_DeleteStatus(status_); }
-  Status(const Status&) = delete;
-  Status& operator=(const Status&) = delete;
-  operator TF_Status*() const { return status_; }
+  operator TF_Status*() const { return status_.get(); }
 
-  void Set(Code code, const std::string& text) { TF_SetStatus(status_, code, text.c_str()); }
+  void Set(Code code, const std::string& text) { TF_SetStatus(*this, code, text.c_str()); }
   // Raises what a call left here.
   void Check() const {
-    if (TF_GetCode(status_) != 0) throw Problem(static_cast<Code>(TF_GetCode(status_)), TF_Message(status_));
+    if (TF_GetCode(*this) != 0) throw Problem(static_cast<Code>(TF_GetCode(*this)), TF_Message(*this));
   }
 
  private:
-  TF_Status* const status_;
+  const std::unique_ptr<TF_Status, decltype(&TF_DeleteStatus)> status_{TF_NewStatus(), TF_DeleteStatus};
 };
 
 // Runs `act`; what it raises is told to TensorFlow by `fail`.

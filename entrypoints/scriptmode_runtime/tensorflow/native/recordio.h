@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "crc32c.h"
 #include "framing.h"
 
 namespace scriptmode {
@@ -20,10 +19,10 @@ class RecordIo : public Framing {
         continue;
       }
       if (window.size() < kHeader) return Remainder(window);
-      if (Load32(window.begin()) != kMagic) {
-        Damage(window.position(), "does not begin with RecordIO's magic number" + WhatElse(window));
+      if (Load<uint32_t>(window.begin()) != kRecordIo) {
+        Damage(window.position(), "does not begin with RecordIO's magic number" + WhatElse(window, "RecordIO"));
       }
-      uint32_t word = Load32(window.begin() + 4);
+      uint32_t word = Load<uint32_t>(window.begin() + 4);
       size_t padded = (word + size_t{3}) & ~size_t{3};
       if (word >> 29 == kOnly && !is_open_ && window.size() - kHeader >= padded) {
         *record = Record::Copy(window.begin() + kHeader, word);
@@ -35,7 +34,6 @@ class RecordIo : public Framing {
   }
 
  private:
-  static constexpr uint32_t kMagic = 0xced7230au;
   static constexpr size_t kHeader = 8;
   enum Part { kOnly, kFirst, kMiddle, kLast };
 
@@ -58,8 +56,8 @@ class RecordIo : public Framing {
     began_ = window.position();
     window.Skip(kHeader);
     if (goes_on) {
-      body_.Expect(sizeof(kMagic));
-      body_.Append(&kMagic, sizeof(kMagic));
+      body_.Expect(sizeof(kRecordIo));
+      body_.Append(&kRecordIo, sizeof(kRecordIo));
     }
     kept_ = body_.size();
     size_t length = word & ((1u << 29) - 1);
@@ -80,15 +78,6 @@ class RecordIo : public Framing {
     if (is_open_) return false;
     *record = body_.Take();
     return true;
-  }
-
-  static std::string WhatElse(const Window& window) {
-    if (window.position() > 0) return "";
-    if (window.begin()[0] == 0x1f && window.begin()[1] == 0x8b)
-      return ": the stream is gzip: give the channel compression='Gzip'";
-    if (window.size() >= 12 && Crc32c::Masked(window.begin(), 8) == Load32(window.begin() + 8))
-      return ": the stream is TFRecord, and record_format has to say so";
-    return ": is the stream RecordIO? record_format says what it is";
   }
 
   bool in_part_ = false;

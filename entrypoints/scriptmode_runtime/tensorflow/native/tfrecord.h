@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "crc32c.h"
 #include "framing.h"
 
 namespace scriptmode {
@@ -13,10 +12,10 @@ class TfRecords : public Framing {
   bool Cut(Window& window, Record* record) override {
     if (!in_body_) {
       if (window.size() < kHeader) return Remainder(window);
-      if (Crc32c::Masked(window.begin(), 8) != Load32(window.begin() + 8)) {
-        Damage(window.position(), "has a wrong checksum of its length" + WhatElse(window));
+      if (Crc32c::Masked(window.begin(), 8) != Load<uint32_t>(window.begin() + 8)) {
+        Damage(window.position(), "has a wrong checksum of its length" + WhatElse(window, "TFRecord"));
       }
-      uint64_t length = Load64(window.begin());
+      uint64_t length = Load<uint64_t>(window.begin());
       if (length >> 48) throw Problem(kDataLoss, "a record says it has " + std::to_string(length) + " bytes");
       if (length <= Window::kAwaited || window.size() - kHeader >= length + kFooter) {
         return Whole(window, static_cast<size_t>(length), record);
@@ -48,7 +47,7 @@ class TfRecords : public Framing {
       return false;
     }
     const uint8_t* bytes = window.begin() + kHeader;
-    if (Crc32c::Masked(bytes, length) != Load32(bytes + length)) Damage(window.position(), "has a wrong checksum");
+    CheckSum(bytes, length, bytes + length, window.position());
     *record = Record::Copy(bytes, length);
     window.Skip(total);
     return true;
@@ -59,24 +58,20 @@ class TfRecords : public Framing {
       if (window.ended) DamageOfEnd(began_, body_.size(), body_.size() + body_.missing());
       return false;
     }
-    if (Crc32c::Masked(body_.bytes(), body_.size()) != Load32(window.begin())) Damage(began_, "has a wrong checksum");
+    CheckSum(body_.bytes(), body_.size(), window.begin(), began_);
     window.Skip(kFooter);
     *record = body_.Take();
     in_body_ = false;
     return true;
   }
 
+  void CheckSum(const void* bytes, size_t size, const void* sum, uint64_t position) const {
+    if (Crc32c::Masked(bytes, size) != Load<uint32_t>(sum)) Damage(position, "has a wrong checksum");
+  }
+
   [[noreturn]] void DamageOfEnd(uint64_t position, size_t size, size_t length) const {
     Damage(position, "is cut: the stream ends after " + std::to_string(size) + " of its " + std::to_string(length) +
                          " bytes and checksum");
-  }
-
-  static std::string WhatElse(const Window& window) {
-    if (window.position() > 0) return "";
-    if (Load32(window.begin()) == 0xced7230au) return ": the stream is RecordIO, and record_format has to say so";
-    if (window.begin()[0] == 0x1f && window.begin()[1] == 0x8b)
-      return ": the stream is gzip: give the channel compression='Gzip'";
-    return ": is the stream TFRecord? record_format says what it is";
   }
 
   bool in_body_ = false;

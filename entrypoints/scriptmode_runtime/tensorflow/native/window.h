@@ -2,9 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <new>
+#include <vector>
 
 namespace scriptmode {
 
@@ -15,12 +14,7 @@ class Window {
   // Records up to this size are awaited here and copied; larger ones are read to where they stay.
   static constexpr size_t kAwaited = size_t{32} << 10;
 
-  Window() = default;
-  Window(const Window&) = delete;
-  Window& operator=(const Window&) = delete;
-  ~Window() { std::free(bytes_); }
-
-  const uint8_t* begin() const { return bytes_ + begin_; }
+  const uint8_t* begin() const { return bytes_.data() + begin_; }
   size_t size() const { return end_ - begin_; }
   uint64_t position() const { return position_; }
 
@@ -32,13 +26,13 @@ class Window {
   // Gives room for the next read.
   uint8_t* Room(size_t* room) {
     if (begin_ > 0) {
-      std::memmove(bytes_, bytes_ + begin_, size());
+      std::memmove(bytes_.data(), begin(), size());
       end_ -= begin_;
       begin_ = 0;
     }
-    if (capacity_ < end_ + kRead) Resize(end_ + (end_ > kRead ? end_ : kRead) + kAwaited);
-    *room = capacity_ - end_;
-    return bytes_ + end_;
+    if (bytes_.size() < end_ + kRead) bytes_.resize(end_ + (end_ > kRead ? end_ : kRead) + kAwaited);
+    *room = bytes_.size() - end_;
+    return bytes_.data() + end_;
   }
 
   void Filled(size_t count) { end_ += count; }
@@ -49,17 +43,9 @@ class Window {
   bool ended = false;
 
  private:
-  void Resize(size_t capacity) {
-    uint8_t* resized = static_cast<uint8_t*>(std::realloc(bytes_, capacity));
-    if (resized == nullptr) throw std::bad_alloc();
-    bytes_ = resized;
-    capacity_ = capacity;
-  }
-
-  uint8_t* bytes_ = nullptr;
+  std::vector<uint8_t> bytes_;
   size_t begin_ = 0;
   size_t end_ = 0;
-  size_t capacity_ = 0;
   uint64_t position_ = 0;  // of begin_ in the stream
 };
 
