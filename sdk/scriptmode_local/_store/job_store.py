@@ -69,7 +69,7 @@ _JOB_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 #: Records of an engine about one job: what a scheduler knows the job by, and where the hosts are.
 ENGINE_RECORD, _PLACES = "engine.json", "places.json"
 _PROCESSES = {"*": {"pid!": int, "started!": int, "boot!": str}}
-_PROGRESS = [{"channel!": str, "mode!": str, "done!": int}]
+_PROGRESS = [{"channel!": str, "mode!": str, "done!": int, "total": (int,), "epoch": (int,)}]
 
 
 @dataclass(frozen=True)
@@ -246,8 +246,7 @@ class JobFolder:
         try:
             content = regular_files.read_json(self.path / "progress.json")
             shapes.validate_shape(content, _PROGRESS, "")
-            rows = tuple(ChannelProgress(**fields) for fields in content)
-            return rows if all(_is_count(count) for row in rows for count in (row.total, row.epoch)) else ()
+            return tuple(ChannelProgress(**fields) for fields in content)
         except (OSError, ValueError, TypeError):
             return ()
 
@@ -571,7 +570,3 @@ def _suggest_job(name: str, known: set[str]) -> str:
     # difflib's time for thousands of names would be noticed.
     near = did_you_mean(name, known, most=0) if len(known) <= 1000 else ""  # noqa: PLR2004
     return near or "scriptmode list shows the jobs of this machine"
-
-
-def _is_count(value: object) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool))
