@@ -73,8 +73,8 @@ _PROGRESS = [{"channel!": str, "mode!": str, "done!": int, "total": (int,), "epo
 
 
 @dataclass(frozen=True)
-class JobFolder:
-    """One job's folder."""
+class AgentFolder:
+    """The folder of a job, or of a tuning job, which has an agent."""
 
     path: Path
 
@@ -84,14 +84,23 @@ class JobFolder:
         return self.path.name
 
     @property
-    def label(self) -> str:
-        """A name of the job that is unique on this machine."""
-        return str(self.path)
-
-    @property
     def agent_log(self) -> Path:
         """The log of the agent: its warnings and errors."""
         return self.path / "agent.log"
+
+    @property
+    def server_files(self) -> Path:
+        """The folder for the files of a server of SageMaker's API."""
+        return self.path / "server"
+
+
+class JobFolder(AgentFolder):
+    """One job's folder."""
+
+    @property
+    def label(self) -> str:
+        """A name of the job that is unique on this machine."""
+        return str(self.path)
 
     @property
     def lock_file(self) -> Path:
@@ -126,11 +135,6 @@ class JobFolder:
     def output(self) -> Path:
         """The folder where artifacts are packed, and stay when they cannot be delivered."""
         return self.path / "output"
-
-    @property
-    def server_files(self) -> Path:
-        """The folder for the files of a server of SageMaker's API."""
-        return self.path / "server"
 
     def host(self, name: str) -> Path:
         """Return the folder of a host's sandbox."""
