@@ -175,7 +175,7 @@ def test_pages_of_any_size_have_every_line_once(tmp_path_factory, texts, size):
     path = folder / "log"
     path.write_text("".join(f"{text}\n" for text in texts), newline="")
     times = LogTimes(path)
-    log = LogFile(path, times, times.update(), is_complete=False)
+    log = LogFile(times, times.update(), is_complete=False)
     assert [line.text for line in log.forwards(0)] == texts
     pages, end = [], log.end()
     while end:
@@ -192,7 +192,7 @@ def test_a_line_that_was_written_in_two_pieces_has_the_later_time_and_is_whole(t
     for second, text in ((1, "one\ntw"), (2, "one\ntwo\nthree\n")):
         path.write_text(text)
         os.utime(path, (second, second))
-        log = LogFile(path, times, times.update(), is_complete=False)
+        log = LogFile(times, times.update(), is_complete=False)
     read = {moment: [line.text for line in log.forwards(log.start_at(moment))] for moment in (0, 1001, 2001)}
     assert read == {0: ["one", "two", "three"], 1001: ["two", "three"], 2001: ["three"]}
     assert [line.time for line in log.forwards(0)] == [1000, 2000, 2000]
@@ -221,8 +221,8 @@ def test_the_log_of_a_new_job_of_the_same_name_has_times_of_its_own(tmp_path):
         log.with_suffix(".times").unlink(missing_ok=True)
         log.write_text(text)
         os.utime(log, (second, second))
-        ((_, times, length),) = known.times(SimpleNamespace(name="job", created=second, has_ended=True))
-        assert (length, times.span) == (len(text), (1000 * second, 1000 * second))
+        ((_, read),) = known.logs(SimpleNamespace(name="job", created=second, has_ended=True))
+        assert (read.length, read.span) == (len(text), (1000 * second, 1000 * second))
 
 
 def test_times_that_another_server_records_are_read(tmp_path):
@@ -233,8 +233,8 @@ def test_times_that_another_server_records_are_read(tmp_path):
     known = KnownTimes(SimpleNamespace(log_locations=lambda _: {"algo-1": str(log)}))
     with log.with_suffix(".times").open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        ((_, _, length),) = known.times(SimpleNamespace(name="job", created=1, has_ended=True))
-    assert length == 4
+        ((_, read),) = known.logs(SimpleNamespace(name="job", created=1, has_ended=True))
+    assert read.length == 4
 
 
 def test_a_long_search_goes_on_in_the_next_page(tmp_path):

@@ -71,7 +71,8 @@ class HostLink:
         self.hosts = {name: LinkedHost(name, self) for name in started.hosts}
         #: What the agent waits for before its host can be prepared; "" once it does not.
         self.waits_for = "its machine" if started.waits else ""
-        self._sends_files = started.waits
+        #: Whether the files of its hosts arrive by it.
+        self.sends_files = started.waits
         #: Whether all inputs are in place.
         self.is_staged = False
         self.progress: list[ChannelProgress] = []
@@ -109,11 +110,6 @@ class HostLink:
     def is_gone(self) -> bool:
         """Whether the agent does not tell anything any more."""
         return self.is_finished or bool(self.lost)
-
-    @property
-    def is_incomplete(self) -> bool:
-        """Whether the agent was lost before all files of its hosts had arrived."""
-        return self._sends_files and bool(self.lost)
 
     @property
     def is_ending(self) -> bool:
@@ -173,7 +169,7 @@ class HostLink:
         self._process.kill()
         self.lost = f"{self.name} {what}"
         have_ended = all(host.code is not None for host in self.hosts.values())
-        if self.failure or (have_ended and not self._sends_files):
+        if self.failure or (have_ended and not self.sends_files):
             return
         host = next(iter(self.hosts)) if len(self.hosts) == 1 else ""
         self.failure = Outcome.failed("InternalServerError", Failure(f"{self.lost}, and so were its hosts", host=host))
@@ -257,7 +253,7 @@ class HostLinks:
 
     def find_incomplete(self) -> Outcome | None:
         """Return how the job ends because files of its hosts did not arrive; None where all did."""
-        return next((link.failure for link in self._links if link.is_incomplete), None)
+        return next((link.failure for link in self._links if link.sends_files and link.lost), None)
 
     def progress(self) -> list[ChannelProgress]:
         """Return the progress of each channel on all hosts together."""

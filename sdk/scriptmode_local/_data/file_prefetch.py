@@ -140,7 +140,7 @@ class Prefetcher:
             # Not sooner: files that are read in turns would take each other's chunks away again and again.
             if idle is None or self._clock() - self._used[idle][1] < IDLE_SECONDS:
                 return False
-            idle.drop()
+            idle.close()
         return True
 
     def account(self, file: PrefetchedFile, size: int) -> None:
@@ -197,10 +197,6 @@ class PrefetchedFile:
         return DataError(reason, advice="check that its storage answers on this machine, and start the job again")
 
     def close(self) -> None:
-        """Drop all chunks."""
-        self.drop()
-
-    def drop(self) -> None:
         """Drop all chunks; reads that wait for one still get it."""
         for chunk in self._chunks:
             if not chunk.is_needed:
@@ -223,12 +219,12 @@ class PrefetchedFile:
         ended = (chunk.data for chunk in self._chunks if chunk.data.done())
         if any(data.cancelled() or data.exception() for data in ended):
             # A read after a failed one asks the store again.
-            self.drop()
+            self.close()
         if self._chunks and self._chunks[0].start <= start <= self._chunks[-1].end:
             return True
         if start not in (0, self._offset):
             return False
-        self.drop()
+        self.close()
         self._sequence_start = start
         if start == 0:
             self._check = object_check(self._prefetcher.store_of, self._item)

@@ -47,11 +47,8 @@ class StagingProgress:
 
     def progress(self) -> list[ChannelProgress]:
         """Return the progress of every channel whose staging began."""
-        progress = []
-        for index, (name, mode) in enumerate(self._channels):
-            done, total = self._numbers[2 * index], self._numbers[2 * index + 1]
-            progress.append(ChannelProgress(name, mode, done, total))
-        return [channel for channel in progress if channel.total]
+        numbers = zip(self._channels, self._numbers[::2], self._numbers[1::2])
+        return [ChannelProgress(*channel, done, total) for channel, done, total in numbers if total]
 
 
 def stage_channels(

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.aws.s3_uris import is_in_local_bucket, parse_s3_uri
 from scriptmode._core.machine.data_dir import SERVER_FILE
@@ -45,27 +45,24 @@ def resolve_local_bucket(spec: TrainingJobSpec) -> TrainingJobSpec:
             checkpoint_uri=_resolve(output.checkpoint_uri),
         ),
         script=replace(script, source_dir=_resolve(script.source_dir)) if script else None,
-        model=replace(model, uri=_to_file_uri(model.uri)) if model else None,
-        model_dir=_to_file_uri(spec.model_dir) if isinstance(spec.model_dir, str) else spec.model_dir,
+        model=replace(model, uri=_resolve(model.uri)) if model else None,
+        model_dir=_resolve(spec.model_dir),
     )
 
 
 def _resolve_channel(channel: Channel) -> Channel:
     if not isinstance(channel.source, TrainingInput):
         return channel
-    return replace(channel, source=replace(channel.source, s3_data=_to_file_uri(channel.source.s3_data)))
+    return replace(channel, source=replace(channel.source, s3_data=_resolve(channel.source.s3_data)))
 
 
-def _resolve(uri: str | None) -> str | None:
-    return None if uri is None else _to_file_uri(uri)
-
-
-def _to_file_uri(uri: str) -> str:
-    if not is_in_local_bucket(uri):
-        return uri
+def _resolve(location: Any) -> Any:
+    """Return the ``file://`` URI of a location in that bucket, and any other location as it is."""
+    if not isinstance(location, str) or not is_in_local_bucket(location):
+        return location
     from scriptmode._core.aws.local_bucket import to_file_uri
 
-    return to_file_uri(uri)
+    return to_file_uri(location)
 
 
 def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:

@@ -69,12 +69,12 @@ _JOB_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 #: Records of an engine about one job: what a scheduler knows the job by, and where the hosts are.
 ENGINE_RECORD, _PLACES = "engine.json", "places.json"
 _PROCESSES = {"*": {"pid!": int, "started!": int, "boot!": str}}
-_PROGRESS = [{"channel!": str, "mode!": str, "done!": int}]
+_PROGRESS = [{"channel!": str, "mode!": str, "done!": int, "total": (int,), "epoch": (int,)}]
 
 
 @dataclass(frozen=True)
-class JobFolder:
-    """One job's folder."""
+class AgentFolder:
+    """The folder of a job, or of a tuning job, which has an agent."""
 
     path: Path
 
@@ -84,14 +84,23 @@ class JobFolder:
         return self.path.name
 
     @property
-    def label(self) -> str:
-        """A name of the job that is unique on this machine."""
-        return str(self.path)
-
-    @property
     def agent_log(self) -> Path:
         """The log of the agent: its warnings and errors."""
         return self.path / "agent.log"
+
+    @property
+    def server_files(self) -> Path:
+        """The folder for the files of a server of SageMaker's API."""
+        return self.path / "server"
+
+
+class JobFolder(AgentFolder):
+    """One job's folder."""
+
+    @property
+    def label(self) -> str:
+        """A name of the job that is unique on this machine."""
+        return str(self.path)
 
     @property
     def lock_file(self) -> Path:
@@ -126,11 +135,6 @@ class JobFolder:
     def output(self) -> Path:
         """The folder where artifacts are packed, and stay when they cannot be delivered."""
         return self.path / "output"
-
-    @property
-    def server_files(self) -> Path:
-        """The folder for the files of a server of SageMaker's API."""
-        return self.path / "server"
 
     def host(self, name: str) -> Path:
         """Return the folder of a host's sandbox."""
@@ -246,8 +250,7 @@ class JobFolder:
         try:
             content = regular_files.read_json(self.path / "progress.json")
             shapes.validate_shape(content, _PROGRESS, "")
-            rows = tuple(ChannelProgress(**fields) for fields in content)
-            return rows if all(_is_count(count) for row in rows for count in (row.total, row.epoch)) else ()
+            return tuple(ChannelProgress(**fields) for fields in content)
         except (OSError, ValueError, TypeError):
             return ()
 
@@ -571,7 +574,3 @@ def _suggest_job(name: str, known: set[str]) -> str:
     # difflib's time for thousands of names would be noticed.
     near = did_you_mean(name, known, most=0) if len(known) <= 1000 else ""  # noqa: PLR2004
     return near or "scriptmode list shows the jobs of this machine"
-
-
-def _is_count(value: object) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool))

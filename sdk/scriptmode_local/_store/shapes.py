@@ -25,11 +25,14 @@ def is_number(value: object) -> bool:
 def validate_shape(value: Any, shape: Any, where: str) -> None:
     """Raise ``ValueError`` for a value of another shape; the message names the part by its path below ``where``.
 
-    A shape is a type, a test such as `is_time`, a list of one shape, or a dict of shapes by key: ``"*"`` stands for
-    every other key, and a key that ends in ``!`` is required. Keys without a shape may hold any value. ``where`` is ""
-    for the whole value.
+    A shape is a type, a test such as `is_time`, a list of one shape, a tuple of the shape of a value that may be null,
+    or a dict of shapes by key: ``"*"`` stands for every other key, and a key that ends in ``!`` is required. Keys
+    without a shape may hold any value. ``where`` is "" for the whole value.
     """
-    if isinstance(shape, list):
+    if isinstance(shape, tuple):
+        if value is not None:
+            validate_shape(value, shape[0], where)
+    elif isinstance(shape, list):
         _require(value, list, where)
         for index, item in enumerate(value):
             validate_shape(item, shape[0], f"{where}[{index}]")

@@ -64,6 +64,13 @@ _UNRECORDED = (
     "its agent died in {secondary}; this folder cannot be written, so nothing was stopped or recorded: describe the "
     "job on a machine that can write it"
 )
+_STATE: dict[str, Any] = {
+    **dict.fromkeys(("name", "arn", "reason", "artifacts"), str),
+    **dict.fromkeys(("created", "modified"), is_time),
+    **dict.fromkeys(("training_started", "training_ended"), (is_time,)),
+    "transitions!": [{"status": str, "message": str, "started": is_time, "ended": (is_time,)}],
+    "events": [{"reason!": str, "message!": str, "host!": str, "count!": int, "time!": float}],
+}
 #: The most characters of each text of a failure.
 _FAILURE_TEXTS = {
     **dict.fromkeys(("cause", "host", "process", "signal", "exception", "hint"), contract.FAILURE_LIMIT),
@@ -294,16 +301,3 @@ def failure_from_json(content: Any) -> Failure:
     shown = {name: content[name] if name == "host" else readable(content[name]) for name in _FAILURE_TEXTS}
     texts = {name: contract.shorten(shown[name], limit) for name, limit in _FAILURE_TEXTS.items()}
     return Failure(**texts, exit_code=code)
-
-
-def _is_time_or_null(value: object) -> bool:
-    return value is None or is_time(value)
-
-
-_STATE: dict[str, Any] = {
-    **dict.fromkeys(("name", "arn", "reason", "artifacts"), str),
-    **dict.fromkeys(("created", "modified"), is_time),
-    **dict.fromkeys(("training_started", "training_ended"), _is_time_or_null),
-    "transitions!": [{"status": str, "message": str, "started": is_time, "ended": _is_time_or_null}],
-    "events": [{"reason!": str, "message!": str, "host!": str, "count!": int, "time!": float}],
-}

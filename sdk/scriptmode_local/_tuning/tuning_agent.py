@@ -78,16 +78,13 @@ class ObjectiveReader:
                     values += (value for _, value in finder.find(line))
             if values:
                 self.last = values[-1]
-                self._close_all_but(reader)
+                self.close(but=reader)
                 return values
         return []
 
-    def close(self) -> None:
-        """Close the logs."""
-        self._close_all_but(None)
-
-    def _close_all_but(self, kept: LogReader | None) -> None:
-        for reader in [other for other in self._readers if other is not kept]:
+    def close(self, *, but: LogReader | None = None) -> None:
+        """Close the logs, all or all but one."""
+        for reader in [other for other in self._readers if other is not but]:
             del self._readers[reader]
             reader.close()
 

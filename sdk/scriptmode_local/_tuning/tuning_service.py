@@ -141,7 +141,7 @@ class LocalTuning:
 
     def server_folder(self, name: str) -> Path:
         """Return a tuning job's directory for a server's files, or raise `JobNotFoundError`; it need not exist."""
-        return self._store.find(name).path / "server"
+        return self._store.find(name).server_files
 
     def list(self) -> list[dict[str, Any]]:
         """Return HyperParameterTuningJobSummary objects, newest first; those that cannot be read are left out."""

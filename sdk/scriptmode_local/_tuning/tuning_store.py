@@ -20,7 +20,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +30,7 @@ from scriptmode.errors import DataError, JobExistsError, JobNotFoundError
 from scriptmode_local._data import regular_files
 from scriptmode_local._data.durable import replace_file
 from scriptmode_local._store import shapes
-from scriptmode_local._store.job_store import has_folder, new_folder, translated_errors
+from scriptmode_local._store.job_store import AgentFolder, has_folder, new_folder, translated_errors
 from scriptmode_local._system.directory_lock import new_lock
 from scriptmode_runtime._files import directory_tree
 
@@ -69,21 +68,8 @@ def starting_state(created: float) -> dict[str, object]:
     return {"HyperParameterTuningJobStatus": "InProgress", **times, "TrainingJobs": []}
 
 
-@dataclass(frozen=True)
-class TuningFolder:
+class TuningFolder(AgentFolder):
     """The directory of one tuning job."""
-
-    path: Path
-
-    @property
-    def name(self) -> str:
-        """The name of the tuning job."""
-        return self.path.name
-
-    @property
-    def agent_log(self) -> Path:
-        """The log of the agent."""
-        return self.path / "agent.log"
 
     def read_record(self) -> TuningRecord:
         """Return what was recorded at the creation; raise `DataError` where it is damaged."""

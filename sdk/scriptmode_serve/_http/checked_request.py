@@ -77,22 +77,16 @@ class CheckedRequest(HTTPRequestParser):  # type: ignore[misc]
 
     def received(self, data: bytes) -> int:
         """Parse bytes that have come, and return how many belong to this request."""
-        had_headers = self.headers_finished
-        consumed = self._parse(data)
-        if had_headers:
-            self.deadline = later(self.deadline, consumed, time.monotonic())
-        return consumed
-
-    def _parse(self, data: bytes) -> int:
+        had_headers, consumed = self.headers_finished, min(self._left, len(data))
         if self._left:
             # A client that sends its body before it reads would miss the answer.
-            taken = min(self._left, len(data))
-            self._left -= taken
+            self._left -= consumed
             self.completed = not self._left
-            return taken
-        is_new = not self.headers_finished
-        consumed: int = super().received(data)
-        if is_new and self.headers_finished and not self.error:
+        else:
+            consumed = super().received(data)
+        if had_headers:
+            self.deadline = later(self.deadline, consumed, time.monotonic())
+        elif self.headers_finished and not self.error:
             environ = self._headers()
             self.is_for_s3 = is_for_s3(environ)
             if not self.completed:

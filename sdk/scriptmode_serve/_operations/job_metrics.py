@@ -9,7 +9,7 @@ from scriptmode._core.spec.job_request import JobRequest
 from scriptmode._core.spec.metric_definitions import Definition, LogPositions, MetricFinder
 from scriptmode.errors import JobNotFoundError
 from scriptmode_local import LocalPlatform
-from scriptmode_serve._operations.log_pages import Line, LogFile
+from scriptmode_serve._operations.log_pages import Line
 from scriptmode_serve._operations.log_times import KnownTimes
 from scriptmode_serve._operations.metric_operations import MetricValue, last_values
 
@@ -63,8 +63,7 @@ class JobMetrics:
             self._known[key] = known
             while len(self._known) > _MOST_JOBS:
                 self._known.pop(next(iter(self._known)))
-            for host, times, length in self._times.times(description) if known.finder.definitions else ():
-                log = LogFile(times.log, times, length, description.has_ended)
+            for host, log in self._times.logs(description) if known.finder.definitions else ():
                 for line in log.forwards(known.offsets.get(host, 0)):
                     known.offsets[host] = line.end
                     known.add(host, line)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from scriptmode._core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode.errors import JobNotFoundError, UnreadableJobError
 from scriptmode_serve._operations.aws_json import ApiError, Operation
-from scriptmode_serve._operations.log_pages import MOST_BYTES, MOST_LINES, Line, LogFile
+from scriptmode_serve._operations.log_pages import MOST_BYTES, MOST_LINES, Line
 
 if TYPE_CHECKING:
     from scriptmode_local import LocalPlatform
@@ -220,9 +220,8 @@ def streams_of_job(platform: LocalPlatform, known: KnownTimes, job: str) -> list
         # Before the logs are measured: what a job that has ended wrote is complete.
         description = platform.describe(job)
         created = round(description.created.timestamp() * 1000) if description.created else 0
-        for host, times, length in known.times(description):
-            log = LogFile(times.log, times, length, description.has_ended)
-            if length:
+        for host, log in known.logs(description):
+            if log.length:
                 streams.append(Stream(f"{job}/{host}-{created}", created, log))
     except (JobNotFoundError, UnreadableJobError, FileNotFoundError):
         return []

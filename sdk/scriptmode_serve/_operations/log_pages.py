@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from scriptmode_local._data.regular_files import open_regular
@@ -34,13 +33,11 @@ class LogFile(NamedTuple):
     """A log with the times of its lines.
 
     Attributes:
-        path: The file.
         times: The times of its lines.
         length: The bytes whose times are known.
         is_complete: Whether the text after the last line feed is a line, too: the job has ended.
     """
 
-    path: Path
     times: LogTimes
     length: int
     is_complete: bool
@@ -52,7 +49,7 @@ class LogFile(NamedTuple):
 
     def forwards(self, offset: int) -> Iterator[Line]:
         """Yield the lines from an offset on, which is that of a line's beginning."""
-        with open_regular(self.path) as file:
+        with open_regular(self.times.log) as file:
             file.seek(offset)
             while offset < self.length:
                 content = file.readline(min(_LONGEST_LINE, self.length - offset))
@@ -77,7 +74,7 @@ class LogFile(NamedTuple):
     def start_of_page(self, end: int, limit: int) -> int:
         """Return where a page begins whose last line ends at the offset ``end``."""
         start = max(0, end - MOST_BYTES)
-        with open_regular(self.path) as file:
+        with open_regular(self.times.log) as file:
             beginnings = (feed + 1 for feed in _line_feeds(file, start, end) if feed + 1 != end)
             beginning = next(itertools.islice(beginnings, limit - 1, None), None)
             if beginning is not None or start == 0:
@@ -91,7 +88,7 @@ class LogFile(NamedTuple):
         length = min(self.length, self.times.end_before(until))
         if self.is_complete and length == self.length:
             return length
-        with open_regular(self.path) as file:
+        with open_regular(self.times.log) as file:
             return next(_line_feeds(file, 0, length), -1) + 1
 
 

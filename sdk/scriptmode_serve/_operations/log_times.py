@@ -10,6 +10,7 @@ from scriptmode._core.spec.job_description import JobDescription
 from scriptmode._core.spec.service_values import UNREADABLE
 from scriptmode_local import LocalPlatform
 from scriptmode_local._store.log_times import LogTimes
+from scriptmode_serve._operations.log_pages import LogFile
 
 
 class KnownTimes:
@@ -21,8 +22,8 @@ class KnownTimes:
         #: By log, with the creation of its job: another job may get the name.
         self._found: dict[Path, tuple[object, threading.Lock, LogTimes]] = {}
 
-    def times(self, job: JobDescription) -> Iterator[tuple[str, LogTimes, int]]:
-        """Yield each host of a job with the times of its log, up to date, and the length that they cover.
+    def logs(self, job: JobDescription) -> Iterator[tuple[str, LogFile]]:
+        """Yield each host of a job with its log, whose times are up to date.
 
         Raises `JobNotFoundError` and ``OSError``.
         """
@@ -43,7 +44,7 @@ class KnownTimes:
                     with self._lock:
                         self._found.pop(log, None)
                     raise
-            yield host, times, length
+            yield host, LogFile(times, length, job.has_ended)
 
     def jobs(self) -> list[str]:
         """Return the names of the jobs that can be read."""

@@ -9,6 +9,7 @@
 // For tests, on a CPU that has the instruction.
 #elif defined(__x86_64__)
 #include <nmmintrin.h>
+#define SCRIPTMODE_CRC_IS_THERE __builtin_cpu_supports("sse4.2")
 #define SCRIPTMODE_CRC_OF_8_BYTES _mm_crc32_u64
 #define SCRIPTMODE_CRC_OF_BYTE _mm_crc32_u8
 #if defined(__clang__)  // GCC before 11 does not know crc32 as a target.
@@ -18,6 +19,7 @@
 #endif
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
+#define SCRIPTMODE_CRC_IS_THERE (getauxval(AT_HWCAP) & (1 << 7))  // HWCAP_CRC32
 #if defined(__clang__)
 #define SCRIPTMODE_CRC_TARGET __attribute__((target("crc")))
 #define SCRIPTMODE_CRC_OF_8_BYTES __builtin_arm_crc32cd
@@ -64,12 +66,8 @@ class Crc32c {
       for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? kPolynomial : 0);
       table_[value] = crc;
     }
-#if !defined(SCRIPTMODE_CRC_TARGET)
-    in_hardware_ = false;
-#elif defined(__x86_64__)
-    in_hardware_ = __builtin_cpu_supports("sse4.2");
-#elif defined(__aarch64__)
-    in_hardware_ = getauxval(AT_HWCAP) & (1 << 7);  // HWCAP_CRC32
+#if defined(SCRIPTMODE_CRC_TARGET)
+    in_hardware_ = SCRIPTMODE_CRC_IS_THERE;
 #endif
   }
 
