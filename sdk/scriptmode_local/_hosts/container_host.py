@@ -21,7 +21,6 @@ from scriptmode._core.text.messages import format_bytes
 from scriptmode.containers import _docker_client as docker_client
 from scriptmode.errors import ContainerError
 from scriptmode_local._data import regular_files
-from scriptmode_local._hosts import Host
 from scriptmode_local._hosts.container_limits import ContainerLimits
 from scriptmode_runtime._processes import proc
 from scriptmode_runtime._processes.streams import Sink
@@ -76,7 +75,7 @@ class Container:
 
 
 @dataclass
-class ContainerHost(Host):
+class ContainerHost:
     """A container that runs the image's ``train``; one of ``tasks`` follows it."""
 
     container: Container
@@ -85,11 +84,6 @@ class ContainerHost(Host):
     machine_failure: str = ""
     _follower: ForkedTask | None = field(default=None, init=False, repr=False)
     _asked: bool = field(default=False, init=False)
-
-    @property
-    def pid(self) -> int:
-        """The process ID of the task that follows the container; 0 before the start."""
-        return self._follower.pid if self._follower else 0
 
     def find_process(self) -> int:
         """Return the process ID of the container's first process; 0 while it does not run, or is not visible here."""
@@ -100,10 +94,14 @@ class ContainerHost(Host):
             return pid if details["Id"] in proc.control_groups(pid) else 0
         return 0
 
-    def start(self) -> None:
-        """Start the task that creates and runs the container; its failure becomes `NOT_RUN` and ``machine_failure``."""
+    def start(self) -> int:
+        """Start the task that creates and runs the container; return its process ID.
+
+        Its failure becomes `NOT_RUN` and ``machine_failure``.
+        """
         follow = partial(_follow, self.container, self.log)
         self._follower = self.tasks.start(follow, f"the reader of {self.container.hostname}'s output")
+        return self._follower.pid
 
     def poll(self) -> int | None:
         """Return the exit code once the container ended, ``-n`` for signal n, else None."""

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode_local._data import regular_files
-from scriptmode_local._hosts import Host
 from scriptmode_local._hosts.host_identity import describe_missing_names, describe_refusal
 from scriptmode_local._store import agent_log
 from scriptmode_runtime._processes import forks, namespace, process_tree, system
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class ProcessHost(Host):
+class ProcessHost:
     """``train`` as a process in its own session, which writes to ``log`` itself; the kernel kills it with the agent."""
 
     argv: tuple[str, ...]
