@@ -117,7 +117,7 @@ class ContainerFleet(Fleet):
             has_gpus=any(host in group.hosts for group in with_gpus),
         )
         self._hosts[host] = ContainerHost(container, self._folder.log(host), self._tasks)
-        return self._hosts[host].start()
+        return self._hosts[host].follower.pid
 
     def poll_host(self, host: str) -> int | None:
         """Return the exit code once the container ended, ``-n`` for signal n, else None."""

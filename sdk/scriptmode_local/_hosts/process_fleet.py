@@ -77,13 +77,11 @@ class ProcessFleet(Fleet):
         self._hosts[host] = ProcessHost(
             argv=self.command(),
             env=self.environment(sandbox),
-            cwd=Path("/"),
             log=self._folder.log(host),
             base=sandbox.base,
             hosts_file=self._hosts_file,
         )
-        self._hosts[host].start()
-        return self.find_process(host)
+        return self._hosts[host].pid
 
     def poll_host(self, host: str) -> int | None:
         """Return the exit code once the process ended, ``-n`` for signal n, else None."""
