@@ -107,7 +107,7 @@ def test_an_argument_sets_the_field_that_the_page_names():
 
 def leaves(shape=service_model.REQUEST_SHAPE, path=""):
     """The path of each field of a CreateTrainingJob request that has no members."""
-    found = service_model.shapes()[shape]
+    found = service_model.shapes(service_model.REQUEST_SHAPE)[shape]
     if found["type"] == "list":
         yield from leaves(found["member"]["shape"], path)
     elif found["type"] == "structure":

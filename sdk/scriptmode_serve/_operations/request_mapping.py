@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from scriptmode._core.request import tuning
-from scriptmode._core.request.service_model import shapes
+from scriptmode._core.request.service_model import REQUEST_SHAPE, shapes
 from scriptmode._core.spec import instance_types
 from scriptmode._core.spec.hosts import LOCAL_PROCESS, HostKind, instance_kind
 from scriptmode._core.spec.names import RESERVED_TAGS, SERVER_TAGS
@@ -209,7 +209,7 @@ def check_tags(tags: object) -> None:
 
 
 def _refuse_unknown_types(request: Mapping[str, Any], table: HostTable) -> None:
-    known = shapes()["TrainingInstanceType"]["enum"]
+    known = shapes(REQUEST_SHAPE)["TrainingInstanceType"]["enum"]
     for name in {part["InstanceType"] for part in _resource_parts(request)}:
         is_cloud = not instance_kind(name).has_local_jobs
         if is_cloud and name not in known and not any(_matching(table.instance_types, name)):

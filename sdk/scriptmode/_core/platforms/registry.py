@@ -114,9 +114,9 @@ def _kind(instance_type: str) -> HostKind:
         raise invalid("instance_type", f"is {instance_type!r}", f"write {name!r} or {form!r}")
     if kind.has_local_jobs:
         return kind
-    from scriptmode._core.request.service_model import shapes
+    from scriptmode._core.request.service_model import REQUEST_SHAPE, shapes
 
-    amazons = shapes()["TrainingInstanceType"]["enum"]
+    amazons = shapes(REQUEST_SHAPE)["TrainingInstanceType"]["enum"]
     if instance_type in amazons:
         return kind
     from scriptmode._core.spec import instance_types
