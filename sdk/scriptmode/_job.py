@@ -483,7 +483,7 @@ def create_job(platform: Platform, request: JobRequest, source_dir: str = "") ->
     try:
         platform.create(request)
     except KeyboardInterrupt as error:
-        if not request.resources.host_kind.is_local:
+        if not request.resources.host_kind.has_local_jobs:
             text = f"Training job {job.name} may have been started: scriptmode describe {job.name}"
             raise _interrupt(text, job.name) from error
         with suppress(ScriptmodeError):

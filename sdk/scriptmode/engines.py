@@ -14,7 +14,7 @@ from scriptmode._core.spec.training_job import TrainingJobSpec
 from scriptmode._core.text.messages import Problem
 from scriptmode_local._data.durable import replace_file
 from scriptmode_local._data.staging import StagingArea
-from scriptmode_local._hosts import CREDENTIALS, Host, HostSettings
+from scriptmode_local._hosts import CREDENTIALS, HostSettings
 from scriptmode_local._hosts.agent_control import StopReason, Termination
 from scriptmode_local._hosts.engine import Engine
 from scriptmode_local._hosts.fleet import Fleet, StartedAgent
@@ -30,7 +30,7 @@ from scriptmode_local._system.forked_tasks import Tasks
 from scriptmode_runtime._processes import process_tree
 
 __all__ = [
-    "CREDENTIALS", "Engine", "Fleet", "Host", "HostKind", "HostSettings", "Job", "JobFolder", "JobRequest",
+    "CREDENTIALS", "Engine", "Fleet", "HostKind", "HostSettings", "Job", "JobFolder", "JobRequest",
     "PlannedHost", "Problem", "ProcessEngine", "ProcessFleet", "Sandbox", "StagingArea", "StartedAgent", "StopReason",
     "StreamKeys", "Tasks", "Termination", "TrainingJobSpec", "plan_container_hosts", "process_tree",
     "replace_file", "run_host", "start_relay",

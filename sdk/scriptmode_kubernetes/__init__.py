@@ -24,7 +24,7 @@ KUBERNETES = HostKind(
     "pods of a Kubernetes cluster",
     "Kubernetes",
     engine="scriptmode_kubernetes._engine.engine:KubernetesEngine",
-    agent="scriptmode_kubernetes._engine.engine:KubernetesEngine",
+    agent_control="scriptmode_kubernetes._engine.engine:KubernetesEngine",
     runs_images=True,
     runs_scripts=False,
     takes_gpus=True,

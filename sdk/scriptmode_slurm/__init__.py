@@ -16,7 +16,7 @@ SLURM = HostKind(
     "nodes of a Slurm cluster",
     "Slurm",
     engine="scriptmode_slurm._engine.engine:SlurmEngine",
-    agent="scriptmode_slurm._engine.agent:SlurmAgent",
+    agent_control="scriptmode_slurm._engine.agent:SlurmAgent",
     platform="scriptmode_slurm._engine.platform:Slurm",
     is_scheduled=True,
     pending_message="Waiting in Slurm's queue",

@@ -80,7 +80,7 @@ def test_every_kind_of_host_is_where_kinds_are_listed():
         assert named == {kind.title for kind in forms.values()}, page
     main, run = (CliRunner().invoke(scriptmode_cli.scriptmode, [*verb, "--help"]).output for verb in ([], ["run"]))
     first_sentences = (DOCS / "../../README.md").read_text().split("\n\n")[1], main
-    elsewhere = {kind.place for kind in forms.values() if not kind.is_here}
+    elsewhere = {kind.system for kind in forms.values() if not kind.is_here}
     assert [place for place in elsewhere for text in first_sentences if place not in text] == []
     assert "slurm or slurm:PARTITION (nodes of a Slurm cluster)" in " ".join(run.split())
     assert [form for form in forms if form not in run] == []
@@ -107,7 +107,7 @@ def test_an_argument_sets_the_field_that_the_page_names():
 
 def leaves(shape=service_model.REQUEST_SHAPE, path=""):
     """The path of each field of a CreateTrainingJob request that has no members."""
-    found = service_model.shapes()[shape]
+    found = service_model.shapes(service_model.REQUEST_SHAPE)[shape]
     if found["type"] == "list":
         yield from leaves(found["member"]["shape"], path)
     elif found["type"] == "structure":

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
-BASES = (engines.Engine, engines.Fleet, engines.Host)
+BASES = (engines.Engine, engines.Fleet)
 
 
 def depth(node: ast.AST, around: int = 0) -> int:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: The calls of an `Estimator` that are measured: a request for Amazon SageMaker, and jobs of this machine.
 CALLS = ("request", "fit(wait=False)", "fit")
-_WORK = {"parse_request": "parsed", "render_request": "rendered", "violations": "validated"}
+_WORK = {"parse_request": "parsed", "render_request": "rendered", "violations": "validated", "_model_file": "looked up"}
 
 
 class Measured(NamedTuple):

@@ -43,8 +43,9 @@ def test_the_product_and_its_tests_grow_no_more():
 def test_a_call_loads_few_lines_and_handles_its_request_once(call):
     found = loaded.measure(call)
     assert sum(found.lines.values()) <= LOADED[call]
+    assert found.work["validated"] == found.work["looked up"] == 1
     if call == "fit(wait=False)":
-        assert found.work == {"rendered": 1, "validated": 1}
+        assert found.work == {"rendered": 1, "validated": 1, "looked up": 1}
 
 
 def first_statement(function):

@@ -116,8 +116,7 @@ def test_a_machine_whose_hosts_file_cannot_be_replaced_has_opt_ml_alone(tmp_path
 def list_opt_ml(folder):
     """Run a host without /etc/hosts, and return what refused its namespace."""
     argv = ("/bin/ls", "/opt/ml")
-    host = ProcessHost(argv, {}, folder, folder / "log", folder / "base", folder / "missing")
-    host.start()
+    host = ProcessHost(argv, {}, folder / "log", folder / "base", folder / "missing")
     until(lambda: host.poll() is not None)
     return host.refusal
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from fakes.command_line import invoke
@@ -44,12 +43,8 @@ def sleeping():
         process.kill()
 
 
-def host(name, pid):
-    return name, SimpleNamespace(find_process=lambda: pid)
-
-
-def sampler(*hosts, gpus=None):
-    made = UsageSampler(dict(hosts), path=None)
+def sampler(pids, gpus=None):
+    made = UsageSampler(("algo-1", "algo-2"), lambda host: pids.get(host, 0), path=None)
     made._gpus = gpus
     return made
 
@@ -57,7 +52,7 @@ def sampler(*hosts, gpus=None):
 @pytest.mark.slow
 def test_a_hosts_usage_is_that_of_all_its_processes_ended_ones_too():
     with subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE) as process:
-        samples = sampler(host("algo-1", process.pid))
+        samples = sampler({"algo-1": process.pid})
         first = samples.sample(0.0)["algo-1"]
         assert process.stdout.readline() == b"used\n"
         second = samples.sample(1.0)["algo-1"]
@@ -69,11 +64,10 @@ def test_a_hosts_usage_is_that_of_all_its_processes_ended_ones_too():
 
 
 def test_a_host_that_has_ended_or_is_not_there_yet_has_no_usage(sleeping):
-    found = []
-    later = "algo-2", SimpleNamespace(find_process=lambda: found[0] if found else 0)
-    samples = sampler(host("algo-1", sleeping.pid), later)
+    pids = {"algo-1": sleeping.pid}
+    samples = sampler(pids)
     assert list(samples.sample(0.0)) == ["algo-1"]
-    found.append(os.getpid())
+    pids["algo-2"] = os.getpid()
     assert list(samples.sample(1.0)) == ["algo-1", "algo-2"]
     sleeping.kill()
     sleeping.wait()
@@ -83,7 +77,7 @@ def test_a_host_that_has_ended_or_is_not_there_yet_has_no_usage(sleeping):
 def test_a_host_uses_the_gpus_that_its_processes_are_on(sleeping):
     one, two = sleeping.pid, os.getpid()
     nvml = Nvml(Gpu(90, {one: 1_000}), Gpu(50, {one: 500, two: 20}), Gpu(0))
-    usage = sampler(host("algo-1", one), gpus=Gpus.open(nvml)).sample(0.0)["algo-1"]
+    usage = sampler({"algo-1": one}, gpus=Gpus.open(nvml)).sample(0.0)["algo-1"]
     assert (usage.gpu_percent, usage.gpu_memory_bytes) == (70.0, 1_500)
     assert formatting.format_usage(usage).endswith(", GPU 70%, 1.5 kB")
 

@@ -164,7 +164,8 @@ class TestOutputPlace:
 
 
 def test_every_pattern_of_the_model_can_be_checked_here():
-    patterns = {shape["pattern"] for shape in service_model.shapes().values() if "pattern" in shape}
+    known = service_model.shapes(service_model.REQUEST_SHAPE)
+    patterns = {shape["pattern"] for shape in known.values() if "pattern" in shape}
     assert len(patterns) > 20
     for pattern in patterns:
         assert "\\p" not in service_model.compiled(pattern).pattern

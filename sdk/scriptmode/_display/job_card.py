@@ -70,7 +70,7 @@ def _job_card(description: JobDescription, platform: Platform, source_dir: str) 
 def _large_log(description: JobDescription, platform: Platform) -> int:
     """Return the size of a log on this machine that would be searched for metrics, if it is too large; else 0."""
     job = description.job
-    if not job.algorithm.metric_definitions or not job.resources.host_kind.is_local:
+    if not job.algorithm.metric_definitions or not job.resources.host_kind.has_local_jobs:
         return 0
     logs = map(Path, platform.log_locations(job.name).values())
     size = sum(log.stat().st_size for log in logs if log.is_file())

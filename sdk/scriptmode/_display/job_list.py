@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from datetime import datetime, timezone
 from typing import Any
 
 from scriptmode._core.text.messages import format_duration
@@ -27,7 +26,7 @@ class JobList(list[dict[str, Any]]):
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return a row of texts for each job, one for each of ``COLUMNS``; ``-`` for what is unknown."""
-        now = datetime.now(timezone.utc)
+        now = time.time()
         # Few accounts and Regions, of thousands of jobs.
         accounts = {(job.get("TrainingJobArn") or "").partition(":training-job/")[0] for job in self}
         has_region = len(set(map(_region, accounts)) - {_NONE}) > 1
@@ -41,19 +40,20 @@ class JobList(list[dict[str, Any]]):
     def table(self, width: float = math.inf) -> list[tuple[str, ...]]:
         """Return the heads and the rows, without the columns that no job has a text for, or that are too wide."""
         columns = [column for column in zip(self.COLUMNS, *self.rows()) if any(cell != _NONE for cell in column[1:])]
+        widths = {column[0]: max(map(len, column)) + 2 for column in columns}
         for name in _LEFT_OUT:
-            if sum(max(map(len, column)) + 2 for column in columns) - 2 > width:
-                columns = [column for column in columns if column[0] != name]
-        return list(zip(*columns))
+            if sum(widths.values()) - 2 > width:
+                widths.pop(name, None)
+        return list(zip(*(column for column in columns if column[0] in widths)))
 
 
-def _row(job: Mapping[str, Any], now: datetime, *, has_region: bool) -> tuple[str, ...]:
+def _row(job: Mapping[str, Any], now: float, *, has_region: bool) -> tuple[str, ...]:
     created, ended = job["CreationTime"], job.get("TrainingEndTime")
     # The time in a queue says nothing of the job.
-    began = job.get("QueueEndTime", created)
+    began, created = job.get("QueueEndTime", created), created.timestamp()
     return (
-        time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(created.timestamp())),
-        _age((now - created).total_seconds()),
+        time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(created)),
+        _age(now - created),
         _status(job),
         _NONE if ended is None else format_duration((ended - began).total_seconds()),
         job.get("Distribution", _NONE),
@@ -82,7 +82,7 @@ def _age(seconds: float) -> str:
     """Return an age in one unit, as --since takes it: ``45s``, ``90min``, ``3h``, ``12d``."""
     for size, unit in _UNITS:
         if seconds >= 2 * size:
-            return f"{seconds // size:.0f}{unit}"
+            return f"{int(seconds) // size}{unit}"
     return f"{max(0.0, seconds):.0f}s"
 
 

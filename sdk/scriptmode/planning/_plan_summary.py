@@ -111,8 +111,8 @@ def _limits(count: int, job: JobRequest) -> str:
     kind = job.resources.host_kind
     if kind.is_scheduled:
         # Such as the script's --time, or the partition's default.
-        return f"{text}, and the time limit of the {kind.place} job"
-    if kind.is_local:
+        return f"{text}, and the time limit of the {kind.system} job"
+    if kind.has_local_jobs:
         return text
     hours = f"{count * limits.max_run / _HOUR:,.1f}".removesuffix(".0")
     return f"{text}; cost: at most {hours} instance hours" + (" of spot" if limits.use_spot_instances else "")

@@ -17,7 +17,6 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -44,7 +43,6 @@ from scriptmode_runtime._processes import forks, proc, system
 
 if TYPE_CHECKING:
     from scriptmode._core.spec.host_values import ChannelProgress
-    from scriptmode_local._hosts import Host
     from scriptmode_local._hosts.fleet import Fleet
     from scriptmode_local._store.job_record import Job
 
@@ -70,10 +68,11 @@ class HostAgent:
         self._mounts = mounted_channels.ChannelMounts(job.request, self._sandboxes, folders, tasks)
         self._staging_progress = file_mode.StagingProgress(job.request)
         self._staging: ForkedTask | None = None
-        #: All hosts, those that are not started yet, in reverse order, and those that were started and have not ended.
-        self._hosts: Mapping[str, Host] = {}
+        #: The hosts that are not started yet, in reverse order; of those that were started the process ID of the child
+        #: that ends with each; and of these the ones that have not ended.
         self._unstarted: list[str] = []
-        self._running: dict[str, Host] = {}
+        self._pids: dict[str, int] = {}
+        self._running: list[str] = []
         self._has_failed = False
         #: The exit code of the first host that failed; 0 without one.
         self.exit_code = 0
@@ -118,11 +117,10 @@ class HostAgent:
                 self._stage()
             elif what == "train":
                 self._deadline = time.monotonic() + command.get("left", float("inf")) + OVERDUE_SECONDS
-                self._hosts = self._fleet.create_hosts()
-                self._unstarted = list(self._hosts)[::-1]
-            elif host := self._running.get(command["host"]):
-                host.signal(signal.SIGTERM if what == "terminate" else signal.SIGKILL)
-            elif (name := command["host"]) in self._unstarted:
+                self._unstarted = list(self._fleet.sandboxes)[::-1]
+            elif (name := command["host"]) in self._running:
+                self._fleet.signal_host(name, signal.SIGTERM if what == "terminate" else signal.SIGKILL)
+            elif name in self._unstarted:
                 self._unstarted.remove(name)
                 self._send("ended", host=name, code=-signal.SIGTERM, machine_failure="")
         return not self._commands.is_closed
@@ -158,11 +156,11 @@ class HostAgent:
             return
         try:
             with full_disk.translate_full_disk_errors(self._disk):
-                if len(self._unstarted) == len(self._hosts):
+                if not self._pids:
                     self._producers.create_fifos()
                 name = self._unstarted.pop()
-                self._hosts[name].start()
-                self._running[name] = self._hosts[name]
+                self._pids[name] = self._fleet.start_host(name)
+                self._running.append(name)
                 if self._unstarted:
                     return
                 self._producers.start()
@@ -171,16 +169,16 @@ class HostAgent:
             command = (*self._job.request.algorithm.container_entry_point, self._job.python)[0]
             self._fail("ClientError", Failure(f"the hosts cannot be started with {command!r}: {error}"))
             return
-        hosts, first = self._hosts, next(iter(self._hosts))
-        sampler = UsageSampler(hosts, self._folder.usage_file(first))
+        first = self._sandboxes[0].host
+        sampler = UsageSampler(self._pids, self._fleet.find_process, self._folder.usage_file(first))
         self._tasks.start(sampler.run, "the sampler of CPU and memory", is_endless=True)
-        pids = {f"agent of {first}": os.getpid(), **{name: host.pid for name, host in hosts.items()}}
+        pids = {f"agent of {first}": os.getpid(), **self._pids}
         identities = {name: proc.identify(pid) for name, pid in pids.items()}
         self._send("started", processes={name: identity._asdict() for name, identity in identities.items() if identity})
 
     def _report(self) -> None:
         """Send what happened since the last call. A host that ends may have lost an input, which is the cause then."""
-        codes = {name: host.poll() for name, host in self._running.items()}
+        codes = {name: self._fleet.poll_host(name) for name in self._running}
         for line in self._tasks.watch():
             self._log(self._sandboxes[0].host, line)
         if self._staging or self._running:
@@ -192,7 +190,7 @@ class HostAgent:
             if code is not None:
                 self._report_end(name, code)
         if self._running:
-            pids = [host.pid for host in self._running.values()]
+            pids = [self._pids[name] for name in self._running]
             self._children.reap_strays([*pids, *self._tasks.pids])
 
     def _report_staging(self) -> None:
@@ -208,7 +206,7 @@ class HostAgent:
 
     def _report_end(self, name: str, code: int) -> None:
         self.exit_code = self.exit_code or (code if code >= 0 else 128 - code)
-        del self._running[name]
+        self._running.remove(name)
         overdue = {"overdue": True} if name in self._overdue else {}
         self._send("ended", host=name, code=code, machine_failure=self._fleet.explain_end(name, code), **overdue)
 
@@ -258,12 +256,12 @@ class HostAgent:
         overdue = time.monotonic() - self._deadline
         if overdue > 0:
             is_grace_over = overdue > self._job.stop_grace + contract.STOP_MARGIN
-            for name, host in list(self._running.items()):
+            for name in list(self._running):
                 if is_grace_over:
-                    host.signal(signal.SIGKILL)
+                    self._fleet.signal_host(name, signal.SIGKILL)
                 elif name not in self._overdue:
                     self._overdue.add(name)
-                    host.signal(signal.SIGTERM)
+                    self._fleet.signal_host(name, signal.SIGTERM)
 
     def _on_timer(self, *_: object) -> None:
         """Send ``alive``; a signal calls it. Where an event waits for a reader that is stopped, end overdue hosts."""

@@ -7,7 +7,7 @@ that hangs delays the agent.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable
@@ -18,7 +18,6 @@ from scriptmode_local._system.gpus import Gpus, open_gpus
 from scriptmode_runtime._processes import proc, process_tree
 
 if TYPE_CHECKING:
-    from scriptmode_local._hosts import Host
     from scriptmode_runtime._processes.proc import ProcessIdentity
     from scriptmode_runtime._processes.process_tree import TreeUsage
 
@@ -27,14 +26,21 @@ SAMPLE_SECONDS, _FIRST_SECONDS = 2.0, 0.5
 
 
 class UsageSampler:
-    """Sampler of the hosts' processes and GPUs; ``path`` is the record.
+    """Sampler of the hosts' processes and GPUs: `Fleet.find_process` tells the processes; ``path`` is the record.
 
     The CPU usage of a host is that of all its processes since the last sample, in percent of one core. Its memory is
     their resident memory, in which pages that processes share count for each.
     """
 
-    def __init__(self, hosts: Mapping[str, Host], path: Path, find_gpus: Callable[[], Gpus | None] = open_gpus) -> None:
+    def __init__(
+        self,
+        hosts: Collection[str],
+        find_process: Callable[[str], int],
+        path: Path,
+        find_gpus: Callable[[], Gpus | None] = open_gpus,
+    ) -> None:
         self._hosts = hosts
+        self._find_process = find_process
         self._path = path
         self._find_gpus = find_gpus
         self._gpus: Gpus | None = None
@@ -56,7 +62,7 @@ class UsageSampler:
 
     def sample(self, now: float) -> dict[str, HostActivity]:
         """Return the usage of the hosts that run; without a CPU usage at the first sample of a host."""
-        roots = {name: identity.pid for name in self._hosts if (identity := self._find_process(name))}
+        roots = {name: identity.pid for name in self._hosts if (identity := self._identify(name))}
         trees = process_tree.measure_trees(roots)
         gpus = self._gpus.usage({host: tree.pids for host, tree in trees.items()}) if self._gpus else {}
         usage, seconds = {}, now - self._sampled
@@ -71,9 +77,9 @@ class UsageSampler:
         self._last, self._sampled = trees, now
         return usage
 
-    def _find_process(self, name: str) -> ProcessIdentity | None:
+    def _identify(self, name: str) -> ProcessIdentity | None:
         if name not in self._processes:
-            pid = self._hosts[name].find_process()
+            pid = self._find_process(name)
             identity = proc.identify(pid) if pid else None
             if identity is None:
                 return None

@@ -1,7 +1,7 @@
-"""The hosts of a job: processes or containers of this machine, behind `Host`, `Fleet` and `Engine`.
+"""The hosts of a job: processes or containers of this machine, behind `Fleet` and `Engine`.
 
 - `engine`: all that depends on the kind of the hosts, and the choice of the kind
-- `fleet`: the hosts of one job, and the start of their agents
+- `fleet`: the hosts of one job, what their agents do with them, and the start of these agents
 - `process_engine`, `process_fleet`, `process_host`, `interpreter`, `planned_processes`: hosts that are processes
 - `container_engine`, `container_fleet`, `container_host`, `job_containers`, `container_limits`: containers
 - `agent_control`: starting and locating agents; `local_agent`: those of both kinds, detached processes
@@ -38,28 +38,3 @@ class HostSettings:
     options: Mapping[str, object] = field(default_factory=dict)
     recorded: Mapping[str, object] = field(default_factory=dict)
     region: str = LOCAL_REGION
-
-
-class Host:
-    """One machine of a training job: started once, ended once."""
-
-    @property
-    def pid(self) -> int:
-        """The agent's child that ends with the host; 0 before the start, and for a host that is no child."""
-        return 0
-
-    def find_process(self) -> int:
-        """Return the process ID of the host's first process; 0 while it is unknown. May wait for Docker."""
-        return self.pid
-
-    def start(self) -> None:
-        """Start the host's ``train``; raise ``OSError`` if that is impossible."""
-        raise NotImplementedError
-
-    def poll(self) -> int | None:
-        """Return the exit code once ``train`` ended, ``-n`` for signal n, else None; never block."""
-        raise NotImplementedError
-
-    def signal(self, number: int) -> None:
-        """Send SIGTERM to ``train``, or SIGKILL to every process of the host."""
-        raise NotImplementedError

@@ -19,7 +19,7 @@ from scriptmode._core.text.messages import Problem
 from scriptmode.errors import ContainerError
 from scriptmode_local._data import file_uris, regular_files
 from scriptmode_local._data.staging import StagingArea
-from scriptmode_local._hosts import CREDENTIALS, Host, job_containers
+from scriptmode_local._hosts import CREDENTIALS, job_containers
 from scriptmode_local._hosts.container_host import BindMount, Container, ContainerHost
 from scriptmode_local._hosts.container_limits import ContainerLimits, default_pids
 from scriptmode_local._hosts.fleet import Fleet, Serve, StartedAgent, fork_agent
@@ -93,38 +93,43 @@ class ContainerFleet(Fleet):
         self.prepare()
         return [fork_agent(self, serve, self._tasks)]
 
-    def create_hosts(self) -> Mapping[str, Host]:
-        """Create the hosts, not started."""
+    def start_host(self, host: str) -> int:
+        """Start a container; return the process ID of the task that follows it."""
         limits = ContainerLimits(**self._job.engine)
         limits = replace(limits, pids=limits.pids or default_pids(len(self.sandboxes)))
-        request = self._job.request
+        request, sandbox = self._job.request, self.sandboxes[host]
         entry, arguments = request.algorithm.container_entry_point, request.algorithm.container_arguments
-        types = {name: group.instance_type for group in request.resources.host_groups for name in group.hosts}
-        for sandbox in self.sandboxes.values():
-            # Checkpoints were restored since `prepare`.
-            sandbox.open_to_all_users(sandbox.checkpoints(request.output), files=True)
-        self._hosts = {
-            name: ContainerHost(
-                Container(
-                    name=self._docker_name(name),
-                    hostname=name,
-                    job=self._folder.label,
-                    image=str(request.algorithm.image_uri),
-                    network=self._docker_name("network"),
-                    environment=container_environment(self._job, self._inherited),
-                    binds=self._binds(sandbox),
-                    entrypoint=entry,
-                    # `train` is the argument of the image's entry point, if the request sets neither.
-                    command=arguments if entry or arguments else ("train",),
-                    limits=limits,
-                    has_gpus=types[name] == LOCAL_GPU,
-                ),
-                self._folder.log(name),
-                self._tasks,
-            )
-            for name, sandbox in self.sandboxes.items()
-        }
-        return self._hosts
+        with_gpus = (group for group in request.resources.host_groups if group.instance_type == LOCAL_GPU)
+        # Checkpoints were restored since `prepare`.
+        sandbox.open_to_all_users(sandbox.checkpoints(request.output), files=True)
+        container = Container(
+            name=self._docker_name(host),
+            hostname=host,
+            job=self._folder.label,
+            image=str(request.algorithm.image_uri),
+            network=self._docker_name("network"),
+            environment=container_environment(self._job, self._inherited),
+            binds=self._binds(sandbox),
+            entrypoint=entry,
+            # `train` is the argument of the image's entry point, if the request sets neither.
+            command=arguments if entry or arguments else ("train",),
+            limits=limits,
+            has_gpus=any(host in group.hosts for group in with_gpus),
+        )
+        self._hosts[host] = ContainerHost(container, self._folder.log(host), self._tasks)
+        return self._hosts[host].follower.pid
+
+    def poll_host(self, host: str) -> int | None:
+        """Return the exit code once the container ended, ``-n`` for signal n, else None."""
+        return self._hosts[host].poll()
+
+    def signal_host(self, host: str, number: int) -> None:
+        """Send SIGTERM to the container, at once or as soon as it runs; remove it where that is SIGKILL."""
+        self._hosts[host].signal(number)
+
+    def find_process(self, host: str) -> int:
+        """Return the process ID of the container's first process; 0 while it does not run, or is not visible here."""
+        return self._hosts[host].find_process()
 
     def explain_end(self, host: str, code: int) -> str:  # noqa: ARG002 - Docker knows
         """Return what Docker says of the container's end."""

@@ -21,13 +21,12 @@ from scriptmode._core.text.messages import format_bytes
 from scriptmode.containers import _docker_client as docker_client
 from scriptmode.errors import ContainerError
 from scriptmode_local._data import regular_files
-from scriptmode_local._hosts import Host
 from scriptmode_local._hosts.container_limits import ContainerLimits
 from scriptmode_runtime._processes import proc
 from scriptmode_runtime._processes.streams import Sink
 
 if TYPE_CHECKING:
-    from scriptmode_local._system.forked_tasks import ForkedTask, Tasks
+    from scriptmode_local._system.forked_tasks import Tasks
 
 LABEL = "scriptmode.job"
 #: Exit code of `docker run` when no container could be run. (docker run documentation, "Exit status")
@@ -75,21 +74,17 @@ class Container:
     has_gpus: bool = False
 
 
-@dataclass
-class ContainerHost(Host):
-    """A container that runs the image's ``train``; one of ``tasks`` follows it."""
+class ContainerHost:
+    """A container that runs the image's ``train``. ``follower`` is the task that creates, runs and follows it.
 
-    container: Container
-    log: Path
-    tasks: Tasks
-    machine_failure: str = ""
-    _follower: ForkedTask | None = field(default=None, init=False, repr=False)
-    _asked: bool = field(default=False, init=False)
+    The failure of that task becomes `NOT_RUN` and ``machine_failure``.
+    """
 
-    @property
-    def pid(self) -> int:
-        """The process ID of the task that follows the container; 0 before the start."""
-        return self._follower.pid if self._follower else 0
+    def __init__(self, container: Container, log: Path, tasks: Tasks) -> None:
+        self.container = container
+        self.machine_failure = ""
+        self.follower = tasks.start(partial(_follow, container, log), f"the reader of {container.hostname}'s output")
+        self._asked = False
 
     def find_process(self) -> int:
         """Return the process ID of the container's first process; 0 while it does not run, or is not visible here."""
@@ -100,22 +95,15 @@ class ContainerHost(Host):
             return pid if details["Id"] in proc.control_groups(pid) else 0
         return 0
 
-    def start(self) -> None:
-        """Start the task that creates and runs the container; its failure becomes `NOT_RUN` and ``machine_failure``."""
-        follow = partial(_follow, self.container, self.log)
-        self._follower = self.tasks.start(follow, f"the reader of {self.container.hostname}'s output")
-
     def poll(self) -> int | None:
         """Return the exit code once the container ended, ``-n`` for signal n, else None."""
-        if self._follower is None:
-            return None
-        if not self._follower.poll():
+        if not self.follower.poll():
             if self._asked:
                 self._ask()
             return None
-        ended = self._follower.value
+        ended = self.follower.value
         if ended is None:
-            self.machine_failure = self._follower.error
+            self.machine_failure = self.follower.error
             return NOT_RUN
         code = int(ended["code"])
         if ended["out_of_memory"] and code:
@@ -132,17 +120,15 @@ class ContainerHost(Host):
 
     def _kill(self) -> None:
         """Remove the container and kill everything in it."""
-        follower, self._asked = self._follower, False
-        if follower is None:
-            return
+        self._asked = False
         deadline = time.monotonic() + _DRAIN_SECONDS
         _remove_named(self.container.name)
-        while not follower.poll() and time.monotonic() < deadline:
+        while not self.follower.poll() and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
             # The follower may have created the container after the last attempt.
             _remove_named(self.container.name)
-        if not follower.poll():
-            follower.kill()
+        if not self.follower.poll():
+            self.follower.kill()
             _remove_named(self.container.name)
 
     def _ask(self) -> None:

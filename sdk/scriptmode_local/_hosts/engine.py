@@ -79,7 +79,7 @@ def find_kind(folder: JobFolder) -> HostKind:
 
 def absent_engine(folder: JobFolder) -> str:
     """Return which engine a job needs that is not installed, as text; "" for a job whose engine is there."""
-    if find_kind(folder).is_local:
+    if find_kind(folder).has_local_jobs:
         return ""
     types = sorted(set(folder.read_hosts().types))
     return f"the engine of {', '.join(map(repr, types))} is not installed: install its package"
@@ -93,7 +93,7 @@ def find_engine(kind: HostKind) -> Engine:
 
 def find_control(folder: JobFolder) -> AgentControl:
     """Return what controls the agent of a job, by default without the import of its engine; raise `PlatformError`."""
-    control: AgentControl = _make(find_kind(folder).agent)
+    control: AgentControl = _make(find_kind(folder).agent_control)
     return control
 
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from scriptmode._core.text.messages import Problem
     from scriptmode_local._data.staging import StagingArea
-    from scriptmode_local._hosts import Host
     from scriptmode_local._opt_ml.opt_ml import Sandbox
 
 #: Runs the agent of a part of a fleet: it reads commands from the first descriptor and writes events to the second.
@@ -41,7 +40,8 @@ class Fleet:
     """All hosts of one job, for the job's agent, or those of one machine, for the host's agent there.
 
     These agents must have no threads, because they fork. A fleet has what its agent calls: the job's `start_agents`
-    and, of hosts with relays, `write_sandbox`; the host's ``staging`` and `create_hosts`. The rest has a default.
+    and, of hosts with relays, `write_sandbox`; the host's ``staging``, `start_host`, `poll_host` and `signal_host`.
+    The rest has a default.
     """
 
     #: The ``/opt/ml`` of every host, by the host's name, in order.
@@ -56,9 +56,24 @@ class Fleet:
         """
         raise NotImplementedError
 
-    def create_hosts(self) -> Mapping[str, Host]:
-        """Create the hosts, not started; return them by their names, in order."""
+    def start_host(self, host: str) -> int:
+        """Start the ``train`` of a host, once; raise `DataError` or ``OSError`` if that is impossible.
+
+        Returns the process ID of the agent's child that ends with the host; 0 for a host that is no child.
+        """
         raise NotImplementedError
+
+    def poll_host(self, host: str) -> int | None:
+        """Return the exit code of a started host once ``train`` ended, ``-n`` for signal n, else None; never block."""
+        raise NotImplementedError
+
+    def signal_host(self, host: str, number: int) -> None:
+        """Send SIGTERM to the ``train`` of a started host, or SIGKILL to every process of the host."""
+        raise NotImplementedError
+
+    def find_process(self, host: str) -> int:  # noqa: ARG002 - for an override
+        """Return the process ID of a started host's first process; 0 while it is unknown. May wait for Docker."""
+        return 0
 
     def find_disconnected(self, code: int | None = None) -> Problem | None:  # noqa: ARG002 - for an override
         """Return which hosts lost their connection to the others, and why; ``None`` where none is known to.

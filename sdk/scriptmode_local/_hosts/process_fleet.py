@@ -22,7 +22,6 @@ from scriptmode_runtime.contract import BASE_DIR_VARIABLE, DEFAULT_BASE_DIR, WOR
 
 if TYPE_CHECKING:
     from scriptmode._core.spec.job_request import JobRequest
-    from scriptmode_local._hosts import Host
     from scriptmode_local._store.job_record import Job
     from scriptmode_local._system.forked_tasks import Tasks
 
@@ -51,7 +50,7 @@ class ProcessFleet(Fleet):
         self.staging = StagingArea(folder.channels / only)
         self._inherited = inherited
         self._hosts: dict[str, ProcessHost] = {}
-        self._created = 0.0
+        self._began = 0.0
         self._hosts_file = folder.channels / "hosts"
         self._ports = Ports(JobStore(folder.path.parent.parent).ports)
         names = (only,) if only else job.request.resources.hosts
@@ -71,21 +70,30 @@ class ProcessFleet(Fleet):
         self.prepare()
         return [fork_agent(self, serve, self._tasks)]
 
-    def create_hosts(self) -> Mapping[str, Host]:
-        """Create the hosts, not started."""
-        self._created = time.time()
-        self._hosts = {
-            name: ProcessHost(
-                argv=self.command(),
-                env=self.environment(sandbox),
-                cwd=Path("/"),
-                log=self._folder.log(name),
-                base=sandbox.base,
-                hosts_file=self._hosts_file,
-            )
-            for name, sandbox in self.sandboxes.items()
-        }
-        return self._hosts
+    def start_host(self, host: str) -> int:
+        """Start a process; return its ID."""
+        self._began = self._began or time.time()
+        sandbox = self.sandboxes[host]
+        self._hosts[host] = ProcessHost(
+            argv=self.command(),
+            env=self.environment(sandbox),
+            log=self._folder.log(host),
+            base=sandbox.base,
+            hosts_file=self._hosts_file,
+        )
+        return self._hosts[host].pid
+
+    def poll_host(self, host: str) -> int | None:
+        """Return the exit code once the process ended, ``-n`` for signal n, else None."""
+        return self._hosts[host].poll()
+
+    def signal_host(self, host: str, number: int) -> None:
+        """Send a signal to the process, SIGKILL to all its descendants, too."""
+        self._hosts[host].signal(number)
+
+    def find_process(self, host: str) -> int:
+        """Return the process ID."""
+        return self._hosts[host].pid
 
     def command(self) -> tuple[str, ...]:
         """Return what a host runs: the request's entry point and arguments, by default ``train``."""
@@ -109,7 +117,7 @@ class ProcessFleet(Fleet):
         walk = os.walk(DEFAULT_BASE_DIR)
         for path in (os.path.join(folder, name) for folder, _, files in walk for name in files):  # noqa: PTH118 - texts
             with suppress(OSError):
-                if os.lstat(path).st_ctime >= self._created:
+                if os.lstat(path).st_ctime >= self._began:
                     message = f"the model directory is empty, and {path!r} of this machine was written meanwhile"
                     return Problem(message, "save to the directory that SM_MODEL_DIR names, or allow namespaces")
         return None

@@ -189,7 +189,7 @@ def _instances(resources: Resources) -> Iterator[Problem]:
     for path, part in parts:
         if (part.instance_count or 0) < 1:
             yield Problem(f"{path}.InstanceCount is {part.instance_count!r}", "give at least 1", "instance_count")
-        if part.instance_type is None or not instance_kind(part.instance_type).is_local:
+        if part.instance_type is None or not instance_kind(part.instance_type).has_local_jobs:
             from scriptmode._core.spec import instance_types
 
             runs = " and ".join(map(repr, instance_types.local_forms()))

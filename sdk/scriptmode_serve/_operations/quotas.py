@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from scriptmode._core.request.service_model import shapes
+from scriptmode._core.request.service_model import REQUEST_SHAPE, shapes
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import invalid
 from scriptmode_serve._operations.aws_json import ApiError
@@ -15,7 +15,7 @@ from scriptmode_serve._operations.aws_json import ApiError
 
 def parse_quotas(texts: Mapping[str, str]) -> dict[str, int]:
     """Return the most instances by instance type; raise `SpecError` for another type, and for no whole number."""
-    known = shapes()["TrainingInstanceType"]["enum"]
+    known = shapes(REQUEST_SHAPE)["TrainingInstanceType"]["enum"]
     for kind, text in texts.items():
         if kind not in known or not (text.isascii() and text.isdecimal()):
             similar = kind if kind.startswith("ml.") else f"ml.{kind}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from scriptmode._core.request import tuning
-from scriptmode._core.request.service_model import shapes
+from scriptmode._core.request.service_model import REQUEST_SHAPE, shapes
 from scriptmode._core.spec import instance_types
 from scriptmode._core.spec.hosts import LOCAL_PROCESS, HostKind, instance_kind
 from scriptmode._core.spec.names import RESERVED_TAGS, SERVER_TAGS
@@ -61,7 +61,7 @@ class HostTable:
 
         Raises `ApiError` for a type whose number of GPUs is not known.
         """
-        if instance_kind(instance_type).is_local:
+        if instance_kind(instance_type).has_local_jobs:
             return instance_type
         hosts = next(_matching(self.instance_types, instance_type), self.hosts)
         if ":" in hosts or not instance_kind(hosts).takes_gpus:
@@ -82,7 +82,7 @@ class HostTable:
 
 def require_hosts(hosts: object, name: str) -> None:
     """Raise `SpecError` for a value of a setting that is not the name of hosts."""
-    if not isinstance(hosts, str) or not instance_kind(hosts).is_local:
+    if not isinstance(hosts, str) or not instance_kind(hosts).has_local_jobs:
         forms = ", ".join(instance_types.local_forms())
         raise invalid(name, f"is {hosts!r}", instance_types.suggest(str(hosts)) or f"give one of {forms}")
 
@@ -93,7 +93,7 @@ def is_extension(table: HostTable, field: str, value: object) -> bool:
         return False
     if field in FILE_URI_FIELDS:
         return file_uris.is_file(value)
-    return instance_kind(value).is_local or any(_matching(table.instance_types, value))
+    return instance_kind(value).has_local_jobs or any(_matching(table.instance_types, value))
 
 
 class MappedRequest(NamedTuple):
@@ -209,9 +209,9 @@ def check_tags(tags: object) -> None:
 
 
 def _refuse_unknown_types(request: Mapping[str, Any], table: HostTable) -> None:
-    known = shapes()["TrainingInstanceType"]["enum"]
+    known = shapes(REQUEST_SHAPE)["TrainingInstanceType"]["enum"]
     for name in {part["InstanceType"] for part in _resource_parts(request)}:
-        is_cloud = not instance_kind(name).is_local
+        is_cloud = not instance_kind(name).has_local_jobs
         if is_cloud and name not in known and not any(_matching(table.instance_types, name)):
             similar = did_you_mean(name, known, most=0)
             text = f"Value '{name}' at 'resourceConfig.instanceType' failed to satisfy constraint: "

@@ -69,7 +69,7 @@ def _likely_mistakes(job: JobRequest) -> Iterator[str]:
     kind = job.resources.host_kind
     if job.limits.use_spot_instances and not job.output.checkpoint_uri and not kind.is_here:
         yield "use_spot_instances without checkpoint_s3_uri: a job that is interrupted starts from its beginning"
-    if job.algorithm.metric_definitions and not kind.is_local:
+    if job.algorithm.metric_definitions and not kind.has_local_jobs:
         from scriptmode._core.spec.metric_definitions import bracket_problem
 
         yield from filter(None, (bracket_problem(*definition) for definition in job.algorithm.metric_definitions))
@@ -80,10 +80,10 @@ def _unused_settings(job: JobRequest) -> Iterator[str]:
     kind, image = job.resources.host_kind, job.algorithm.image_uri
     if image and not kind.runs_images:
         yield f"image_uri {image} is not used: the hosts are {kind.title}"
-    if kind.is_local:
+    if kind.has_local_jobs:
         role = (job.role or "").rpartition("/")[2]
         if role not in ("", LOCAL_ROLE):
-            yield f"role {role} is not used: jobs of {kind.place} have the rights of the user who starts them"
+            yield f"role {role} is not used: jobs of {kind.system} have the rights of the user who starts them"
         if job.resources.volume_size != Resources.volume_size:
             disks = "this machine's own disks" if kind.is_here else "their machines' own disks"
             yield f"volume_size {job.resources.volume_size} is not used: the hosts have {disks}"

@@ -38,7 +38,7 @@ def ended(description: JobDescription) -> None:
     """Write the outcome of a job that was followed, and the location of its model."""
     seconds, billable, saved = description.training_seconds, description.billable_seconds, description.spot_savings
     how = description.status + (f", {seconds:,} s of training" if seconds is not None else "")
-    is_billed = not description.job.resources.host_kind.is_local
+    is_billed = not description.job.resources.host_kind.has_local_jobs
     if is_billed and saved is not None:
         how += f", {billable:,} s billable: spot instances saved {saved:.0%}"
     elif is_billed and billable not in (None, seconds):

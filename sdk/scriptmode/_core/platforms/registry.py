@@ -35,13 +35,13 @@ def for_instance_types(instance_types: tuple[str, ...], session: object = None) 
         what = f"instance types {', '.join(map(repr, instance_types))} need different kinds of hosts"
         raise SpecError(what, "use one", argument="instance_type")
     kind = kinds.pop()
-    if kind.is_local:
+    if kind.has_local_jobs:
         # Hosts of this machine have boto3's own settings for S3.
         has_own_settings = not getattr(session, "local_mode", False) and getattr(session, "uses_own_settings", True)
         if session is not None and has_own_settings:
             raise invalid(
                 "sagemaker_session",
-                f"is {session!r}, but instance_type {instance_types[0]!r} runs on {kind.place}, "
+                f"is {session!r}, but instance_type {instance_types[0]!r} runs on {kind.system}, "
                 "with boto3's own settings for S3",
                 "leave sagemaker_session out",
             )
@@ -109,14 +109,14 @@ def local_platform(kind: HostKind | None = None) -> LocalPlatform:
 def _kind(instance_type: str) -> HostKind:
     kind = instance_kind(instance_type)
     name, colon, detail = instance_type.partition(":")
-    if kind.is_local and colon and (not detail or (kind.takes_gpus and not re.fullmatch("gpu=[0-9]+", detail))):
+    if kind.has_local_jobs and colon and (not detail or (kind.takes_gpus and not re.fullmatch("gpu=[0-9]+", detail))):
         form = f"{name}:{'gpu=N' if kind.takes_gpus else kind.suffix}"
         raise invalid("instance_type", f"is {instance_type!r}", f"write {name!r} or {form!r}")
-    if kind.is_local:
+    if kind.has_local_jobs:
         return kind
-    from scriptmode._core.request.service_model import shapes
+    from scriptmode._core.request.service_model import REQUEST_SHAPE, shapes
 
-    amazons = shapes()["TrainingInstanceType"]["enum"]
+    amazons = shapes(REQUEST_SHAPE)["TrainingInstanceType"]["enum"]
     if instance_type in amazons:
         return kind
     from scriptmode._core.spec import instance_types

@@ -139,7 +139,7 @@ def _limits(job: JobRequest, changes: RerunChanges) -> Limits:
 
 def described_fields(description: Mapping[str, Any]) -> dict[str, object]:
     """Return the fields of a description that a request has too, without empty ones and those that say the default."""
-    known = shapes()[REQUEST_SHAPE]["members"]
+    known = shapes(REQUEST_SHAPE)[REQUEST_SHAPE]["members"]
     given = {name: item for name, item in description.items() if name in known and DESCRIBED_DEFAULTS.get(name) != item}
     body = {name: _without_empty(item, known[name]["shape"]) for name, item in given.items()}
     return {name: item for name, item in body.items() if item not in _EMPTY}
@@ -147,7 +147,7 @@ def described_fields(description: Mapping[str, Any]) -> dict[str, object]:
 
 def _without_empty(value: Any, shape: str) -> Any:
     """Return a described value without the fields that a request does not have, and without empty ones."""
-    model = shapes()[shape]
+    model = shapes(REQUEST_SHAPE)[shape]
     if model["type"] == "structure" and isinstance(value, dict):
         members = model["members"]
         known = members.keys() - SELECTED_HOSTS

@@ -88,8 +88,8 @@ class Violation(NamedTuple):
 
 
 @functools.cache
-def shapes(root: str = REQUEST_SHAPE) -> dict[str, Any]:
-    """Return the shape ``root`` and those of its parts by name, by default those of a CreateTrainingJob request.
+def shapes(root: str) -> dict[str, Any]:
+    """Return the shape ``root``, such as `REQUEST_SHAPE`, and those of its parts by name.
 
     They are a hundredth of botocore's file and are kept in the user's cache directory, by that file's name and time.
     """

@@ -40,9 +40,9 @@ class HostKind:
 
     Attributes:
         title: What the hosts are, as plans show it.
-        place: Where they are, in words.
-        engine, agent: The engine that runs them, as ``module:class``, and what controls the agents of their jobs.
-        is_local: Whether a data directory of this machine has their jobs, wherever the hosts are.
+        system: What they are part of, in words: ``this machine``, ``Slurm``.
+        engine, agent_control: The engine that runs them, as ``module:class``, and what controls their jobs' agents.
+        has_local_jobs: Whether a data directory of this machine has their jobs, wherever the hosts are.
         platform: The platform of their jobs, in the same form; by default that of hosts of this machine.
         is_scheduled: Whether a scheduler starts them on other machines, with disks and time limits of their own.
         pending_message: The first message of jobs that the engine queues before it starts them; "" without a queue.
@@ -56,11 +56,11 @@ class HostKind:
     """
 
     title: str
-    place: str = _THIS_MACHINE
+    system: str = _THIS_MACHINE
     engine: str = f"{_HOSTS}.process_engine:ProcessEngine"
-    agent: str = f"{_HOSTS}.local_agent:LocalAgent"
+    agent_control: str = f"{_HOSTS}.local_agent:LocalAgent"
     platform: str = "scriptmode_local._service.service:LocalPlatform"
-    is_local: bool = True
+    has_local_jobs: bool = True
     is_scheduled: bool = False
     pending_message: str = ""
     runs_images: bool = False
@@ -83,7 +83,7 @@ class HostKind:
     @property
     def is_here(self) -> bool:
         """Whether the hosts have this machine's processors and memory."""
-        return self.place == _THIS_MACHINE
+        return self.system == _THIS_MACHINE
 
 
 HostKind.PROCESS = HostKind("processes of this machine", other_names=("process", "localhost"))
@@ -99,8 +99,8 @@ HostKind.CLOUD = HostKind(
     "Amazon SageMaker",
     "Amazon SageMaker",
     # Of jobs of this machine whose engine's package was uninstalled.
-    agent=f"{_HOSTS}.engine:AgentWithoutEngine",
-    is_local=False,
+    agent_control=f"{_HOSTS}.engine:AgentWithoutEngine",
+    has_local_jobs=False,
     runs_images=True,
     runs_scripts=False,
 )
