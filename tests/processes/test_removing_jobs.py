@@ -142,7 +142,9 @@ def test_a_running_job_that_cannot_be_read_is_deleted_only_by_force(jobs, file):
     assert not jobs.processes()
 
 
-@pytest.mark.parametrize(("file", "words"), [("job.json", ()), ("state.json", ("--wait",))])
+@pytest.mark.parametrize(
+    ("file", "words"), [("job.json", ()), ("state.json", ("--wait",)), ("hosts.json", ("--wait",))]
+)
 def test_a_running_job_that_cannot_be_read_is_stopped(jobs, file, words):
     name = jobs.start(WRITES.replace("SIG_IGN", "SIG_DFL"))
     jobs.until_line(name, "up")
