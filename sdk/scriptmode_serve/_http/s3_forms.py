@@ -7,6 +7,7 @@ import hmac
 import io
 import json
 import re
+from operator import itemgetter
 from urllib.parse import quote
 
 from scriptmode_serve._http.access_keys import AccessKey
@@ -69,12 +70,12 @@ def signed_form(environ: Environ, key: AccessKey) -> tuple[Environ, Environ]:
 def _check_fields(fields: dict[str, str]) -> None:
     """Raise `ApiError` for a field that the policy has no condition for, which SeaweedFS would take."""
     try:
-        conditions = json.loads(base64.b64decode(fields.get("policy", "")))["conditions"]
+        _, conditions = itemgetter("expiration", "conditions")(json.loads(base64.b64decode(fields.get("policy", ""))))
         named = [name for part in conditions for name in (part if isinstance(part, dict) else part[1:2])]
     except (ValueError, LookupError, TypeError) as error:
-        raise ApiError("InvalidPolicyDocument", f"Invalid Policy: JSON with 'conditions' is needed: {error}") from error
+        raise ApiError("InvalidPolicyDocument", f"Invalid Policy, without expiration or conditions: {error}") from error
     named += ["policy", "awsaccesskeyid", "signature"]
-    extra = {"bucket", *fields} - {str(name).lower().lstrip("$") for name in named}
+    extra = {"bucket", *filter(fields.get, fields)} - {str(name).lower().lstrip("$") for name in named}
     # SeaweedFS wants conditions for those that begin with x-amz-, and leaves others that begin with x- out.
     if names := ", ".join(sorted(name for name in extra if not name.startswith("x-"))):
         raise ApiError("AccessDeniedException", f"Invalid according to Policy: Extra input fields: {names}", 403)
