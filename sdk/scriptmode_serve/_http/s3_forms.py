@@ -15,10 +15,11 @@ from scriptmode_serve._http.s3_requests import is_for_s3
 from scriptmode_serve._http.wsgi import Environ
 from scriptmode_serve._operations.aws_json import ApiError
 
-#: The most bytes of a form, all of which are read before its signature is known.
-_LARGEST = 16 * 1024 * 1024
+#: The most bytes of a form, all of which are read before its signature is known, and of what precedes the file, of
+#: which AWS allows 20 KB ("POST Object").
+_LARGEST, _MOST = 16 * 1024 * 1024, 64 * 1024
 _BUCKET, _TYPE = re.compile(r"/[\w.-]+/?"), re.compile("multipart/form-data *;", re.IGNORECASE)
-_NAME, _FILE_NAME = re.compile(r'; *name="([^"]+)"'), re.compile(r'; *filename="(?:[^"]*[/\\])?([^"]*)"')
+_NAME, _FILE_NAME = re.compile(r'; *name="([^"]+)"'), re.compile(r'; *filename="([^"]*)"')
 
 
 def is_form(environ: Environ) -> bool:
@@ -36,14 +37,14 @@ def check_form_size(environ: Environ) -> None:
 def read_form(environ: Environ) -> tuple[dict[str, str], bytes]:
     """Return the fields before the file by their names in lower case, and the file; those after it do not count."""
     boundary = environ["CONTENT_TYPE"].partition("boundary=")[2].partition(";")[0].strip('"')
-    body, fields = environ["wsgi.input"].read(), {"key": ""}
+    body, fields, begin = environ["wsgi.input"].read(), {"key": ""}, 0
     environ["wsgi.input"] = io.BytesIO(body)
-    for part in (b"\r\n" + body).split(f"\r\n--{boundary}".encode())[1:-1]:
-        head, _, content = part.partition(b"\r\n\r\n")
-        text = head.decode(errors="replace")
-        name = (_NAME.search(text) or [text, ""])[1].lower()
-        if name == "file":
-            file_name = (_FILE_NAME.search(text) or [text, ""])[1]
+    while begin >= 0 and (end := body.find(b"\r\n\r\n", begin, _MOST)) >= 0:
+        head = body[begin:end].decode(errors="replace")
+        begin = body.find(f"\r\n--{boundary}".encode(), end + 2)
+        name, content = (_NAME.search(head) or [head, ""])[1].lower(), body[end + 4 : max(begin, end + 4)]
+        if name == "file" and begin > 0:
+            file_name = (_FILE_NAME.search(head) or [head, ""])[1].replace("\\", "/").rpartition("/")[2]
             return {**fields, "key": fields["key"].replace("${filename}", file_name)}, content
         fields[name] = content.decode(errors="replace")
     raise ApiError("InvalidArgument", "POST requires exactly one file upload per request.")
