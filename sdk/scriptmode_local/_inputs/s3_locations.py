@@ -129,7 +129,7 @@ def _clients(_settings: frozenset[tuple[str, str]]) -> tuple[S3Store, S3]:
 
     settings = {"connect_timeout": _SECONDS, "read_timeout": _SECONDS, "retries": {"total_max_attempts": 1}}
     # Whether a prefix has an object is what is asked; the first key may be that of a directory.
-    return S3Store(retry_seconds=0, stall=_SECONDS, page_size=2), S3(settings=settings)
+    return S3Store(retry_seconds=0, stall=_SECONDS, page=2), S3(settings=settings)
 
 
 def _require_bucket(client: S3, uri: str) -> None:

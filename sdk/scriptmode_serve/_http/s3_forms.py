@@ -15,8 +15,7 @@ from scriptmode_serve._http.s3_requests import is_for_s3
 from scriptmode_serve._http.wsgi import Environ
 from scriptmode_serve._operations.aws_json import ApiError
 
-#: The most bytes of a form, all of which are read before its signature is known, and of what precedes the file, of
-#: which AWS allows 20 KB ("POST Object").
+#: The most bytes of a form, which is read before its signature is known, and of what precedes the file: on AWS 20 KB.
 _LARGEST, _MOST = 16 * 1024 * 1024, 64 * 1024
 _BUCKET, _TYPE = re.compile(r"/[\w.-]+/?"), re.compile("multipart/form-data *;", re.IGNORECASE)
 _NAME, _FILE_NAME = re.compile(r'; *name="([^"]+)"'), re.compile(r'; *filename="([^"]*)"')
