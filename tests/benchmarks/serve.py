@@ -1,4 +1,4 @@
-"""Creates and lists of `scriptmode serve`, compared with moto's server, and its memory."""
+"""Creates and lists of `scriptmode serve`, compared with moto's server, and its memory; for some minutes by ten clients."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from tests.benchmarks.figures import Figure, amount
 from tests.fakes.archives import packed
 from tests.foreign_suites.clients_suite import JOB, PROGRAM, Account
 
-from scriptmode.testing import server
+from scriptmode.testing import RunningServer, server
 from scriptmode_local._store.job_store import JobStore
 
 RUNS, AT_ONCE, CREATES, LISTED, LISTS = amount((20, 50, 200, 1000, 50), smallest=(1, 2, 4, 10, 2))
+#: Clients that use the server at once, and the seconds after which its memory is compared.
+CLIENTS, EARLY_SECONDS, LATE_SECONDS = amount((10, 180, 300), smallest=(2, 1, 2))
 
 
 def run(folder: str) -> list[Figure]:
@@ -35,13 +37,19 @@ def run(folder: str) -> list[Figure]:
             slowest = max(threads.map(lambda _: ours.create(), range(AT_ONCE)))
         for _ in range(CREATES - AT_ONCE - RUNS):
             ours.create()
-        memory = int(Path(f"/proc/{running.process.pid}/status").read_text().partition("VmRSS:")[2].split()[0]) / 1024
+        memory = memory_of(running)
         ours.stop()
     moto.stop()
     make_jobs(JobStore(Path(folder) / "listed"), LISTED)
-    with server("--s3", "memory", data_dir=f"{folder}/listed") as running:
+    with server("--queue", "1", data_dir=f"{folder}/listed") as running:
         listing = Client(running.url).sagemaker.list_training_jobs
         slowest_list = max(taken(listing, MaxResults=100) for _ in range(LISTS))
+        with ThreadPoolExecutor(CLIENTS) as threads:
+            begun = time.monotonic()
+            used = [threads.submit(Client(running.url).use, begun + LATE_SECONDS) for _ in range(CLIENTS)]
+            time.sleep(EARLY_SECONDS)
+            early = memory_of(running)
+        late, lists = memory_of(running), [milliseconds for client in used for milliseconds in client.result()]
     return [
         Figure("CreateTrainingJob of scriptmode serve", one, "ms"),
         Figure("the same of moto's server", reference, "ms"),
@@ -49,6 +57,12 @@ def run(folder: str) -> list[Figure]:
         Figure(f"the slowest of {AT_ONCE} creates at once", slowest, "ms", 2000),
         Figure(f"memory of the server after {CREATES} creates", memory, "MiB", 150),
         Figure(f"the slowest of {LISTS} lists of 100 of {LISTED:,} jobs", slowest_list, "ms", 100),
+        Figure(
+            f"a list while {CLIENTS} clients create and delete jobs, of {len(lists)}", statistics.median(lists), "ms"
+        ),
+        Figure("99 of 100 of them", statistics.quantiles(lists, n=100)[-1], "ms"),
+        Figure(f"memory of the server after {EARLY_SECONDS} s of these clients", early, "MiB"),
+        Figure(f"memory after {LATE_SECONDS} s divided by that", late / early, "x", 1.05),
     ]
 
 
@@ -60,10 +74,24 @@ class Client(Account):
         source = packed({"training.py": "import time\ntime.sleep(900)\n"})
         self.s3.put_object(Bucket="clients", Key="source.tar.gz", Body=source)
 
-    def create(self) -> float:
+    def create(self, name: str = "") -> float:
         """Create a job; return the milliseconds it took."""
-        name = f"job-{time.time_ns()}"
+        name = name or f"job-{time.time_ns()}"
         return taken(self.sagemaker.create_training_job, TrainingJobName=name, HyperParameters=PROGRAM, **JOB)
+
+    def use(self, end: float) -> list[float]:
+        """Create, list, stop and delete jobs until the end, by the monotonic clock; return the lists' milliseconds."""
+        lists, sagemaker = [], self.sagemaker
+        while time.monotonic() < end:
+            name = f"job-{time.time_ns()}"
+            self.create(name)
+            lists.append(taken(sagemaker.list_training_jobs, MaxResults=100))
+            sagemaker.stop_training_job(TrainingJobName=name)
+            while sagemaker.describe_training_job(TrainingJobName=name)["TrainingJobStatus"] != "Stopped":
+                time.sleep(0.2)
+            sagemaker.delete_training_job(TrainingJobName=name)
+            time.sleep(1)
+        return lists
 
     def stop(self) -> None:
         """Stop the jobs, and wait for their end: the server leaves its S3 to jobs in progress."""
@@ -73,6 +101,11 @@ class Client(Account):
                 self.sagemaker.stop_training_job(TrainingJobName=job["TrainingJobName"])
         while listing(StatusEquals="Stopping")["TrainingJobSummaries"]:
             time.sleep(0.1)
+
+
+def memory_of(running: RunningServer) -> float:
+    """Return the MiB of memory of a server's process."""
+    return int(Path(f"/proc/{running.process.pid}/status").read_text().partition("VmRSS:")[2].split()[0]) / 1024
 
 
 def taken(call: Any, **arguments: object) -> float:

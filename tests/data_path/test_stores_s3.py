@@ -4,6 +4,7 @@ import os
 
 import pytest
 from conftest import HOSTILE_NAMES
+from fakes.faulty_s3 import FaultyS3
 
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError
 from scriptmode_local._data.object_store import StoredObject
@@ -113,3 +114,12 @@ def test_checks_of_jobs_keep_their_clients_while_the_settings_of_aws_are_the_sam
     assert s3_locations.shared_clients() is first
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     assert s3_locations.shared_clients() is not s3_locations.shared_clients()
+
+
+def test_a_check_of_a_prefix_lists_two_keys_at_a_time_until_one_is_an_object(monkeypatch):
+    with FaultyS3(dict.fromkeys(("in/", "in/a/", *(f"in/b{number}" for number in range(9))), b"")) as running:
+        running.use(monkeypatch)
+        store, _ = s3_locations.shared_clients()
+        assert next(store.objects("s3://bkt/in/")).uri == "s3://bkt/in/b0"
+        assert len(running.asked) == 2
+        assert len(list(store.objects("s3://bkt/in/"))) == 9

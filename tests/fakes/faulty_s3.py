@@ -235,15 +235,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _list(self, query, rate):
         server, prefix, after = self.server_of, query.get("prefix", ""), query.get("continuation-token", "")
-        known = sorted(server.contents, key=str.encode)
-        page = [key for key in known if key.startswith(prefix) and key > after][:1000]
+        known, most = sorted(server.contents, key=str.encode), int(query.get("max-keys", 1000))
+        page = [key for key in known if key.startswith(prefix) and key > after][:most]
         rows = "".join(
             f"<Contents><Key>{escape(quote(key))}</Key><LastModified>2015-10-21T07:28:00.000Z</LastModified>"
             f"<ETag>{escape(server.etag(key))}</ETag><Size>{len(server.contents[key])}</Size>"
             "<StorageClass>STANDARD</StorageClass></Contents>"
             for key in page
         )
-        more = len(page) == 1000
+        more = len(page) == most
         token = f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>" if more else ""
         body = (
             f"<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>{str(more).lower()}</IsTruncated>{token}"

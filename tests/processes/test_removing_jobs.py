@@ -142,8 +142,9 @@ def test_a_running_job_that_cannot_be_read_is_deleted_only_by_force(jobs, file):
     assert not jobs.processes()
 
 
-@pytest.mark.parametrize(("file", "words"), [("job.json", ()), ("state.json", ("--wait",))])
-def test_a_running_job_that_cannot_be_read_is_stopped(jobs, file, words):
+@pytest.mark.parametrize("file", ["job.json", "state.json", "hosts.json"])
+def test_a_running_job_that_cannot_be_read_is_stopped(jobs, file):
+    words = () if file == "job.json" else ("--wait",)
     name = jobs.start(WRITES.replace("SIG_IGN", "SIG_DFL"))
     jobs.until_line(name, "up")
     (jobs.job_folder(name).path / file).write_text('{"x')

@@ -50,6 +50,11 @@ def test_a_deleted_job_does_not_hold_up_the_others_nor_start(queue, store):
     assert queue.try_start("third", 3.0, 1, most=1)
 
 
+def test_a_job_that_waits_looks_at_the_earlier_jobs_alone(queue, store):
+    store.exists = {"first": True, "second": True}.__getitem__
+    assert not queue.try_start("third", 3.0, 1, most=1)
+
+
 def test_a_job_has_one_position_also_under_a_name_used_before(queue):
     queue.enter("second", 9.0, 1)
     assert queue.positions() == {"third": 1}

@@ -1,5 +1,6 @@
 """S3 of `scriptmode serve`: on disk, and that of another server."""
 
+import base64
 import io
 import json
 import os
@@ -12,10 +13,13 @@ from pathlib import Path
 
 import boto3
 import pytest
+import urllib3
 from boto3.exceptions import S3UploadFailedError
+from botocore.config import Config
 from fakes.processes import processes_naming, until
 from serve.conftest import serving
 
+from scriptmode_serve._http.access_keys import AccessKeys
 from scriptmode_serve._http.seaweedfs import remove_sockets
 
 pytestmark = pytest.mark.slow
@@ -229,6 +233,43 @@ def test_an_object_is_put_with_the_type_of_a_form_which_curl_and_urllib_send_by_
             urllib.request.urlopen(urllib.request.Request(signed, body, method="PUT"), timeout=600).close()
             assert client.get_object(Bucket="forms", Key="form")["Body"].read() == body
         assert not api.client("iam").list_users()["Users"]
+
+
+@pytest.mark.parametrize(("has_keys", "s3"), [(True, "disk"), (False, "disk"), (True, "memory")])
+def test_a_form_stores_what_its_policy_allows(tmp_path, has_keys, s3):
+    key = AccessKeys(tmp_path / "data").create() if has_keys else ("test", "test")
+    with serving(tmp_path, "--s3", s3) as api:
+        settings = {"endpoint_url": api.server.url, "config": Config(signature_version="s3v4")}
+        client = boto3.Session(*key, region_name="us-east-1").client("s3", **settings)
+        client.create_bucket(Bucket="forms")
+        fields = {"x-amz-meta-a": "b", "success_action_status": "201"}
+        conditions = [["content-length-range", 2, 9], *({name: value} for name, value in fields.items())]
+
+        def post(content=b"hello", *, seconds=600, signer=client, file="file", query="", headers=None, **changes):
+            form = signer.generate_presigned_post("forms", "up/${filename}", fields, conditions, ExpiresIn=seconds)
+            parts = [item for item in {**form["fields"], **changes}.items() if item[1] is not None]
+            # A browser sends its button, too; what follows the file is no part of a form.
+            parts += [(file, ("C:\\f.txt", content)), ("submit", "Upload"), ("acl", "private")]
+            return urllib3.request("POST", form["url"] + query, fields=parts, headers=headers).status
+
+        if s3 == "memory":
+            assert post() == 501
+            return
+        assert post() == 201
+        found = client.get_object(Bucket="forms", Key="up/f.txt")
+        assert (found["Body"].read(), found["Metadata"]) == (b"hello", {"a": "b"})
+        undated = base64.b64encode(b'{"EXPIRATION": "2099-01-01T00:00:00Z", "conditions": [{}]}')
+        for status, *cases in (
+            (403, {"seconds": -1}, {"key": "down"}, {"x-amz-meta-a": "c"}, {"x-amz-meta-b": "c"}, {"acl": "private"}),
+            (400, {"content": b"h"}, {"content": bytes(10)}, {"file": "other"}, {"key": None}, {"key": "up//x"}),
+            (413, {"content": bytes(17 * 1024**2)}),
+            (403 if has_keys else 201, {"x-amz-signature": "0"}, {"signer": api.client("s3")}),
+            (403 if has_keys else 201, {"headers": {"x-amz-meta-b": "c"}}),
+            (403 if has_keys else 400, {"policy": None, "key": None}, {"policy": undated}, {"query": "?delete"}),
+        ):
+            assert [post(**changes) for changes in cases] == [status] * len(cases)
+        assert client.get_object(Bucket="forms", Key="up/f.txt")["Metadata"] == {"a": "b"}
+        assert [item["Key"] for item in client.list_objects_v2(Bucket="forms")["Contents"]] == ["up/f.txt"]
 
 
 def test_only_sockets_that_no_server_uses_are_removed():

@@ -225,7 +225,7 @@ def test_a_presigned_url_of_an_object_is_not_for_another_object():
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_that_claims_to_be_for_s3_is_checked_where_another_server_checks_s3(call):
     claim = "AWS4-HMAC-SHA256 Credential=AKIATEST/20261123/us-east-1/s3/aws4_request, SignedHeaders=host, Signature="
-    guard = Guard("127.0.0.1", keys=lambda: {"AKIATEST": "secret"}, is_s3_checked=True)
+    guard = Guard("127.0.0.1", keys=lambda: {"AKIATEST": "secret"}, s3="http://elsewhere")
     environ = {"HTTP_HOST": "127.0.0.1:4580", "HTTP_AUTHORIZATION": claim + "0" * 64, "PATH_INFO": "/mine/data"}
     guard.check(environ)
     with pytest.raises(ApiError, match="InvalidSignature"):

@@ -46,8 +46,11 @@ _T = TypeVar("_T")
 class S3Store:
     """An `ObjectStore` of the objects of S3, or of any endpoint that boto3's standard settings name."""
 
-    def __init__(self, *, retry_seconds: float = RETRY_SECONDS, stall: float = STALL) -> None:
-        """Try a request again for ``retry_seconds``; lose a connection ``stall`` seconds after its last byte."""
+    def __init__(self, *, retry_seconds: float = RETRY_SECONDS, stall: float = STALL, page: int = s3.MOST_KEYS) -> None:
+        """Try a request again for ``retry_seconds``; lose a connection ``stall`` seconds after its last byte.
+
+        ``page`` objects are listed at a time.
+        """
         settings = {
             "connect_timeout": CONNECT_SECONDS,
             "read_timeout": stall,
@@ -60,6 +63,7 @@ class S3Store:
         self._opening = Lock()
         self._retry_seconds = retry_seconds
         self._stall = stall
+        self._page = page
         self._answered = False
         self._verifier = Verifier(self._headers)
 
@@ -71,7 +75,7 @@ class S3Store:
         """Yield every object whose key begins with the URI's, in the order of keys, a page in memory at a time."""
         after: str | None = None
         while after != "":
-            page, after = self._ask(prefix, partial(self._s3.page, prefix, after=after or ""))
+            page, after = self._ask(prefix, partial(self._s3.page, prefix, after=after or "", most=self._page))
             for item in page:
                 # Consoles create such a key, without content, for a directory.
                 if not item.location.key.endswith("/"):

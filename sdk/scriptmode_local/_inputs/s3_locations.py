@@ -125,7 +125,8 @@ def _clients(_settings: frozenset[tuple[str, str]]) -> tuple[S3Store, S3]:
     from scriptmode_local._data.s3_store import S3Store
 
     settings = {"connect_timeout": _SECONDS, "read_timeout": _SECONDS, "retries": {"total_max_attempts": 1}}
-    return S3Store(retry_seconds=0, stall=_SECONDS), S3(settings=settings)
+    # Whether a prefix has an object is what is asked; the first key may be that of a directory.
+    return S3Store(retry_seconds=0, stall=_SECONDS, page=2), S3(settings=settings)
 
 
 def _require_bucket(client: S3, uri: str) -> None:

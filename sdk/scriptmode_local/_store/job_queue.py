@@ -11,6 +11,7 @@ run (`capacity`). A job that is larger than the machine runs alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -56,13 +57,16 @@ class JobQueue:
         ``processes`` of the job beside those that run. Returns whether the job runs. Raises ``OSError``.
         """
         self._make()
-        entry = _Entry(job, is_running=False, processes=processes)
+        entry, running, is_first = _Entry(job, is_running=False, processes=processes), [], False
         with locked_directory(self._folder):
             self._write(entry, created)
-            entries = self._entries(remove=True)
+            for queued in self._entries(remove=True):
+                if queued.is_running:
+                    running.append(queued.processes)
+                elif not (is_first := is_first or queued.name == job):
+                    # Hundreds of jobs may wait, of which only the first one looks at all.
+                    return False
             # The job itself is missing where it was deleted in this moment.
-            is_first = next((queued.name for queued in entries if not queued.is_running), "") == job
-            running = [queued.processes for queued in entries if queued.is_running]
             if not is_first or not (
                 capacity.fits_beside(running, processes) if most == FITTING else len(running) < most
             ):
@@ -108,15 +112,13 @@ class JobQueue:
     def _files(self) -> list[Path]:
         return sorted(path for path in self._folder.iterdir() if path.name[0] != ".")
 
-    def _entries(self, *, remove: bool) -> list[_Entry]:
-        """Return the jobs that have an agent, in the order of their creation."""
-        entries = []
+    def _entries(self, *, remove: bool) -> Iterator[_Entry]:
+        """Yield the jobs that have an agent, in the order of their creation."""
         for path in self._files():
             name = path.name.partition("-")[2]
             if self._store.exists(name) and self._store.folder(name).has_agent():
                 word, _, processes = path.read_text("ascii", "replace").partition(" ")
                 # A damaged file has anything.
-                entries.append(_Entry(name, word == _RUNS, int(processes) if processes.isdecimal() else 1))
+                yield _Entry(name, word == _RUNS, int(processes) if processes.isdecimal() else 1)
             elif remove:
                 path.unlink(missing_ok=True)
-        return entries

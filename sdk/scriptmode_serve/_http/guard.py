@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
+from scriptmode_serve._http.s3_forms import check_form_size, is_form
 from scriptmode_serve._http.s3_requests import is_for_s3
 from scriptmode_serve._http.signatures import check_signature, find_signature
 from scriptmode_serve._http.wsgi import LARGEST_BODY, Environ, too_large_error
@@ -24,20 +25,22 @@ class Guard:
         host: The name or address at which the server listens.
         keys: Returns the secrets of the access keys by their identifiers. Without any, requests of this machine need no
             signature, and those of a server that other machines reach are refused.
-        is_s3_checked: Whether another server checks the signatures of requests for S3.
+        s3: The setting ``--s3``: another server checks the signatures of requests for S3.
     """
 
-    def __init__(self, host: str, *, keys: Callable[[], Mapping[str, str]] = dict, is_s3_checked: bool = False) -> None:
+    def __init__(self, host: str, *, keys: Callable[[], Mapping[str, str]] = dict, s3: str = "disk") -> None:
         self._host = host
         self._is_loopback = is_loopback(host)
         self._keys = keys
-        self._is_s3_checked = is_s3_checked
+        self._is_s3_checked, self._checks_policies = s3 not in ("disk", "memory"), s3 != "memory"
 
     def check(self, environ: Environ) -> None:
         """Raise `ApiError` for a request that is not answered."""
         self.check_site(environ)
         keys = self._keys()
         if self._needs_signature(environ, keys):
+            if is_form(environ) and not self._checks_policies:
+                raise ApiError("NotImplemented", "A form stores no object in memory: leave out --s3 memory.", 501)
             check_signature(environ, keys, time.time())
 
     def check_headers(self, environ: Environ) -> None:
@@ -48,8 +51,11 @@ class Guard:
         if not is_s3 and int(environ.get("CONTENT_LENGTH") or 0) > LARGEST_BODY:
             raise too_large_error(environ)
         if self._needs_signature(environ, keys):
-            # Only the signature of a request for S3 has nothing of the body.
-            (check_signature(environ, keys, time.time()) if is_s3 else find_signature(environ, keys))
+            # Only the signature of a request for S3 has nothing of the body, unless it is a form.
+            if is_form(environ):
+                check_form_size(environ)
+            else:
+                (check_signature(environ, keys, time.time()) if is_s3 else find_signature(environ, keys))
 
     def _needs_signature(self, environ: Environ, keys: Mapping[str, str]) -> bool:
         # The last key may be deleted while the server runs.

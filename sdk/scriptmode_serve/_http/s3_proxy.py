@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 
 from scriptmode.errors import invalid
 from scriptmode_serve._http.access_keys import AccessKey
+from scriptmode_serve._http.s3_forms import is_form, signed_form
 from scriptmode_serve._http.s3_listing import ordered, parse_listing
 from scriptmode_serve._http.s3_requests import SIGNED_URL
 from scriptmode_serve._http.signatures import BODY_HASH, client_region, sign_for_s3
@@ -69,14 +70,16 @@ class S3Proxy:
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Pass one request on, and return the body of its answer."""
+        sent = environ
         if self._key is not None:
-            _check_keys(environ)
+            sent, stored = signed_form(environ, self._key) if is_form(environ) else (environ, environ)
+            _check_keys(stored)
         self._wait_until_ready()
         connection = self.connection()
         try:
             if self._key is not None:
                 self._check_marker(connection, environ, self._key)
-            self._send(connection, environ)
+            self._send(connection, sent)
             answer = connection.getresponse()
             corrected = self._correct(connection, answer, environ, self._key) if self._key is not None else None
         except ApiError:

@@ -115,7 +115,7 @@ class Server:
         times = KnownTimes(self._platform)
         self._metrics = JobMetrics(self._platform, times)
         self._is_s3_elsewhere = settings.s3 not in ("disk", "memory")
-        guard = Guard(settings.host, keys=self._accepted_keys, is_s3_checked=self._is_s3_elsewhere)
+        guard = Guard(settings.host, keys=self._accepted_keys, s3=settings.s3)
         self._lock = _lock(data_dir)
         # Before the S3 server is started, which another server may use; it answers from `run` on.
         self._http = create_http_server(self._respond, settings.host, settings.port, guard.check_headers)

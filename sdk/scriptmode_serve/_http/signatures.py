@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from scriptmode_serve._http.access_keys import AccessKey
+from scriptmode_serve._http.s3_forms import is_form, read_form
 from scriptmode_serve._http.s3_requests import is_for_s3
 from scriptmode_serve._http.wsgi import Environ, read_body, request_headers
 from scriptmode_serve._operations.aws_json import ApiError
@@ -79,6 +80,8 @@ def find_signature(environ: Environ, keys: Mapping[str, str]) -> _Signature:
         text = "The request is not signed."
         if "AWSAccessKeyId=" in environ.get("QUERY_STRING", ""):
             text = "The URL is signed by version 2; version 4 is botocore's Config(signature_version='s3v4')."
+        if is_form(environ):
+            text = "The form is not signed by version 4, which is botocore's Config(signature_version='s3v4')."
         raise ApiError("MissingAuthenticationTokenException", text, 403)
     if signature.key not in keys:
         raise ApiError("UnrecognizedClientException", "The security token included in the request is invalid.", 403)
@@ -119,6 +122,10 @@ def _parse(environ: Environ) -> _Signature | None:
             environ.get("HTTP_X_AMZ_DATE", ""),
         )
     query = dict(parse_qsl(environ.get("QUERY_STRING", "")))
+    if is_form(environ):
+        fields = {name.title(): value for name, value in read_form(environ)[0].items()}
+        # Its policy ends before that week.
+        query = {**fields, "X-Amz-Expires": "604800", "X-Amz-SignedHeaders": ""}
     scope = query.get("X-Amz-Credential", "").split("/")
     expires = query.get("X-Amz-Expires", "")
     if len(scope) != 5 or not expires.isdecimal() or len(expires) > _LONGEST_NUMBER:  # noqa: PLR2004 - key, day, Region, service, end
@@ -150,7 +157,8 @@ def _sign(environ: Environ, signature: _Signature, secret: str) -> str:
     request = AWSRequest(environ["REQUEST_METHOD"], url, headers=headers, data=body)
     request.context["timestamp"] = signature.time
     signer = kind(Credentials(signature.key, secret), signature.service, signature.region)
-    text = signer.string_to_sign(request, signer.canonical_request(request))
+    canonical = signer.canonical_request(request)
+    text = read_form(environ)[0].get("policy", "") if is_form(environ) else signer.string_to_sign(request, canonical)
     expected: str = signer.signature(text, request)
     return expected
 

@@ -24,6 +24,8 @@ from scriptmode.errors import CredentialsError, DataAccessError, DataError, Data
 #: Up to this size one plain GET is faster than s3transfer's HEAD and ranged GETs.
 SMALL_OBJECT = 8 * 1024 * 1024
 STREAM_BYTES = 256 * 1024
+#: The most keys of a page (ListObjectsV2, Amazon S3 API reference).
+MOST_KEYS = 1000
 #: Times that a small object is read before a connection that breaks is an error.
 READ_ATTEMPTS = 3
 #: Time limit of an answer without its object's bytes, in times without a byte that count as broken.
@@ -63,12 +65,12 @@ class S3:
             objects, after = self.page(prefix, after=after or "")
             yield from objects
 
-    def page(self, prefix: str, *, after: str = "") -> tuple[list[S3Object], str]:
-        """Return the first objects of a prefix, and the ``after`` for the next call, "" at the end."""
+    def page(self, prefix: str, *, after: str = "", most: int = MOST_KEYS) -> tuple[list[S3Object], str]:
+        """Return at most ``most`` objects of a prefix, and the ``after`` for the next call, "" at the end."""
         location = parse_s3_uri(prefix)
-        token = {"ContinuationToken": after} if after else {}
+        asked = {"Bucket": location.bucket, "Prefix": location.key, "MaxKeys": most}
         with self._translated(prefix):
-            page = self._connected(prefix).list_objects_v2(Bucket=location.bucket, Prefix=location.key, **token)
+            page = self._connected(prefix).list_objects_v2(**asked, **({"ContinuationToken": after} if after else {}))
         if not page.keys() & {"Contents", "IsTruncated", "KeyCount", "Name"}:
             # botocore parses any XML, also a proxy's page, as a listing of nothing.
             raise _foreign_answer_error(prefix, page, "a listing")
