@@ -302,12 +302,18 @@ class TrainingJob(StartedJob):
         events = filtered_events(self.platform, self.name, log_filter, follow=follow, on_description=on_description)
         log_lines.show(events, timestamps=timestamps)
 
-    def stop(self) -> None:
+    def stop(self, *, now: bool = False) -> None:
         """Request that the job stops, and return at once.
 
         Its hosts get SIGTERM, and SIGKILL if they still run after 120 s, in which the script can save its state.
+
+        Args:
+            now: Whether SIGKILL comes 1.5 s after SIGTERM, also after an earlier request. Amazon SageMaker lacks this.
+
+        Raises:
+            SpecError: For ``now`` with a job of Amazon SageMaker.
         """
-        self.platform.stop(self.name)
+        self.platform.stop(self.name, now=now)
 
     def rerun(
         self,

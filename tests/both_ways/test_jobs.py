@@ -180,10 +180,10 @@ def test_a_failure_has_its_host_exit_code_and_exception(way):
 
 
 SAVES = """
-import os, pathlib, signal, sys
+import os, pathlib, signal
 def save(*_):
     pathlib.Path(os.environ["SM_MODEL_DIR"], "saved").write_text("in time")
-    sys.exit(0)
+    os.write(1, b"\\nsaved\\n")
 signal.signal(signal.SIGTERM, save)
 print("up", flush=True)
 print("50%", end="", flush=True)
@@ -204,6 +204,8 @@ def test_a_running_job_is_followed_and_watched_and_stops_with_its_model(way, tmp
     with pytest.raises(WaitTimeoutError):
         job.wait(0.1)
     job.stop()
+    assert any(line.message == "saved" for line in job.logs(follow=True))
+    job.stop(now=True)
     with pytest.raises(TrainingJobStopped):
         job.wait()
     assert (job.status, job.secondary_status, job.failure) == ("Stopped", "Stopped", None)

@@ -58,7 +58,7 @@ class RecordingPlatform:
     def tags(self, description):
         return {tag["Key"]: tag["Value"] for tag in description.response.get("Tags", ())}
 
-    def stop(self, name):
+    def stop(self, name, *, now=False):
         self.stopped.append(name)
 
     def log_events(self, name, *, follow, on_description=None):

@@ -45,12 +45,16 @@ def commands(command=scriptmode, path=()):
 COMMANDS = dict(commands())
 
 
-def test_stacks_of_a_host_without_processes_say_so(capsys):
+def test_stacks_of_a_host_without_processes_say_so_and_what_amazon_sagemaker_lacks_is_refused(capsys):
     job = SimpleNamespace(name="j", hosts=["algo-1"], platform=SimpleNamespace(stacks=lambda _: {"algo-1": ""}))
     inspect.unwrap(stacks.callback)(job, as_json=False)
     assert capsys.readouterr().out == "algo-1 | no processes\n"
     with pytest.raises(SpecError, match="of this machine; look at the log: scriptmode logs -f job-1"):
         started(Life.completed())[1].platform.stacks("job-1")
+    with pytest.raises(
+        SpecError, match="job-1 cannot be stopped now: on Amazon SageMaker a script has 120 s after SIGTERM; "
+    ):
+        started(Life.completed())[1].stop(now=True)
 
 
 def test_without_arguments_the_command_prints_its_help_and_succeeds():

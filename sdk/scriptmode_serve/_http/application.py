@@ -22,7 +22,7 @@ _REPORTED = {
     f"{verb}{kind}": f"{kind}Name"
     for kind in ("TrainingJob", "HyperParameterTuningJob")
     for verb in ("Create", "Stop", "Delete")
-}
+} | {"StopTrainingJobNow": "TrainingJobName"}
 
 
 def _sandboxed(start_response: StartResponse) -> StartResponse:

@@ -137,9 +137,11 @@ class SageMakerPlatform:
         tags = self.connection.list_all(f"training job {description.name}", "sagemaker", "list_tags", "Tags", selection)
         return {tag["Key"]: tag["Value"] for tag in tags}
 
-    def stop(self, name: str) -> None:
-        """Call StopTrainingJob, unless the job has ended."""
-        if not self.describe(name).has_ended:
+    def stop(self, name: str, *, now: bool = False) -> None:
+        """Call StopTrainingJob, unless the job has ended; with ``now`` what `scriptmode serve` has for that."""
+        if now:
+            self._details.stop_now(name)
+        elif not self.describe(name).has_ended:
             try:
                 self._call(name, lambda client: client.stop_training_job(TrainingJobName=name))
             except errors.RequestError:
