@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -480,7 +481,7 @@ class TrainingJob(StartedJob):
 
 
 def create_job(platform: Platform, request: JobRequest, source_dir: str = "") -> TrainingJob:
-    """Create a training job from a validated request and return its handle.
+    """Create a training job from a validated request, warn of what its service saw in it, and return its handle.
 
     Raises:
         KeyboardInterrupt: If the job runs, or may run where its platform is not this machine, the message says how to
@@ -498,6 +499,7 @@ def create_job(platform: Platform, request: JobRequest, source_dir: str = "") ->
             text = log_lines.how_to_follow_again(job.name, platform.queue_position(job.name))
             raise _interrupt(text, job.name) from error
         raise
+    log_lines.warn((f"warning: {event}" for event in log_lines.describe_events(job.name, platform)), sys.stderr)
     return job
 
 

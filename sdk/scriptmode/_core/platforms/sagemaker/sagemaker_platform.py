@@ -80,6 +80,10 @@ class SageMakerPlatform:
 
             raise_violations("Amazon SageMaker would refuse this job", violations)
 
+    def describe_crowding(self, job: JobRequest, jobs: int) -> str:  # noqa: ARG002 - whatever the job has
+        """Return "": only the service knows its machines."""
+        return ""
+
     def planned_hosts(self, request: JobRequest) -> dict[str, host_values.PlannedHost]:
         """Return what each host would find, without what its image adds, which is unknown here."""
         from scriptmode._core.platforms.sagemaker.host_secret import with_host_secret
