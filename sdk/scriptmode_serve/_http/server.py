@@ -118,7 +118,7 @@ class Server:
         guard = Guard(settings.host, keys=self._accepted_keys, is_s3_checked=self._is_s3_elsewhere)
         self._lock = _lock(data_dir)
         # Before the S3 server is started, which another server may use; it answers from `run` on.
-        self._http = create_http_server(self._respond, settings.host, settings.port, guard.check_headers)
+        self._http = create_http_server(self._respond, settings.host, settings.port, self._check_headers)
         if self._keys.read():
             report("requests must be signed with an access key: scriptmode serve key creates one")
         self._has_ended = threading.Event()
@@ -166,6 +166,9 @@ class Server:
             return respond(start_response, content, status=503, content_type=kind)
         FORK_SERVER.set(self._agents)
         return self._application(environ, start_response)
+
+    def _check_headers(self, environ: Environ) -> None:
+        self._application.check_headers(environ)
 
     @property
     def url(self) -> str:
