@@ -281,8 +281,8 @@ output           s3://out
 """
 
 
-def rendered(description):
-    return render_description(parse_description(description))
+def rendered(description, **more):
+    return render_description(parse_description(description), **more)
 
 
 def test_the_summary_of_a_job_omits_the_values_of_environment_variables():
@@ -297,8 +297,11 @@ def test_the_summary_of_a_job_says_which_checkpoints_do_not_exist(tmp_path, name
     (tmp_path / "file").touch()
     # A name of 300 characters stands for every path whose existence this user cannot find out.
     uri = f"{tmp_path.as_uri()}/{name}"
-    lines = rendered({**DESCRIPTION, "CheckpointConfig": {"S3Uri": uri}}).splitlines()
-    assert f"checkpoints      {uri}{note}" in lines
+    with_uri = {**DESCRIPTION, "CheckpointConfig": {"S3Uri": uri}}
+    assert f"checkpoints      {uri}{note}" in rendered(with_uri).splitlines()
+    served = rendered(with_uri, service="http://there:1").splitlines()
+    expected = {"service          http://there:1; file:// paths are on its machine", f"checkpoints      {uri}"}
+    assert expected < {*served}
 
 
 @pytest.mark.parametrize(

@@ -34,15 +34,16 @@ def render_description(
     colour_status: Callable[[str], str] = str,
     failure: Failure | None = None,
     events: Iterable[JobEvent] = (),
+    service: str = "",
 ) -> str:
     """Render a description as lines, each a label and its value; the further lines of a value have no label.
 
     ``activity`` is what the hosts do now, ``failure`` why the job failed, by default its FailureReason. Secrets are
     masked, and control characters are escaped. ``colour_status`` gets the status. ``events``: what the job lost and did
-    again.
+    again; ``service``: the URL of the server that has the job.
     """
     warnings = "\n".join(map(str, events))
-    values = {**_labelled(description, activity or {}, failure), "warning": warnings}
+    values = {**_labelled(description, activity or {}, failure, service), "warning": warnings}
     rows = [
         ("" if number else label, line)
         for label, value in values.items()
@@ -61,7 +62,7 @@ def render_description(
 
 
 def _labelled(
-    description: JobDescription, activity: Mapping[str, HostActivity], failure: Failure | None
+    description: JobDescription, activity: Mapping[str, HostActivity], failure: Failure | None, service: str
 ) -> dict[str, str | None]:
     """Return what a job may have by its label."""
     job = description.job
@@ -71,6 +72,7 @@ def _labelled(
     return {
         "job": job.name,
         "status": _status(description),
+        "service": f"{service}; file:// paths are on its machine" if service else "",
         "message": description.stop_message if description.has_ended else description.message,
         "retries": _retries(description),
         "created": description.created.astimezone().isoformat(" ", "seconds") if description.created else "",
@@ -82,7 +84,7 @@ def _labelled(
         "hyperparameters": "\n".join(escape_unprintable(f"{key} = {value}") for key, value in given.items()),
         # Only the names: the values may be secrets.
         "environment": ", ".join(sorted(job.environment)),
-        "checkpoints": _checkpoints(description),
+        "checkpoints": _checkpoints(description, is_here=not service),
         "output": job.output.path,
         "model": model_uri(description),
     }
@@ -95,11 +97,11 @@ def _status(description: JobDescription) -> str:
     return shown if seconds is None else f"{shown}, {format_duration(seconds)} of training"
 
 
-def _checkpoints(description: JobDescription) -> str:
+def _checkpoints(description: JobDescription, *, is_here: bool) -> str:
     """Return the URI of the checkpoints; a directory of this machine may have been removed after the job."""
     uri = description.job.output.checkpoint_uri or ""
     try:
-        if description.has_ended and is_file(uri):
+        if is_here and description.has_ended and is_file(uri):
             file_path(uri).stat()
     except (FileNotFoundError, NotADirectoryError):
         return f"{uri} (does not exist)"
