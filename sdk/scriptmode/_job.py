@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode._core.handle import log_lines
 from scriptmode._core.platforms.registry import Platform, resolve_platform, session_platform
 from scriptmode._core.spec.service_values import JobEvent, JobFilter, LogEvent
+from scriptmode._core.spec.whole_numbers import truth_value
 from scriptmode.errors import DataError, JobNotFoundError, PlatformError, ScriptmodeError, UnreadableJobError, invalid
 
 if TYPE_CHECKING:
@@ -314,7 +315,7 @@ class TrainingJob(StartedJob):
         Raises:
             SpecError: For ``now`` with a job of Amazon SageMaker.
         """
-        self.platform.stop(self.name, now=now)
+        self.platform.stop(self.name, now=truth_value("now", now))
 
     def rerun(
         self,
