@@ -12,7 +12,6 @@ from scriptmode.errors import JobNotFoundError
 class RecordingPlatform:
     poll_seconds = 0.001
     clock = SYSTEM
-    service_url = ""
     region = "eu-west-1"
 
     def __init__(self, life=("InProgress", "Completed"), **extra):

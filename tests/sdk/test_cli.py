@@ -281,8 +281,8 @@ output           s3://out
 """
 
 
-def rendered(description, **more):
-    return render_description(parse_description(description), **more)
+def rendered(description):
+    return render_description(parse_description(description))
 
 
 def test_the_summary_of_a_job_omits_the_values_of_environment_variables():
@@ -297,11 +297,18 @@ def test_the_summary_of_a_job_says_which_checkpoints_do_not_exist(tmp_path, name
     (tmp_path / "file").touch()
     # A name of 300 characters stands for every path whose existence this user cannot find out.
     uri = f"{tmp_path.as_uri()}/{name}"
-    with_uri = {**DESCRIPTION, "CheckpointConfig": {"S3Uri": uri}}
-    assert f"checkpoints      {uri}{note}" in rendered(with_uri).splitlines()
-    served = rendered(with_uri, service="http://there:1").splitlines()
-    expected = {"service          http://there:1; file:// paths are on its machine", f"checkpoints      {uri}"}
-    assert expected < {*served}
+    here, there = (
+        {
+            **DESCRIPTION,
+            "CheckpointConfig": {"S3Uri": uri},
+            "ResourceConfig": {"InstanceType": kind, "InstanceCount": 1},
+        }
+        for kind in ("local_process", "ml.m5.large")
+    )
+    assert f"checkpoints      {uri}{note}" in rendered(here).splitlines()
+    served = "server           has its own file:// paths: those below are not of this machine"
+    assert {served, f"checkpoints      {uri}"} < {*rendered(there).splitlines()}
+    assert served not in rendered(here)
 
 
 @pytest.mark.parametrize(

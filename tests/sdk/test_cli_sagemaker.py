@@ -42,9 +42,7 @@ def test_a_job_is_run_described_listed_rerun_and_stopped_in_the_account_of_a_pro
     )  # fmt: skip
     assert (started.exit_code, json.loads(started.stdout)["TrainingJobName"]) == (0, "commanded-1"), started.stderr
     there = ("--platform", "sagemaker", *WHERE)
-    described = invoke("describe", "commanded-1", *there).stdout
-    assert "hosts            1 x ml.m5.large\n" in described
-    assert f"service          {os.environ['AWS_ENDPOINT_URL']}; file:// paths" in described
+    assert "hosts            1 x ml.m5.large\n" in invoke("describe", "commanded-1", *there).stdout
     # It is found on SageMaker if this machine has none of that name.
     assert invoke("describe", "commanded-1", *WHERE).exit_code == 0
     here = invoke("describe", "commanded-1", "--platform", "local")

@@ -48,5 +48,4 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
         output.print_json({**description.response, **more})
     else:
         shown = description.queued(job.platform.queue_position(job.name))
-        service = job.platform.service_url
-        output.echo(render_description(shown, activity, output.status_text, failure, job.events, service))
+        output.echo(render_description(shown, activity, output.status_text, failure, job.events))

@@ -34,16 +34,15 @@ def render_description(
     colour_status: Callable[[str], str] = str,
     failure: Failure | None = None,
     events: Iterable[JobEvent] = (),
-    service: str = "",
 ) -> str:
     """Render a description as lines, each a label and its value; the further lines of a value have no label.
 
     ``activity`` is what the hosts do now, ``failure`` why the job failed, by default its FailureReason. Secrets are
     masked, and control characters are escaped. ``colour_status`` gets the status. ``events``: what the job lost and did
-    again; ``service``: the URL of the server that has the job.
+    again.
     """
     warnings = "\n".join(map(str, events))
-    values = {**_labelled(description, activity or {}, failure, service), "warning": warnings}
+    values = {**_labelled(description, activity or {}, failure), "warning": warnings}
     rows = [
         ("" if number else label, line)
         for label, value in values.items()
@@ -62,17 +61,19 @@ def render_description(
 
 
 def _labelled(
-    description: JobDescription, activity: Mapping[str, HostActivity], failure: Failure | None, service: str
+    description: JobDescription, activity: Mapping[str, HostActivity], failure: Failure | None
 ) -> dict[str, str | None]:
     """Return what a job may have by its label."""
     job = description.job
     parameters = {key: _value(key, value) for key, value in job.hyperparameters.items()}
     given = {key: value for key, value in parameters.items() if not key.startswith(contract.RESERVED_PREFIX)}
     source = parameters.get(contract.SUBMIT_DIRECTORY, "the image")
+    # Amazon SageMaker has no files of a machine.
+    is_served = not job.resources.host_kind.is_local and "file://" in str(job)
     return {
         "job": job.name,
         "status": _status(description),
-        "service": f"{service}; file:// paths are on its machine" if service else "",
+        "server": "has its own file:// paths: those below are not of this machine" if is_served else "",
         "message": description.stop_message if description.has_ended else description.message,
         "retries": _retries(description),
         "created": description.created.astimezone().isoformat(" ", "seconds") if description.created else "",
@@ -84,7 +85,7 @@ def _labelled(
         "hyperparameters": "\n".join(escape_unprintable(f"{key} = {value}") for key, value in given.items()),
         # Only the names: the values may be secrets.
         "environment": ", ".join(sorted(job.environment)),
-        "checkpoints": _checkpoints(description, is_here=not service),
+        "checkpoints": _checkpoints(description, is_here=not is_served),
         "output": job.output.path,
         "model": model_uri(description),
     }

@@ -26,8 +26,6 @@ class StoredJobs:
 
     poll_seconds = 0.05
     clock = SYSTEM
-    #: That of a `SageMakerPlatform` is the server's.
-    service_url = ""
 
     def __init__(self, store: JobStore) -> None:
         self._store = store

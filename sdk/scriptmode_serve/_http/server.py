@@ -195,7 +195,11 @@ class Server:
         os.environ.update(self._job_settings())
         try:
             self._agents.start()
-            self._start_jobs_again()
+            # An interrupted job reads what the S3 server has; raises `PlatformError` where that does not answer.
+            if self._objects and any(self._store.versions(self._store.names())):
+                self._objects.wait_until_ready()
+            for name in self._platform.resume():
+                self._report(f"training job {name} was interrupted, and starts again")
             threading.Thread(target=self._look_at_jobs, name="jobs", daemon=True).start()
             if self._objects:
                 self._objects.watch(self._report)
@@ -206,13 +210,6 @@ class Server:
             self._agents.close()
             self._stop_objects()
             os.close(self._lock)
-
-    def _start_jobs_again(self) -> None:
-        """Start interrupted jobs when the S3 server answers that they read; raise `PlatformError` where it does not."""
-        if self._objects and any(self._store.versions(self._store.names())):
-            self._objects.wait_until_ready()
-        for name in self._platform.resume():
-            self._report(f"training job {name} was interrupted, and starts again")
 
     def end(self) -> None:
         """End `run`, as the handler of a signal.

@@ -59,11 +59,6 @@ class SageMakerPlatform:
         """The session's Region."""
         return self.connection.region
 
-    @property
-    def service_url(self) -> str:
-        """The URL of the `scriptmode serve` that has the jobs; "" for Amazon SageMaker."""
-        return self._details.url
-
     @cached_property
     def tuning(self) -> SageMakerTuning:
         """The tuning jobs of the account."""

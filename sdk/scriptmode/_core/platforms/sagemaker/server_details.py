@@ -33,15 +33,14 @@ class ServerDetails:
         self._is_unknown = False
 
     @cached_property
-    def url(self) -> str:
-        """The URL of the service; "" for Amazon SageMaker."""
+    def _url(self) -> str:
         url = str(getattr(getattr(self._connection.client("sagemaker"), "meta", None), "endpoint_url", ""))
         return "" if (urlsplit(url).hostname or _AMAZONS[0]).endswith(_AMAZONS) else url
 
     @property
     def are_known(self) -> bool:
         """Whether the service may know them: it is not Amazon SageMaker, and has not refused to tell."""
-        return bool(self.url) and not self._is_unknown
+        return bool(self._url) and not self._is_unknown
 
     def read(self, name: str, detail: str) -> Any:
         """Return a detail of a training job; None where the service does not know it. Raises `JobNotFoundError`."""
@@ -113,7 +112,7 @@ class ServerDetails:
     def _client(self) -> Any:
         add_models(self._connection.boto_session, f"{aws.__path__[0]}/models")
         # The values of a large log take their time.
-        return self._connection.brief_client("scriptmode", read_timeout=30, endpoint_url=self.url)
+        return self._connection.brief_client("scriptmode", read_timeout=30, endpoint_url=self._url)
 
 
 def _from_fields(kind: type[_T], values: Mapping[str, Any]) -> _T:
