@@ -307,13 +307,8 @@ class TrainingJob(StartedJob):
     def stop(self, *, now: bool = False) -> None:
         """Request that the job stops, and return at once.
 
-        Its hosts get SIGTERM, and SIGKILL if they still run after 120 s, in which the script can save its state.
-
-        Args:
-            now: Whether SIGKILL comes 1.5 s after SIGTERM, also after an earlier request. Amazon SageMaker lacks this.
-
-        Raises:
-            SpecError: For ``now`` with a job of Amazon SageMaker.
+        Its hosts get SIGTERM, and SIGKILL if they still run after 120 s, in which the script can save its state; after
+        1.5 s with ``now``, also where the job stops already, and which raises `SpecError` for Amazon SageMaker.
         """
         self.platform.stop(self.name, now=truth_value("now", now))
 

@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 
 def request_stop(folder: JobFolder, *, now: bool = False) -> None:
-    """Request that a job stop, ``now`` without its grace period, and end it where its agent does not answer.
-
-    Raises what `reconcile` raises.
-    """
+    """Request that a job stop, and end it where its agent does not answer; raise what `reconcile` raises."""
     try:
         if not folder.read_state().ended and not folder.has_agent() and not find_kind(folder).pending_message:
             # Before the job is found, and started again.

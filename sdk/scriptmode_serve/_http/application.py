@@ -25,7 +25,7 @@ _REPORTED = {
     f"{verb}{kind}": f"{kind}Name"
     for kind in ("TrainingJob", "HyperParameterTuningJob")
     for verb in ("Create", "Stop", "Delete")
-} | {"StopTrainingJobNow": "TrainingJobName"}
+}
 
 
 def _sandboxed(start_response: StartResponse) -> StartResponse:
@@ -38,15 +38,11 @@ def _sandboxed(start_response: StartResponse) -> StartResponse:
 
 
 def describe_refusal(environ: Environ, error: ApiError) -> str:
-    """Return the line of a refused request for the log: time, client, operation, and the reason as far as it is ours.
-
-    What follows a quote or a colon is of the request, and may be a secret; headers have none that a 403 names.
-    """
-    target = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2]
-    operation = target or f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}"
+    """Return the log's line of a refused request; of the reason no value of its body, which may be a secret."""
+    call = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2] or "{REQUEST_METHOD} {PATH_INFO}".format(**environ)
     reason = error.message if error.status == HTTPStatus.FORBIDDEN else re.split("['\"=:]", error.message)[0]
-    client = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {environ['REMOTE_ADDR']}"
-    return escape_unprintable(f"{client}: {operation} is refused: {error.code}: {reason.strip()}")
+    told = f"{environ['REMOTE_ADDR']}: {call} is refused: {error.code}: {reason.strip()}"
+    return f"{time.strftime('%Y-%m-%d %H:%M:%S')} {escape_unprintable(told)}"
 
 
 @dataclass(frozen=True)

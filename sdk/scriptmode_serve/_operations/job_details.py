@@ -1,4 +1,4 @@
-"""What AWS lacks of training jobs: failures, events, hosts, channels, the queue, every value, a stop without grace."""
+"""What AWS does not tell of training jobs: structured failures, events, hosts, channels, the queue, every value."""
 
 from __future__ import annotations
 
@@ -22,17 +22,7 @@ def job_details(platform: LocalPlatform, values: ReadValues) -> dict[str, Operat
         "QueuePosition": platform.queue_position,
         "Metrics": lambda name: _in_columns(values(name)),
     }
-    return {
-        "DescribeTrainingJobDetails": partial(_describe, details),
-        "ListTrainingJobs": partial(list_jobs, platform),
-        "StopTrainingJobNow": partial(_stop_now, platform),
-    }
-
-
-def _stop_now(platform: LocalPlatform, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    with translated_errors():
-        platform.stop(str(arguments.get("TrainingJobName")), now=True)
-    return {}
+    return {"DescribeTrainingJobDetails": partial(_describe, details), "ListTrainingJobs": partial(list_jobs, platform)}
 
 
 def _describe(details: Mapping[str, Callable[[str], object]], arguments: Mapping[str, Any]) -> Mapping[str, Any]:

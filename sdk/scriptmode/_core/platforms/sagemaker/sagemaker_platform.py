@@ -142,10 +142,11 @@ class SageMakerPlatform:
         return {tag["Key"]: tag["Value"] for tag in tags}
 
     def stop(self, name: str, *, now: bool = False) -> None:
-        """Call StopTrainingJob, unless the job has ended; with ``now`` what `scriptmode serve` has for that."""
+        """Call StopTrainingJob, unless the job has ended; raise `SpecError` for ``now``, which the service lacks."""
         if now:
-            self._details.stop_now(name)
-        elif not self.describe(name).has_ended:
+            what = f"training job {name} cannot be stopped now: Amazon SageMaker's API has no such stop"
+            raise errors.SpecError(what, "stop it without that", argument="now")
+        if not self.describe(name).has_ended:
             try:
                 self._call(name, lambda client: client.stop_training_job(TrainingJobName=name))
             except errors.RequestError:

@@ -19,7 +19,7 @@ from scriptmode._core.aws.session import Connection
 from scriptmode._core.spec.host_values import ChannelProgress, HostActivity
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode._core.spec.service_values import JobEvent, Metric
-from scriptmode.errors import JobNotFoundError, PlatformError, RequestError, SpecError, TransientError
+from scriptmode.errors import JobNotFoundError, PlatformError, RequestError, TransientError
 
 _T = TypeVar("_T")
 _AMAZONS = (".amazonaws.com", ".amazonaws.com.cn", ".aws")
@@ -92,13 +92,6 @@ class ServerDetails:
         with suppress(PlatformError):
             return int(self.read(name, "QueuePosition") or 0)
         return 0
-
-    def stop_now(self, name: str) -> None:
-        """Stop a job without its grace period; raise `SpecError` for a job of Amazon SageMaker."""
-        if not self.are_known:
-            what = f"training job {name} cannot be stopped now: on Amazon SageMaker a script has 120 s after SIGTERM"
-            raise SpecError(what, "stop it without that", argument="now")
-        self._connection.call(f"training job {name}", lambda: self._client.stop_training_job_now(TrainingJobName=name))
 
     def metrics(self, name: str) -> list[Metric]:
         """Return every value of a job's metrics with the time of its line."""
