@@ -24,14 +24,13 @@ _POLL_SECONDS = 0.2
 @last_option
 @platform_option()
 @account_options
-@click.option("--now", is_flag=True, help="Send SIGKILL 1.5 seconds after SIGTERM.")
+@click.option("--now", is_flag=True, help="Send SIGKILL 1.5 seconds after SIGTERM, also to a job that is stopping.")
 @click.option("--wait", is_flag=True, help="Wait until the jobs have ended.")
 @json_option
 def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, now: bool, wait: bool, as_json: bool) -> None:
     """Stop each JOB.
 
-    Its processes get SIGTERM, and SIGKILL after 120 seconds, in which the script can save its state. --now shortens
-    that, also for a job that is stopping; what the script has saved is uploaded in any case.
+    Its processes get SIGTERM, and SIGKILL after 120 seconds, in which the script can save its state.
 
     Exit code: 0 if every job was told to stop or had already ended; 1 if one of them could not be stopped.
 

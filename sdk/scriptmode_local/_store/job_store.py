@@ -188,8 +188,9 @@ class JobFolder:
         With ``now`` the file is not empty: there is no grace period. Raises `DataError` where neither is possible.
         """
         try:
-            with (self.path / "stop").open("ab") as file:
-                file.write(b"now" if now else b"")
+            (self.path / "stop").touch()
+            if now:
+                replace_file(self.path / "stop", b"now")
         except OSError as error:
             from scriptmode_runtime._processes import process_tree
 
