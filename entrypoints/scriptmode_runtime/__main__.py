@@ -151,7 +151,9 @@ def _supervise(read: environment.TrainingEnvironment) -> HostFailure | None:
                     daemons.listen(here.launcher_socket)
                 _run(here, supervisor, processes)
             except RuntimeFailure as error:
-                supervisor.abort(_launcher_failure(read, error))
+                message = f"{read.host}: {str(error).removeprefix(f'{read.host}: ')}"
+                message = report.create_redaction(read)(message)
+                supervisor.abort(HostFailure(read.host, "launcher", LAUNCHER_FAILED, message))
             scratch.close()
             return supervisor.finish()
 
@@ -164,12 +166,6 @@ def _prepare(
         return scratch.enter_context(_scratch(read)), None
     except RuntimeFailure as error:
         return read, error
-
-
-def _launcher_failure(here: environment.TrainingEnvironment, error: RuntimeFailure) -> HostFailure:
-    text = str(error)
-    message = text if text.startswith(f"{here.host}: ") else f"{here.host}: {text}"
-    return HostFailure(here.host, "launcher", LAUNCHER_FAILED, report.create_redaction(here)(message))
 
 
 def _join(here: environment.TrainingEnvironment, processes: HostProcesses) -> Lead | Member | None:

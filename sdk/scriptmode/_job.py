@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode._core.handle import log_lines
 from scriptmode._core.platforms.registry import Platform, resolve_platform, session_platform
 from scriptmode._core.spec.service_values import JobEvent, JobFilter, LogEvent
+from scriptmode._core.spec.whole_numbers import truth_value
 from scriptmode.errors import DataError, JobNotFoundError, PlatformError, ScriptmodeError, UnreadableJobError, invalid
 
 if TYPE_CHECKING:
@@ -302,12 +304,13 @@ class TrainingJob(StartedJob):
         events = filtered_events(self.platform, self.name, log_filter, follow=follow, on_description=on_description)
         log_lines.show(events, timestamps=timestamps)
 
-    def stop(self) -> None:
+    def stop(self, *, now: bool = False) -> None:
         """Request that the job stops, and return at once.
 
-        Its hosts get SIGTERM, and SIGKILL if they still run after 120 s, in which the script can save its state.
+        Its hosts get SIGTERM, and SIGKILL if they still run after 120 s, in which the script can save its state; after
+        1.5 s with ``now``, also where the job stops already, and which raises `SpecError` for Amazon SageMaker.
         """
-        self.platform.stop(self.name)
+        self.platform.stop(self.name, now=truth_value("now", now))
 
     def rerun(
         self,
@@ -473,7 +476,7 @@ class TrainingJob(StartedJob):
 
 
 def create_job(platform: Platform, request: JobRequest, source_dir: str = "") -> TrainingJob:
-    """Create a training job from a validated request and return its handle.
+    """Create a training job from a validated request, warn of what its service saw in it, and return its handle.
 
     Raises:
         KeyboardInterrupt: If the job runs, or may run where its platform is not this machine, the message says how to
@@ -491,6 +494,7 @@ def create_job(platform: Platform, request: JobRequest, source_dir: str = "") ->
             text = log_lines.how_to_follow_again(job.name, platform.queue_position(job.name))
             raise _interrupt(text, job.name) from error
         raise
+    log_lines.warn((f"warning: {event}" for event in log_lines.describe_events(job.name, platform)), sys.stderr)
     return job
 
 

@@ -191,9 +191,10 @@ while True: sum(range(10**5))
 """
 
 
-def test_a_running_job_is_followed_and_watched_and_stops_with_its_model(way, tmp_path):
+def test_a_running_job_is_followed_and_watched_and_stops_with_its_model(way, tmp_path, capsys):
     (tmp_path / "part").write_bytes(bytes(3000))
-    job = way.estimator(SAVES).fit({"train": way.upload(tmp_path)}, wait=False)
+    uri = way.upload(tmp_path)
+    job = way.estimator(SAVES, checkpoint_s3_uri=uri).fit({"train": uri}, wait=False)
     assert next(line for line in job.logs(follow=True) if line.message == "up").host == "algo-1"
     # The line may come after the first sample of the CPU.
     activity = until(lambda: (told := job.activity().get("algo-1")) and told.cpu_percent and told.line and told)
@@ -203,6 +204,9 @@ def test_a_running_job_is_followed_and_watched_and_stops_with_its_model(way, tmp
     assert (job.status, job.platform.queue_position(job.name)) == ("InProgress", 0)
     with pytest.raises(WaitTimeoutError):
         job.wait(0.1)
+    assert "warning" not in capsys.readouterr().err
+    way.estimator("", checkpoint_s3_uri=f"{uri}/").fit(wait=False)
+    assert f"warning: training job {job.name}, which has not ended, writes checkpoints to" in capsys.readouterr().err
     job.stop()
     with pytest.raises(TrainingJobStopped):
         job.wait()

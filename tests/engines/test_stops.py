@@ -7,6 +7,8 @@ import pytest
 from fakes.processes import until
 from fakes.promptness import soon, stretched
 
+from scriptmode_local._agent.supervision import SHORT_GRACE_SECONDS
+
 SAVES = """
     import os, signal, sys, time
     def save(*_):
@@ -58,18 +60,24 @@ def test_a_stopped_script_has_the_grace_to_save_its_model(jobs):
 
 
 @pytest.mark.prompt
-def test_a_script_that_ignores_sigterm_is_killed_after_the_grace(engine, jobs):
-    name = jobs.start(OUTLIVES_SIGTERM, hosts=2, grace=GRACE)
+@pytest.mark.parametrize("is_now", [False, True], ids=["stop", "stop, then now"])
+def test_a_script_that_ignores_sigterm_is_killed_after_the_grace(engine, jobs, is_now):
+    grace = SHORT_GRACE_SECONDS if is_now else GRACE
+    name = jobs.start(OUTLIVES_SIGTERM, hosts=2, grace=120 if is_now else GRACE)
     jobs.until_up(name)
     begun = time.monotonic()
     jobs.platform.stop(name)
+    if is_now:
+        jobs.platform.stop(name, now=True)
     description = stopped(jobs, name)
-    soon(time.monotonic() - begun, GRACE + max(6.0, engine.seconds_to_end))
+    soon(time.monotonic() - begun, grace + max(6.0, engine.seconds_to_end))
     for host in ("algo-1", "algo-2"):
         text = "\n".join(line for line in jobs.lines(name) if line.startswith(f"{host}: "))
         last = {kind: float(moment) for kind, moment in re.findall(r"\b(signalled|lives) (\d+\.\d+)", text)}
-        assert last["lives"] - last["signalled"] > GRACE - 0.3
+        assert last["lives"] - last["signalled"] > grace - 0.3
     assert jobs.model(description)["kept"] == b"before"
+    messages = {row["Status"]: row["StatusMessage"] for row in description["SecondaryStatusTransitions"]}
+    assert ("a stop now was requested" in messages["Stopping"]) == is_now
 
 
 def test_a_job_stops_while_it_is_starting(jobs):

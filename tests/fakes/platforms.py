@@ -55,7 +55,7 @@ class RecordingPlatform:
     def tags(self, description):
         return {tag["Key"]: tag["Value"] for tag in description.response.get("Tags", ())}
 
-    def stop(self, name):
+    def stop(self, name, *, now=False):
         self.stopped.append(name)
 
     def log_events(self, name, *, follow, on_description=None):
@@ -84,8 +84,10 @@ class RecordingPlatform:
     def with_settings_of(self, name):
         return self
 
-    def planned_script(self, request):
+    def planned_script(self, *_):
         return ""
+
+    describe_crowding = planned_script
 
     def fetch(self, uri, folder):
         raise NotImplementedError

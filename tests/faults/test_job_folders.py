@@ -37,7 +37,7 @@ FILES = [
 #: Verbs that read, then those that write; {new} is a folder that does not exist.
 VERBS = [
     "list", "list --json", "list --status Failed", "describe", "describe --json", "logs", "logs --json",
-    "logs --tail 1", "logs --host algo-1", "metrics", "metrics --json", "metrics loss", "stop", "stop --json", "stop --wait",
+    "logs --tail 1", "logs --host algo-1", "metrics", "metrics --json", "metrics loss", "stop", "stop --now --json", "stop --wait",
     "logs -f --plain", "logs -f --json", "model download {new}", "model download {new} --no-extract",
     "rerun --job-name good --no-wait",
 ]  # fmt: skip

@@ -28,7 +28,7 @@ estimator.fit(job_name="words", logs={logs})
 """
 LOCATION = '  File "code/words.py", line 5, in count\n    return len(json.loads(text))\n'
 ERROR = "json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)\n"
-SHORT = f"training job words failed: algo-1, script: exit code 1\n{LOCATION}{ERROR}  whole log: "
+SHORT = f"training job words failed: algo-1, script: exit code 1\n{LOCATION}{ERROR}  log:     scriptmode logs words --host algo-1 ("
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_program_that_shows_no_log_ends_with_the_whole_traceback(run):
     done = run("call.py", program=CALL.format(logs=False))
     assert f"{LOCATION}           " in done.stderr
     assert 'File "code/words.py", line 13, in <module>\n' in done.stderr
-    assert f"\n{ERROR}  whole log: " in done.stderr
+    assert f"\n{ERROR}  log:     scriptmode logs words --host algo-1 (" in done.stderr
     assert ", exit code: 1" not in done.stderr
     assert "at the end" not in done.stderr
 
@@ -70,7 +70,7 @@ def test_a_program_that_shows_no_log_ends_with_the_whole_traceback(run):
 def test_the_shell_shows_the_error_once_more_in_short(run, tmp_path):
     done = run("-m", "scriptmode", "run", "words.py", "--source-dir", "code", "--job-name", "words")
     assert done.stderr.startswith(f"scriptmode: {SHORT}")
-    assert done.stderr.splitlines()[-1] == "  again:     scriptmode rerun words (the same source)"
+    assert done.stderr.splitlines()[-1] == "  again:   scriptmode rerun words (the same source)"
 
 
 def test_a_script_that_was_killed_has_the_end_of_its_log_and_how_its_checkpoints_are_used(run, tmp_path):
@@ -81,4 +81,4 @@ def test_a_script_that_was_killed_has_the_end_of_its_log_and_how_its_checkpoints
     cause = "scriptmode: training job killed failed: algo-1, script: killed by SIGKILL"
     assert (done.returncode, lines[:3]) == (137, [cause, "its log ends with", "step 3"])
     again = "scriptmode rerun killed (the same source, from the checkpoints in file://"
-    assert lines[-1] == f"  again:     {again}{tmp_path}/saved)"
+    assert lines[-1] == f"  again:   {again}{tmp_path}/saved)"

@@ -80,7 +80,10 @@ def test_jobs_that_may_write_the_same_checkpoints_at_once_are_warned_of(jobs, op
     assert "checkpoints" not in program(*run, "--job-name", "first").stderr
     warning = f"training job first, which has not ended, writes checkpoints to file://{kept[1]}, too: each"
     assert (warning in program(*run, "--job-name", "second", *options).stderr) == (options != ("--queue", "1"))
-    program("stop", "second", "first")
+    program("stop", "first", "--now", "--wait")
+    again = program("rerun", "first", "--job-name", "third", "--no-wait").stderr
+    assert again.startswith("warning: training job second, which has not ended, writes checkpoints")
+    program("stop", "second", "third", "--now")
 
 
 def test_a_job_that_waits_for_longer_than_max_wait_ends_without_a_start(jobs):

@@ -98,7 +98,10 @@ def test_a_source_is_deleted_with_the_last_job_that_needs_it(jobs, tmp_path):
     assert names(prune("--older-than", "7d"), "sources") == {mine}
     assert len(list(sources.iterdir())) == 1
     shutil.rmtree(sources)
-    assert "does not exist any more; start a new job" in program("rerun", "other", "--job-name", "third").stderr
+    assert (
+        "does not exist, or not any more; correct it, or start a new job"
+        in program("rerun", "other", "--job-name", "third").stderr
+    )
     assert not (jobs.data_dir / "jobs/third").exists()
 
 

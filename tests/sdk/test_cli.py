@@ -41,12 +41,14 @@ def commands(command=scriptmode, path=()):
 COMMANDS = dict(commands())
 
 
-def test_stacks_of_a_host_without_processes_say_so(capsys):
+def test_stacks_of_a_host_without_processes_say_so_and_what_amazon_sagemaker_lacks_is_refused(capsys):
     job = SimpleNamespace(name="j", hosts=["algo-1"], platform=SimpleNamespace(stacks=lambda _: {"algo-1": ""}))
     inspect.unwrap(stacks.callback)(job, as_json=False)
     assert capsys.readouterr().out == "algo-1 | no processes\n"
     with pytest.raises(SpecError, match="of this machine; look at the log: scriptmode logs -f job-1"):
         started(Life.completed())[1].platform.stacks("job-1")
+    with pytest.raises(SpecError, match="job-1 cannot be stopped now: Amazon SageMaker's API has no such stop; "):
+        started(Life.completed())[1].stop(now=True)
 
 
 def test_without_arguments_the_command_prints_its_help_and_succeeds():
@@ -286,8 +288,12 @@ def test_the_summary_of_a_job_says_which_checkpoints_do_not_exist(tmp_path, name
     (tmp_path / "file").touch()
     # A name of 300 characters stands for every path whose existence this user cannot find out.
     uri = f"{tmp_path.as_uri()}/{name}"
-    lines = rendered({**DESCRIPTION, "CheckpointConfig": {"S3Uri": uri}}).splitlines()
-    assert f"checkpoints      {uri}{note}" in lines
+    of_server = {**DESCRIPTION, "CheckpointConfig": {"S3Uri": uri}}
+    here = rendered({**of_server, "ResourceConfig": {"InstanceType": "local_process", "InstanceCount": 1}})
+    assert f"checkpoints      {uri}{note}" in here.splitlines()
+    told = "server           has its own file:// paths: those below are not of this machine"
+    assert {told, f"checkpoints      {uri}"} < {*rendered(of_server).splitlines()}
+    assert told not in here
 
 
 @pytest.mark.parametrize(

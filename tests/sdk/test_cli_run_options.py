@@ -52,11 +52,17 @@ def test_options_are_the_estimators_arguments(here):
 
 
 @pytest.mark.parametrize(
-    "words", [("--output-path", "s3:/b/x"), ("--checkpoint-s3-uri", "file:/b/x"), ("--input", "a=s3:b/x")]
+    "words",
+    [
+        ("--output-path", "s3:/b/x"),
+        ("--checkpoint-s3-uri", "file:/b/x"),
+        ("--input", "a=s3:b/x"),
+        ("--input", "a=s3//b/x"),
+    ],
 )
 def test_a_uri_without_its_slashes_is_no_directory(here, words):
     scheme = "file:///b/x" if "file" in words[1] else "s3://b/x"
-    with pytest.raises(SpecError, match=f"is no URI; write {scheme}, or ./[sf3ile]+:.* for a path"):
+    with pytest.raises(SpecError, match=f"is no URI; write {scheme}, or ./[sf3ile]+[:/].* for a path"):
         read("train.py", *words)
     assert read("train.py", "--output-path", "./s3:x").arguments["output_path"] == f"file://{here}/s3:x"
 

@@ -50,14 +50,15 @@ def test_a_failure_says_how_to_see_its_log_and_how_to_try_again():
         job.wait()
     said = str(caught.value)
     assert said.startswith("training job job-1 failed: algo-2, rank 3: exit code 1\nTraceback\nValueError: no\n")
-    whole, log, again = (line.split(":", 1)[1].strip() for line in said.splitlines()[-3:])
-    assert whole.startswith("CloudWatch log group /aws/sagemaker/TrainingJobs, stream job-1/algo-2")
-    assert (log, again) == ("scriptmode logs job-1 --host algo-2", "scriptmode rerun job-1")
+    log, again = (line.split(":", 1)[1].strip() for line in said.splitlines()[-2:])
+    where = "CloudWatch log group /aws/sagemaker/TrainingJobs, stream job-1/algo-2"
+    assert log.startswith(f"scriptmode logs job-1 --host algo-2 ({where}")
+    assert again == "scriptmode rerun job-1"
     assert caught.value.reason == reason
     fake.disconnect("describe_log_streams", times=100)
     with pytest.raises(TrainingJobFailed, match="no\n") as caught:
         job.wait()
-    assert "whole log" not in str(caught.value)
+    assert "scriptmode logs job-1 --host algo-2\n" in str(caught.value)
     assert "scriptmode rerun job-1" in str(caught.value)
 
 

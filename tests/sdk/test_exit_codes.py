@@ -56,7 +56,7 @@ RUN = {
     "output that cannot be written": (["--output-path", "/proc/x"], "output_path '/proc/x' cannot be written"),
     "output in a file": (["--output-path", "train.py"], "File exists; name another folder (--output-path)"),
     "a setting of another type": (["--set", "max_wait=abc"], "--set max_wait is 'abc'; write a whole number"),
-    "a setting with a typo": (["--set", "max_wiat=3"], "--set there is no argument 'max_wiat'; did you mean 'max_wait'?"),
+    "a setting with a typo": (["--set", "max_wiat=3"], "--set max_wiat: there is no argument 'max_wiat'; did you mean 'max_wait'?"),
     "names that are no JSON": (["--set", "hyperparameters={epochs: 3}"], 'write names and values as JSON, such as {"name": 1}'),
     "a list for names": (["--set", "hyperparameters=[1]"], "hyperparameters is [1]; write names and values"),
     "a setting of nothing": (["--set", "max_wait=null"], "max_wait is None; write a whole number"),

@@ -78,7 +78,7 @@ def test_a_host_that_another_one_lost_tells_the_cause_if_it_ended_by_itself(ends
     failures = {"algo-1": SAID, "algo-2": OWN}
     outcome, _ = ran(hosts, clock, describe_failure=lambda name, _: supervision.Outcome("Failed", name, failures[name]))
     assert outcome.failure == cause
-    assert clock.now <= 2.1 + supervision.FAILURE_GRACE_SECONDS
+    assert clock.now <= 2.1 + supervision.SHORT_GRACE_SECONDS
 
 
 def test_a_host_that_ignores_sigterm_after_a_failure_is_killed_soon():
@@ -86,7 +86,7 @@ def test_a_host_that_ignores_sigterm_after_a_failure_is_killed_soon():
     hosts = [FakeHost("algo-1", clock, obeys=1e9), FakeHost("algo-2", clock, ends=5.0, code=1)]
     ran(hosts, clock)
     assert [event for event, _ in hosts[0].events] == ["TERM", "KILL"]
-    assert hosts[0].events[1][1] - hosts[0].events[0][1] == pytest.approx(supervision.FAILURE_GRACE_SECONDS, abs=0.1)
+    assert hosts[0].events[1][1] - hosts[0].events[0][1] == pytest.approx(supervision.SHORT_GRACE_SECONDS, abs=0.1)
 
 
 @pytest.mark.parametrize(("code", "status"), [(2, "Failed"), (0, "Completed")])

@@ -30,6 +30,7 @@ def made(folder, count, distribution, kind=TensorFlow, **arguments):
         hyperparameters={"epochs": 3, "password": SECRET},
         environment={"API_KEY": "k" * 20},
         sagemaker_session=FakeSageMaker(),
+        checkpoint_s3_uri="s3://bucket/kept",
     )
 
 
@@ -55,6 +56,7 @@ def test_the_text_is_the_essential_lines(two):
         "  source   1 file, 8 bytes: train.py",
         "  inputs   train: s3://bucket/train, File",
         f"  output   {two.request['OutputDataConfig']['S3OutputPath']}",
+        "           checkpoints: s3://bucket/kept, copied to /opt/ml/checkpoints at the start and from there while the job runs",
         "  limits   at most 1 d of training; cost: at most 48 instance hours",
         "",
         "The whole plan: plan.to_dict()",

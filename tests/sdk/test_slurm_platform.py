@@ -1,6 +1,7 @@
 """`Slurm`: what its jobs are before their hosts run, by a fake cluster."""
 
 import json
+from contextlib import nullcontext
 
 import pytest
 from fakes.command_line import invoke
@@ -209,7 +210,8 @@ def test_a_job_and_its_copy_begin_with_the_header_of_a_batch_script(cluster, est
 def test_the_command_line_takes_the_header_and_its_nodes(cluster, tmp_path, header, options, nodes):
     (tmp_path / "site.sh").write_text(f"#!/bin/sh\n#SBATCH {header}\nsrun hostname\n")
     words = ("plan", str(tmp_path / "train.py"), "--sbatch", str(tmp_path / "site.sh"), *options, "--json")
-    script = json.loads(invoke(*words).output)["script"]
+    with pytest.warns(UserWarning, match="nodes=1, which replaces nodes=2 of") if options else nullcontext():
+        script = json.loads(invoke(*words).output)["script"]
     assert script.startswith(f"#!/bin/bash\n#SBATCH {header}\n#SBATCH --job-name=")
     assert f"\n#SBATCH --nodes={nodes}\n" in script
     assert ("--partition=short" in script) == bool(options)
@@ -218,7 +220,11 @@ def test_the_command_line_takes_the_header_and_its_nodes(cluster, tmp_path, head
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["none.sh"], "give the batch script of one job (--sbatch)"),
+        (["sight.sh"], "script is 'sight.sh': No such file or directory; did you mean 'site.sh'? (--sbatch)"),
+        (
+            ["train.py"],
+            "which has no line #SBATCH before a command; give the batch script of one job (--sbatch)",
+        ),
         (["site.sh", "--force"], "--force is for jobs of this"),
         (["site.sh", "--instance-type", "local_process"], "not for 'local_process'; leave one of them out"),
     ],

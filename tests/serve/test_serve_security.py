@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -34,7 +35,7 @@ from scriptmode_serve._operations.request_mapping import HostTable
 
 
 @pytest.mark.slow
-def test_with_a_key_every_request_is_signed_with_it(tmp_path):
+def test_with_a_key_every_request_is_signed_with_it_and_a_refusal_is_logged_without_secrets(tmp_path, capfd):
     key = AccessKeys(tmp_path / "data").create()
     with serving(tmp_path, "--s3", "memory") as api:
         keys = {"aws_access_key_id": key.identifier, "aws_secret_access_key": key.secret}
@@ -70,6 +71,18 @@ def test_with_a_key_every_request_is_signed_with_it(tmp_path):
                 with pytest.raises(ClientError) as refused:
                     getattr(api.client(service, **given), operation)()
                 assert (service, refused.value.response["Error"]["Code"]) == (service, code)
+        unchecked = api.client("sagemaker", config=Config(parameter_validation=False), **keys)
+        with pytest.raises(ClientError, match="hyperParameters"):
+            unchecked.create_training_job(TrainingJobName="j", HyperParameters={"token": "s3cret" * 999})
+        logged = capfd.readouterr().err
+        assert "s3cret" not in logged
+        for text in (
+            "ListTrainingJobs is refused: UnrecognizedClientException: The security token included in the request is",
+            "POST / is refused: InvalidSignatureException: The request signature we calculated does not match",
+            "GET / is refused: UnrecognizedClientException: The security token",
+            "CreateTrainingJob is refused: ValidationException: 3 validation errors detected\n",
+        ):
+            assert re.search(rf"(?m)^\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d 127\.0\.0\.1: {re.escape(text)}", logged), text
         AccessKeys(tmp_path / "data").delete(key.identifier)
         AccessKeys(tmp_path / "data").create()
         with pytest.raises(ClientError, match="UnrecognizedClient"):

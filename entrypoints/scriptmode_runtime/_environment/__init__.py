@@ -131,6 +131,7 @@ def from_files(base_dir: str, files: Files, environ: Mapping[str, str]) -> Train
     cluster, strategy = _cluster_and_strategy(base_dir, resource_config, framework, files[contract.CLUSTER_FILE])
     # The platform's variable takes precedence: a tuner sends the same hyperparameter with all of its jobs.
     job_name = str(environ.get(contract.JOB_NAME_VARIABLE) or framework.get(contract.JOB_NAME) or "")
+    regions = (framework.get(contract.REGION), *map(environ.get, _REGION_VARIABLES))
     return TrainingEnvironment(
         base_dir=base_dir,
         cluster=cluster,
@@ -143,7 +144,7 @@ def from_files(base_dir: str, files: Files, environ: Mapping[str, str]) -> Train
         inherited={name: environ[name] for name in _INHERITED if name in environ},
         python=sys.executable,
         job_name=job_name,
-        region=_region(framework, environ),
+        region=next((str(region) for region in regions if region), ""),
         settings=settings.read(environ),
     )
 
@@ -217,11 +218,6 @@ def _framework(parameters: Mapping[str, object], environ: Mapping[str, str]) -> 
     if environ.get(_PROGRAM_VARIABLE):
         framework[contract.PROGRAM] = environ[_PROGRAM_VARIABLE]
     return framework
-
-
-def _region(framework: Mapping[str, object], environ: Mapping[str, str]) -> str:
-    named = (framework.get(contract.REGION), *map(environ.get, _REGION_VARIABLES))
-    return next((str(region) for region in named if region), "")
 
 
 def _user_hyperparameters(parameters: Mapping[str, object], job_name: str) -> dict[str, object]:

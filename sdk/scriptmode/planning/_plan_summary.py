@@ -32,7 +32,7 @@ def summary_lines(
         "image": [image] if kind.runs_images and image else [],
         "source": [_source(source)] if source else [],
         "inputs": _first(_inputs(job)) or ["none"],
-        "output": [str(job.output.path)],
+        "output": [str(job.output.path), *_checkpoints(job)],
         "limits": [_limits(len(hosts), job)],
         "assumed": _first(assumed),
     }
@@ -101,6 +101,11 @@ def _inputs(job: JobRequest) -> list[str]:
         for channel in job.channels
         if channel is not job.source_channel
     ]
+
+
+def _checkpoints(job: JobRequest) -> list[str]:
+    uri, here = job.output.checkpoint_uri, job.output.checkpoint_local_path or "/opt/ml/checkpoints"
+    return [f"checkpoints: {uri}, copied to {here} at the start and from there while the job runs"] if uri else []
 
 
 def _limits(count: int, job: JobRequest) -> str:

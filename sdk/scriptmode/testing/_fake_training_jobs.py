@@ -20,7 +20,7 @@ class FakeTrainingJobs:
         self._account = account
         self.operations: dict[str, Operation] = {
             "create_training_job": self._create,
-            "describe_training_job": self._describe,
+            "describe_training_job": lambda arguments: self._job(arguments).description(account.clock.now()),
             "list_tags": self._list_tags,
             "list_training_jobs": self._list,
             "stop_training_job": self._stop,
@@ -43,9 +43,6 @@ class FakeTrainingJobs:
         del account.lives[:1]
         account.jobs[name] = job
         return {"TrainingJobArn": arn}
-
-    def _describe(self, arguments: Mapping[str, Any]) -> dict[str, object]:
-        return self._job(arguments).description(self._account.clock.now())
 
     def _stop(self, arguments: Mapping[str, Any]) -> dict[str, object]:
         job = self._job(arguments)

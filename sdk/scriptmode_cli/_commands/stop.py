@@ -21,9 +21,10 @@ _POLL_SECONDS = 0.2
 @click.command()
 @jobs_argument
 @locating_options
+@click.option("--now", is_flag=True, help="Send SIGKILL 1.5 seconds after SIGTERM, also to a job that is stopping.")
 @click.option("--wait", is_flag=True, help="Wait until the jobs have ended.")
 @json_option
-def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool, as_json: bool) -> None:
+def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, now: bool, wait: bool, as_json: bool) -> None:
     """Stop each JOB.
 
     Its processes get SIGTERM, and SIGKILL after 120 seconds, in which the script can save its state.
@@ -39,12 +40,12 @@ def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool,
     failures: list[ScriptmodeError] = []
     for name in jobs or (None,):
         try:
-            stopped.append(_stop_unless_ended(name, last=last, platform=platform))
+            stopped.append(_stop_unless_ended(name, last=last, platform=platform, now=now))
         except ScriptmodeError as error:  # noqa: PERF203 - the other jobs must be stopped too
             failures.append(error)
     if wait and not as_json and any(was_running for _, was_running in stopped):
-        grace = f"scripts have {DEFAULT_STOP_GRACE:.0f} seconds by default"
-        output.echo(f"waiting for the end: {grace}, and results are uploaded then", err=True)
+        grace = "" if now else f"scripts have {DEFAULT_STOP_GRACE:.0f} seconds by default, and "
+        output.echo(f"waiting for the end: {grace}results are uploaded then", err=True)
     statuses = []
     for job, was_running in stopped:
         try:
@@ -57,7 +58,7 @@ def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool,
     raise_errors(failures, as_json=as_json)
 
 
-def _stop_unless_ended(name: str | None, *, last: bool, platform: str | None) -> tuple[TrainingJob, bool]:
+def _stop_unless_ended(name: str | None, *, last: bool, platform: str | None, now: bool) -> tuple[TrainingJob, bool]:
     """Stop a job; return it, and whether it was running."""
     try:
         job = attach_job(name, last=last, platform=platform)
@@ -69,7 +70,7 @@ def _stop_unless_ended(name: str | None, *, last: bool, platform: str | None) ->
         from scriptmode_local import LocalPlatform
 
         job = TrainingJob(error.job_name, LocalPlatform())
-    job.stop()
+    job.stop(now=now)
     return job, True
 
 

@@ -62,7 +62,7 @@ def _types_of(name: str) -> tuple[type, ...]:
         raise SpecError(f"--set {name} cannot be written as text", argument=name, advice=_INSTEAD[name])
     if name not in known:
         advice = did_you_mean(name, (*known, *_OF_FIT)) or "use an argument of scriptmode.Estimator"
-        raise SpecError(f"--set there is no argument {name!r}", advice=advice)
+        raise SpecError(f"--set {name}: there is no argument {name!r}", advice=advice)
     return known[name]
 
 

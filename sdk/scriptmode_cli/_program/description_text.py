@@ -68,9 +68,12 @@ def _labelled(
     parameters = {key: _value(key, value) for key, value in job.hyperparameters.items()}
     given = {key: value for key, value in parameters.items() if not key.startswith(contract.RESERVED_PREFIX)}
     source = parameters.get(contract.SUBMIT_DIRECTORY, "the image")
+    # Amazon SageMaker has no files of a machine.
+    is_served = not job.resources.host_kind.is_local and "file://" in str(job)
     return {
         "job": job.name,
         "status": _status(description),
+        "server": "has its own file:// paths: those below are not of this machine" if is_served else "",
         "message": description.stop_message if description.has_ended else description.message,
         "retries": _retries(description),
         "created": description.created.astimezone().isoformat(" ", "seconds") if description.created else "",
@@ -82,7 +85,7 @@ def _labelled(
         "hyperparameters": "\n".join(escape_unprintable(f"{key} = {value}") for key, value in given.items()),
         # Only the names: the values may be secrets.
         "environment": ", ".join(sorted(job.environment)),
-        "checkpoints": _checkpoints(description),
+        "checkpoints": _checkpoints(description, is_here=not is_served),
         "output": job.output.path,
         "model": model_uri(description),
     }
@@ -95,11 +98,11 @@ def _status(description: JobDescription) -> str:
     return shown if seconds is None else f"{shown}, {format_duration(seconds)} of training"
 
 
-def _checkpoints(description: JobDescription) -> str:
+def _checkpoints(description: JobDescription, *, is_here: bool) -> str:
     """Return the URI of the checkpoints; a directory of this machine may have been removed after the job."""
     uri = description.job.output.checkpoint_uri or ""
     try:
-        if description.has_ended and is_file(uri):
+        if is_here and description.has_ended and is_file(uri):
             file_path(uri).stat()
     except (FileNotFoundError, NotADirectoryError):
         return f"{uri} (does not exist)"

@@ -165,7 +165,7 @@ class Agent:
     def abandon(self) -> None:
         """Stop everything without recording anything: the job is deleted."""
         hooks = self._hooks()._replace(wait=self._wait_for_links)
-        supervision.end_hosts(self._hosts, supervision.FAILURE_GRACE_SECONDS, hooks, lambda: None)
+        supervision.end_hosts(self._hosts, supervision.SHORT_GRACE_SECONDS, hooks, lambda: None)
         self._end_processes()
         self._folder.remove_rest()
 
@@ -329,6 +329,7 @@ class Agent:
             on_stopping=self._enter_stopping,
             describe_failure=self._describe_failure,
             find_failure=self._find_failure,
+            stops_now=self._stops_now,
         )
 
     def _find_failure(self) -> Outcome | None:
@@ -363,6 +364,15 @@ class Agent:
                 return
             message = outcome.message or message
         self._enter("Stopping", message)
+
+    def _stops_now(self) -> bool:
+        """Return whether a stop without the grace period was requested, which the status and the log then tell."""
+        is_now = self._folder.stops_now
+        if is_now and self._state.secondary == "Stopping" and self._state.transitions[-1].message != supervision.NOW:
+            self._state = self._state.with_message(supervision.NOW, self._now())
+            self._states.record(self._state)
+            self._log.tell_user(supervision.NOW)
+        return is_now
 
     def _interrupt(self, reason: str) -> Outcome | None:
         """Copy the last checkpoints and queue the job again; return an outcome if that is impossible."""

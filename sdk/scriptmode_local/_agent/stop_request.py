@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scriptmode_local._store.job_store import JobFolder
 
 
-def request_stop(folder: JobFolder) -> None:
+def request_stop(folder: JobFolder, *, now: bool = False) -> None:
     """Request that a job stop, and end it where its agent does not answer; raise what `reconcile` raises."""
     try:
         if not folder.read_state().ended and not folder.has_agent() and not find_kind(folder).pending_message:
@@ -24,13 +24,13 @@ def request_stop(folder: JobFolder) -> None:
         if not error.is_running:
             raise
         # Its agent has the request and the state in memory.
-        folder.request_stop()
+        folder.request_stop(now=now)
         return
     if not state.ended and (absent := absent_engine(folder)) and not folder.has_agent():
         raise DataError(f"training job {folder.name} cannot be stopped: its agent died, and {absent}, which ends it")
     is_silent = not state.ended and folder.silent_since() is not None
-    if state.stoppable or is_silent:
-        folder.request_stop()
+    if state.stoppable or is_silent or (now and state.secondary == "Stopping"):
+        folder.request_stop(now=now)
         control = find_control(folder)
         if control.locate(folder, folder.read_state()).presence is Presence.WAITING:
             control.signal(folder, AgentSignal.WITHDRAW)

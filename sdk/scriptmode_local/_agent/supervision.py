@@ -3,8 +3,8 @@
 All hosts were started. They run until the first of these events: each host ended with 0 (Completed); a host failed or
 an input cannot be served (Failed); a stop was requested (Stopped); a time limit passed (MaxRuntimeExceeded or
 MaxWaitTimeExceeded). In all but the first case every host gets SIGTERM, one common grace period, then SIGKILL. The
-grace period is the job's after a stop or a time limit, and `FAILURE_GRACE_SECONDS` after a failure. Effects and the
-clock are passed as hooks.
+grace period is the job's after a stop or a time limit, and `SHORT_GRACE_SECONDS` after a failure, or once a stop now
+was requested. Effects and the clock are passed as hooks.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 #: Interval of checking for a request to stop; the end of a host wakes the agent at once.
 POLL_SECONDS = 0.05
-#: Grace period of the other hosts after one failed; their runtime tells them of the failure, too.
-FAILURE_GRACE_SECONDS = 1.5
+#: Grace period of a stop now, and of the other hosts after one failed, whose runtime tells them of the failure, too.
+SHORT_GRACE_SECONDS = 1.5
 #: Seconds that a host, which another one lost, has to end: an engine may tell of its end later than that of the other.
 _LOST_SECONDS = 1.0
 #: The message of a job that ends because of the other time limit.
 WAITED = "Stopping: MaxWaitTimeInSeconds has passed since the job's creation"
+#: The message of a stop without the job's grace period.
+NOW = f"Stopping: a stop now was requested, SIGKILL {SHORT_GRACE_SECONDS:g} s after SIGTERM"
 #: How a host ends that obeys the agent: SIGTERM, by itself or by a shell.
 _OBEYED = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
 #: Seconds after its time limit when a host's agent ends its hosts by itself: the job's agent is stopped, or hangs.
@@ -63,6 +65,8 @@ class SupervisionHooks(NamedTuple):
     describe_failure: Callable[[str, int], Outcome]
     #: Return how the job ends because the hosts' inputs cannot be served, or the hosts were lost; None otherwise.
     find_failure: Callable[[], Outcome | None] = lambda: None
+    #: Return whether a stop without the job's grace period was requested.
+    stops_now: Callable[[], bool] = lambda: False
     clock: Callable[[], float] = time.monotonic
 
 
@@ -85,11 +89,11 @@ def supervise(
         codes = {host.name: host.poll() for host in hosts}
         # Checked after the hosts were polled: when an input broke, that is the cause, however the hosts ended.
         if outcome := hooks.find_failure():
-            end_hosts(hosts, FAILURE_GRACE_SECONDS, hooks, lambda: None)
+            end_hosts(hosts, SHORT_GRACE_SECONDS, hooks, lambda: None)
             return outcome
         failed = next(((name, code) for name, code in codes.items() if code), None)
         if failed:
-            return end_hosts(hosts, FAILURE_GRACE_SECONDS, hooks, partial(_describe_first, hosts, *failed, hooks))
+            return end_hosts(hosts, SHORT_GRACE_SECONDS, hooks, partial(_describe_first, hosts, *failed, hooks))
         if all(code == 0 for code in codes.values()):
             return Outcome("Completed")
         if hooks.stop_requested():
@@ -132,10 +136,10 @@ def end_hosts(
     """
     for host in hosts:
         host.terminate()
-    deadline = hooks.clock() + grace
+    begun = hooks.clock()
     result = meanwhile()
     while any(host.poll() is None for host in hosts):
-        left = deadline - hooks.clock()
+        left = begun + (SHORT_GRACE_SECONDS if hooks.stops_now() else grace) - hooks.clock()
         if left <= 0:
             break
         hooks.wait(min(POLL_SECONDS, left))

@@ -89,9 +89,9 @@ class OneHostPlatform(LocalPlatform):
         self.created = self._job(job)
         return self.created.arn
 
-    def describe_risks(self, job: JobRequest, jobs: int) -> list[str]:  # noqa: ARG002 - whatever the job has
-        """Return nothing: one process of the job runs."""
-        return []
+    def describe_crowding(self, job: JobRequest, jobs: int) -> str:  # noqa: ARG002 - whatever the job has
+        """Return "": one process of the job runs."""
+        return ""
 
     @contextmanager
     def prepared_host(self, name: str) -> Iterator[PreparedHost]:

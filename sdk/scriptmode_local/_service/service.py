@@ -17,7 +17,7 @@ from scriptmode._core.aws.s3_uris import is_in_local_bucket
 from scriptmode._core.machine.data_dir import FILE_SYSTEMS_VARIABLE, default_data_dir
 from scriptmode._core.spec.hosts import CLIENT_REGION, LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
 from scriptmode._core.spec.names import SERVER_TAGS
-from scriptmode._core.spec.service_values import ENDED
+from scriptmode._core.spec.service_values import ENDED, JobEvent
 from scriptmode._core.spec.whole_numbers import truth_value
 from scriptmode.errors import ScriptmodeError, invalid
 from scriptmode_local._data import file_uris
@@ -220,18 +220,18 @@ class LocalPlatform(StoredJobs):
             capacity.require_capacity(checked.request, self._at_once(jobs))
         return checked
 
-    def describe_risks(self, job: JobRequest, jobs: int) -> list[str]:
-        """Return warnings: of more processes of such jobs than run well here, of a job with the same checkpoints."""
+    def describe_crowding(self, job: JobRequest, jobs: int) -> str:
+        """Return a warning of more processes of such jobs than run well here; "" without one."""
         from scriptmode_local._system import capacity
 
-        return [capacity.describe_crowding(job, self._at_once(jobs)), self._describe_sharing(job.output.checkpoint_uri)]
+        return capacity.describe_crowding(job, self._at_once(jobs))
 
     def _describe_sharing(self, uri: str | None) -> str:
         # With a queue of one, jobs take turns.
         with suppress(ScriptmodeError):
             summaries = self.list() if uri and self._queue != 1 else []
             for name in [row["TrainingJobName"] for row in summaries if row["TrainingJobStatus"] not in ENDED]:
-                if self.record(name).request.output.checkpoint_uri == uri:
+                if (self.record(name).request.output.checkpoint_uri or "").rstrip("/") == str(uri).rstrip("/"):
                     what = f"training job {name}, which has not ended, writes checkpoints to {uri}, too"
                     return f"{what}: each job may overwrite those of the other; give each another checkpoint_s3_uri"
         return ""
@@ -338,7 +338,10 @@ class LocalPlatform(StoredJobs):
         job, message = replace(self._job(parsed), fields=checked.fields), parsed.resources.host_kind.pending_message
         now = time.time()
         state = starting_state(parsed.name, job.arn, now, is_queued=job.queue != 0, pending_message=message)
-        state = state.with_status("Failed", now, reason=failure) if failure else state
+        if failure:
+            state = state.with_status("Failed", now, reason=failure)
+        elif sharing := self._describe_sharing(parsed.output.checkpoint_uri):
+            state = state.with_event(JobEvent("CheckpointsShared", sharing, time=now))
         start.start_job(self._store, job, state)
         return job.arn
 

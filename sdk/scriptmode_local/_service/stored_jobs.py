@@ -67,8 +67,8 @@ class StoredJobs:
         """Return a job's directory for a server's files, or raise `JobNotFoundError`; it need not exist."""
         return self._store.find(name).server_files
 
-    def stop(self, name: str) -> None:
-        """Request that a job stop; a job that ended is left as it is.
+    def stop(self, name: str, *, now: bool = False) -> None:
+        """Request that a job stop, ``now`` without its grace period; a job that ended is left as it is.
 
         Returns at once, except for a job whose agent does not answer: that job is ended by this call, within 20 s.
 
@@ -80,7 +80,7 @@ class StoredJobs:
         """
         from scriptmode_local._agent.stop_request import request_stop
 
-        request_stop(self._store.find(name))
+        request_stop(self._store.find(name), now=now)
 
     def update(self, name: str, **changes: Mapping[str, object]) -> None:
         """Raise `RequestError`: jobs have neither a profiler nor remote debugging here."""

@@ -96,7 +96,8 @@ def check_paths(job: JobRequest, own: Path, folders: Mapping[str, str]) -> None:
     outputs = {argument: uri for argument, uri in given.items() if uri}
     check_inputs(job, folders)
     if file_uris.is_file(source := job.source_uri or "") and not file_uris.exists(file_uris.file_path(source)):
-        raise DataNotFoundError(f"the source {source} does not exist any more", "start a new job with your files")
+        what = f"source_dir {source} does not exist, or not any more"
+        raise DataNotFoundError(what, "correct it, or start a new job with your files")
     if job.s3_uris:
         from scriptmode_local._inputs import s3_locations
 

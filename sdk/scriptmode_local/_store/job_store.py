@@ -186,20 +186,22 @@ class JobFolder(AgentFolder):
             return status.st_ino, status.st_mtime_ns, (self.path / "stop").exists()
         return None
 
-    def request_stop(self) -> None:
+    def request_stop(self, *, now: bool = False) -> None:
         """Create the file that requests a stop; where the folder cannot be written, send SIGUSR2 to the agent instead.
 
-        Raises `DataError` where neither is possible.
+        With ``now`` the file is not empty: there is no grace period. Raises `DataError` where neither is possible.
         """
         try:
             (self.path / "stop").touch()
+            if now:
+                replace_file(self.path / "stop", b"now")
         except OSError as error:
             from scriptmode_runtime._processes import process_tree
 
             agent = self.read_processes().get("agent")
-            if agent and process_tree.send_signal(agent, signal.SIGUSR2):
+            if agent and not now and process_tree.send_signal(agent, signal.SIGUSR2):
                 return
-            what = f"training job {self.name} cannot be asked to stop: {error}"
+            what = f"training job {self.name} cannot be asked to stop{' now' if now else ''}: {error}"
             raise DataError(what, advice="stop it as a user, or on a machine, that can write its folder") from error
 
     def stop_requested(self) -> float | None:
@@ -208,6 +210,13 @@ class JobFolder(AgentFolder):
             return min(max(0.0, (self.path / "stop").stat().st_mtime), shapes.LAST_SECOND)
         except OSError:
             return None
+
+    @property
+    def stops_now(self) -> bool:
+        """Whether a stop without the grace period was requested."""
+        with suppress(OSError):
+            return (self.path / "stop").stat().st_size > 0
+        return False
 
     def with_stop_request(self, state: JobState) -> JobState:
         """Return a state that is Stopping since the request; the agent records the same a moment later."""

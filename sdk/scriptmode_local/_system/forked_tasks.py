@@ -41,21 +41,18 @@ class Children:
         os.set_blocking(self._woken, False)
         signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-        # SIGUSR1 is the notice of a scheduler that it will end the job: sbatch --signal=B:USR1@60.
-        for number in (signal.SIGTERM, signal.SIGUSR1):
-            signal.signal(number, self._terminate)
-        # A request to stop where the job's folder cannot be written.
-        signal.signal(signal.SIGUSR2, self._stop)
+        # SIGUSR1 is the notice of a scheduler that it will end the job: sbatch --signal=B:USR1@60. SIGUSR2 is a request
+        # to stop where the job's folder cannot be written.
+        for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+            signal.signal(number, self._on_end)
         for number in (signal.SIGINT, signal.SIGHUP):
             # Signals of a terminal, which the job outlives. The handler is not SIG_IGN, which hosts would inherit.
             signal.signal(number, lambda _number, _frame: None)
         system.adopt_orphans()
 
-    def _terminate(self, _number: int, _frame: FrameType | None) -> None:
-        self.terminated = True
-
-    def _stop(self, _number: int, _frame: FrameType | None) -> None:
-        self.is_asked_to_stop = True
+    def _on_end(self, number: int, _frame: FrameType | None) -> None:
+        self.is_asked_to_stop |= number == signal.SIGUSR2
+        self.terminated |= number != signal.SIGUSR2
 
     def wait(self, seconds: float, readable: Collection[int] = ()) -> None:
         """Return when a child ended, a signal came or one of ``readable`` can be read, or ``seconds`` have passed."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from scriptmode._core.spec.hosts import CLIENT_REGION
+from scriptmode._core.text.terminal_text import escape_unprintable
 from scriptmode_serve._http.error_answers import render_error
 from scriptmode_serve._http.guard import Guard
 from scriptmode_serve._http.page import is_for_page, respond_with_page
@@ -34,6 +37,14 @@ def _sandboxed(start_response: StartResponse) -> StartResponse:
     return lambda status, headers, *rest: start_response(status, [*headers, policy], *rest)
 
 
+def describe_refusal(environ: Environ, error: ApiError) -> str:
+    """Return the log's line of a refused request; of the reason no value of its body, which may be a secret."""
+    call = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2] or "{REQUEST_METHOD} {PATH_INFO}".format(**environ)
+    reason = error.message if error.status == HTTPStatus.FORBIDDEN else re.split("['\"=:]", error.message)[0]
+    told = f"{environ['REMOTE_ADDR']}: {call} is refused: {error.code}: {reason.strip()}"
+    return f"{time.strftime('%Y-%m-%d %H:%M:%S')} {escape_unprintable(told)}"
+
+
 @dataclass(frozen=True)
 class Application:
     """The services of one server.
@@ -42,7 +53,7 @@ class Application:
         services: Operations by the prefix of the header ``X-Amz-Target``, then by their names.
         others: What answers all other requests.
         guard: What a request must meet before it is read.
-        report: Called with one line for each change, and with the traceback of an unexpected error.
+        report: Called with one line for each change and refusal, and with the traceback of an unexpected error.
     """
 
     services: Mapping[str, Mapping[str, Operation]]
@@ -63,12 +74,21 @@ class Application:
                 return respond(start_response, self._call(service, operation, environ))
             return self.others(environ, _sandboxed(start_response))
         except ApiError as error:
+            self.report(describe_refusal(environ, error))
             refusal = error
         except Exception:  # noqa: BLE001 - one request must not end the server
             self.report(traceback.format_exc())
             refusal = ApiError("InternalFailure", "The log of scriptmode serve has the cause.", 500)
         content, kind = render_error(environ, refusal)
         return respond(start_response, content, status=refusal.status, content_type=kind)
+
+    def check_headers(self, environ: Environ) -> None:
+        """Raise `ApiError` for a request that is refused before its body is read."""
+        try:
+            self.guard.check_headers(environ)
+        except ApiError as error:
+            self.report(describe_refusal(environ, error))
+            raise
 
     def _call(self, service: str, operation: str, environ: Environ) -> bytes:
         operations = self.services[service]

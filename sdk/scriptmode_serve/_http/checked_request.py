@@ -54,9 +54,9 @@ def _with_largest_body(adjustments: Any) -> Any:
 class CheckedRequest(HTTPRequestParser):  # type: ignore[misc]
     """A request as it arrives; ``check`` gets its headers if it has a body, and raises `ApiError` to refuse it."""
 
-    def __init__(self, check: Callable[[Environ], None], adjustments: Any) -> None:
+    def __init__(self, check: Callable[[Environ], None], address: str, adjustments: Any) -> None:
         super().__init__(adjustments)
-        self._check = check
+        self._check, self._address = check, address
         #: The task of its answer.
         self.task: Any = None
         self.is_for_s3 = False
@@ -115,5 +115,6 @@ class CheckedRequest(HTTPRequestParser):  # type: ignore[misc]
             "PATH_INFO": self.path,
             "REQUEST_URI": self.request_uri,
             "QUERY_STRING": self.query,
+            "REMOTE_ADDR": self._address,
             **headers,
         }

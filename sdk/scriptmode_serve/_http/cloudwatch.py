@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl
 
-from scriptmode_serve._http.error_answers import render_error, render_query_answer
+from scriptmode_serve._http.error_answers import render_query_answer
 from scriptmode_serve._http.s3_requests import is_query_call
 from scriptmode_serve._http.wsgi import CBOR_TYPE, LARGEST_BODY, Environ, Service, StartResponse, read_body, respond
 from scriptmode_serve._operations import aws_json
@@ -43,7 +43,6 @@ class CloudWatch:
         operation, kind = _operation(environ)
         if operation is None:
             return self.others(environ, start_response)
-        status = 200
         try:
             if operation not in (*self.operations, _PUT):
                 known = ", ".join((*self.operations, _PUT))
@@ -56,11 +55,9 @@ class CloudWatch:
                 raise NotServedError(f"The metrics of {NAMESPACE} are the values that jobs print.")
             content = _render(operation, self.operations[operation](arguments), kind)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, zlib.error) as error:
-            refused = ApiError("ValidationError", f"The request is not as the service's model has it: {error!r}")
-            (content, kind), status = render_error(environ, refused), refused.status
-        except ApiError as error:
-            (content, kind), status = render_error(environ, error), error.status
-        return respond(start_response, content, status=status, content_type=kind)
+            what = f"The request is not as the service's model has it: {error!r}"
+            raise ApiError("ValidationError", what) from error
+        return respond(start_response, content, content_type=kind)
 
 
 def _operation(environ: Environ) -> tuple[str | None, str]:

@@ -73,7 +73,8 @@ def _configure(server: Any, check: Callable[[Environ], None]) -> None:
     from scriptmode_serve._http.connections import Connection
 
     class Channel(Connection):
-        parser_class = staticmethod(partial(CheckedRequest, check))
+        def parser_class(self, adjustments: Any) -> CheckedRequest:
+            return CheckedRequest(check, self.addr[0], adjustments)
 
     others, objects = server.task_dispatcher, ThreadedTaskDispatcher()
     objects.set_thread_count(_THREADS)

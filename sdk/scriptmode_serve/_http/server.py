@@ -118,7 +118,7 @@ class Server:
         guard = Guard(settings.host, keys=self._accepted_keys, s3=settings.s3)
         self._lock = _lock(data_dir)
         # Before the S3 server is started, which another server may use; it answers from `run` on.
-        self._http = create_http_server(self._respond, settings.host, settings.port, guard.check_headers)
+        self._http = create_http_server(self._respond, settings.host, settings.port, self._check_headers)
         if self._keys.read():
             report("requests must be signed with an access key: scriptmode serve key creates one")
         self._has_ended = threading.Event()
@@ -167,6 +167,9 @@ class Server:
         FORK_SERVER.set(self._agents)
         return self._application(environ, start_response)
 
+    def _check_headers(self, environ: Environ) -> None:
+        self._application.check_headers(environ)
+
     @property
     def url(self) -> str:
         """The URL for AWS_ENDPOINT_URL."""
@@ -192,7 +195,11 @@ class Server:
         os.environ.update(self._job_settings())
         try:
             self._agents.start()
-            self._start_jobs_again()
+            # An interrupted job reads what the S3 server has; raises `PlatformError` where that does not answer.
+            if self._objects and any(self._store.versions(self._store.names())):
+                self._objects.wait_until_ready()
+            for name in self._platform.resume():
+                self._report(f"training job {name} was interrupted, and starts again")
             threading.Thread(target=self._look_at_jobs, name="jobs", daemon=True).start()
             if self._objects:
                 self._objects.watch(self._report)
@@ -203,13 +210,6 @@ class Server:
             self._agents.close()
             self._stop_objects()
             os.close(self._lock)
-
-    def _start_jobs_again(self) -> None:
-        """Start interrupted jobs when the S3 server answers that they read; raise `PlatformError` where it does not."""
-        if self._objects and any(self._store.versions(self._store.names())):
-            self._objects.wait_until_ready()
-        for name in self._platform.resume():
-            self._report(f"training job {name} was interrupted, and starts again")
 
     def end(self) -> None:
         """End `run`, as the handler of a signal.

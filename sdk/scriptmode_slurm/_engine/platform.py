@@ -9,6 +9,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode._core.text.caller_warning import warn_caller
+from scriptmode._core.text.messages import did_you_mean_path
 from scriptmode.errors import invalid
 from scriptmode_local._service.service import LocalPlatform
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
@@ -95,13 +97,17 @@ class Slurm(LocalPlatform):
         try:
             lines = path.read_text(encoding="utf-8").split("\n")
         except (OSError, ValueError) as error:
-            raise invalid("script", f"is {os.fspath(script)!r}: {error}", advice) from error
+            why = error.strerror if isinstance(error, OSError) else "it is not text"
+            advice = (not path.exists() and did_you_mean_path(path)) or advice
+            raise invalid("script", f"is {os.fspath(script)!r}: {why}", advice) from error
         options, *others = commands.read_header(path)
         if refused := [name for name in REFUSED_IN_HEADER if name in options] or ["hetjob"] * len(others):
             raise invalid("script", f"is {os.fspath(script)!r}, which has {refused[0]!r}", advice)
         # For sbatch, the first command ends the header.
         comments = takewhile(lambda line: not line.strip() or line.lstrip().startswith("#"), lines)
         header = {"lines": [line for line in comments if line.startswith("#SBATCH")], "options": options}
+        if not header["lines"]:
+            raise invalid("script", f"is {os.fspath(script)!r}, which has no line #SBATCH before a command", advice)
         notice = {name: value for name, value in options.items() if name == "signal"}
         return cls(**{"header": header, **notice, **arguments})
 
@@ -129,4 +135,9 @@ class Slurm(LocalPlatform):
             what = f"{spec.resources.types[0]!r} is not a node of a Slurm cluster"
             advice = "use 'slurm' or 'slurm:PARTITION', or leave platform out"
             raise invalid("instance_type", what, advice)
+        header: Any = self._settings.options.get("header", {})
+        given = {"partition": spec.resources.types[0].partition(":")[2], "nodes": str(spec.resources.count)}
+        for name, value in given.items():
+            if value and (before := header.get("options", {}).get(name, value)) != value:
+                warn_caller(f"the job has {name}={value}, which replaces {name}={before} of the batch script")
         return super().complete(spec)

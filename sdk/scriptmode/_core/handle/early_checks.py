@@ -43,8 +43,7 @@ def check_job(platform: Platform, job: JobRequest, sent: tuple[Source, str] | No
     ``sent`` is the source and its archive's URI, if the source is on this machine; ``jobs``: how many such jobs may run
     at once. Raises `SourceError` for a script that this interpreter cannot compile, where the hosts have the same one.
     """
-    # Of a platform of this machine.
-    risks: list[str] = getattr(platform, "describe_risks", lambda *_: [])(job, jobs)
+    crowding = platform.describe_crowding(job, jobs)
     error = _syntax_error(sent[0].files[job.program]) if sent and job.program.endswith(".py") else ""
     kind = job.resources.host_kind
     runs_python = kind.runs_scripts and not (kind.runs_images and job.algorithm.image_uri)
@@ -57,7 +56,7 @@ def check_job(platform: Platform, job: JobRequest, sent: tuple[Source, str] | No
     threads = variables.get(_THREADS)
     servers = contract.enabled(job.parameter(contract.PARAMETER_SERVER_ENABLED))
     waits = f"{_THREADS}=1: parameter servers can wait for each other for ever; set at least 2, or leave it out"
-    others = filter(None, [*risks, waits if servers and threads == "1" else "", broken if error else ""])
+    others = filter(None, [crowding, waits if servers and threads == "1" else "", broken if error else ""])
     return [*_unused_settings(job), *_wrong_settings(variables), *_likely_mistakes(job), *others]
 
 

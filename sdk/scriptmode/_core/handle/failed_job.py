@@ -64,10 +64,10 @@ def failed_error(
         body = f"{_LOG_HEADING}\n{body}"
     lines = [f"training job {name} failed: {_cause(failure, reason)}", _name_source_files(body, source_dir)]
     host = f" --host {failure.host}" if failure.host else ""
-    rows = [("hint", failure.hint), ("whole log", _whole_log(name, failure.host, platform))]
-    rows += [("log", f"scriptmode logs {name}{host}")]
+    place = _log_location(name, failure.host, platform)
+    rows = [("hint", failure.hint), ("log", f"scriptmode logs {name}{host}{place and f' ({place})'}")]
     rows += [("warning", event) for event in describe_events(name, platform)]
-    lines += [f"  {head + ':':<10} {said}" for head, said in rows if said]
+    lines += [f"  {head + ':':<8} {said}" for head, said in rows if said]
     if failure_text.may_succeed_again(failure):
         # Another run has the same source, without later corrections.
         checkpoints = description.job.output.checkpoint_uri
@@ -81,7 +81,7 @@ def failed_error(
 
 
 def _again(name: str, rest: str) -> str:
-    return f"  {'again:':<10} scriptmode rerun {name}{rest}"
+    return f"  {'again:':<8} scriptmode rerun {name}{rest}"
 
 
 def _cause(failure: Failure, reason: str) -> str:
@@ -92,7 +92,7 @@ def _cause(failure: Failure, reason: str) -> str:
     return text if is_known or not failure.exit_code else f"{text} (exit code {failure.exit_code})"
 
 
-def _whole_log(name: str, host: str, platform: Platform) -> str:
+def _log_location(name: str, host: str, platform: Platform) -> str:
     """Return the location of the failed host's log; of the first host's where no host is named; "" where unknown."""
     # The outcome is reported without it.
     with suppress(ScriptmodeError):

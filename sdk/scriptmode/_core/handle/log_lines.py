@@ -22,13 +22,13 @@ _COLOURS = (36, 33, 32, 35, 34)
 
 
 def warn(warnings: Iterable[str], stream: TextIO | None = None) -> None:
-    """Write what was found before a job starts, a line each."""
+    """Write what was found before a job starts, or as it did, a line each."""
     for text in warnings:
         write_line(text, stream)
 
 
 def describe_events(name: str, platform: Platform) -> list[str]:
-    """Return the events of a job that ended as texts; none where they cannot be read, as the outcome counts more."""
+    """Return the events of a job as texts; none where they cannot be read, as the job itself counts more."""
     with suppress(ScriptmodeError):
         return list(map(str, platform.events(name)))
     return []

@@ -93,7 +93,8 @@ class JobEvent:
     """Something that a job lost or did again, in the terms of events of Kubernetes.
 
     Attributes:
-        reason: Its kind: ``LogLost``, ``OutputLeftOut``, ``CheckpointsNotCopied``, ``SetupFailed`` or ``Interrupted``.
+        reason: Its kind: ``LogLost``, ``OutputLeftOut``, ``CheckpointsNotCopied``, ``CheckpointsShared`` (with another
+            job that has not ended), ``SetupFailed`` or ``Interrupted``.
         message: What happened, in one sentence.
         host: The host that it is about; "" where it is about the job.
         count: How often it happened.

@@ -13,7 +13,7 @@ from scriptmode._core.request.render import names_algorithm
 from scriptmode._core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode._core.spec.inputs import FileSystemInput
 from scriptmode._core.spec.names import account_of_role
-from scriptmode._core.spec.training_job import Monitoring, Network, TrainingJobSpec
+from scriptmode._core.spec.training_job import Network, TrainingJobSpec
 from scriptmode.errors import PlatformError, SpecError, invalid
 
 #: Prefix of source archives below the output path; the names of archives contain their digest.
@@ -66,6 +66,9 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
         from scriptmode._core.aws.iam_role import resolve_role_arn
 
         role = resolve_role_arn(role, connection)
+    given = spec.monitoring
+    hook = config.debug_hook if given.debug_hook is None else given.debug_hook
+    profiler_off = _first_given(given.profiler_off, None if given.profiler else config.disable_profiler)
     completed = replace(
         spec,
         role=role,
@@ -74,7 +77,7 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
         # A key of the caller's own keeps the caller's value.
         tags=(*spec.tags, *(tag for tag in config.tags if tag[0] not in dict(spec.tags))),
         resources=replace(spec.resources, volume_kms_key=_volume_key(spec, config)),
-        monitoring=_monitoring(spec.monitoring, config),
+        monitoring=replace(given, debug_hook=hook, profiler_off=profiler_off),
         algorithm=replace(spec.algorithm, image_uri=_image(spec, connection)),
     )
     if "tensorflow" in (completed.algorithm.image_uri or ""):  # as in the names of AWS's images
@@ -106,12 +109,6 @@ def _network(spec: TrainingJobSpec, config: SageMakerConfig) -> Network:
             "a FileSystemInput is reached through a VPC", "give subnets and security_group_ids", argument="subnets"
         )
     return network
-
-
-def _monitoring(given: Monitoring, config: SageMakerConfig) -> Monitoring:
-    hook = config.debug_hook if given.debug_hook is None else given.debug_hook
-    off = _first_given(given.profiler_off, None if given.profiler else config.disable_profiler)
-    return replace(given, debug_hook=hook, profiler_off=off)
 
 
 def default_bucket_of_role(role: str, region: str) -> str | None:

@@ -80,6 +80,10 @@ class SageMakerPlatform:
 
             raise_violations("Amazon SageMaker would refuse this job", violations)
 
+    def describe_crowding(self, job: JobRequest, jobs: int) -> str:  # noqa: ARG002 - whatever the job has
+        """Return "": only the service knows its machines."""
+        return ""
+
     def planned_hosts(self, request: JobRequest) -> dict[str, host_values.PlannedHost]:
         """Return what each host would find, without what its image adds, which is unknown here."""
         from scriptmode._core.platforms.sagemaker.host_secret import with_host_secret
@@ -137,8 +141,11 @@ class SageMakerPlatform:
         tags = self.connection.list_all(f"training job {description.name}", "sagemaker", "list_tags", "Tags", selection)
         return {tag["Key"]: tag["Value"] for tag in tags}
 
-    def stop(self, name: str) -> None:
-        """Call StopTrainingJob, unless the job has ended."""
+    def stop(self, name: str, *, now: bool = False) -> None:
+        """Call StopTrainingJob, unless the job has ended; raise `SpecError` for ``now``, which the service lacks."""
+        if now:
+            what = f"training job {name} cannot be stopped now: Amazon SageMaker's API has no such stop"
+            raise errors.SpecError(what, "stop it without that", argument="now")
         if not self.describe(name).has_ended:
             try:
                 self._call(name, lambda client: client.stop_training_job(TrainingJobName=name))
