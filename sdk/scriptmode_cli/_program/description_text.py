@@ -69,7 +69,7 @@ def _labelled(
     given = {key: value for key, value in parameters.items() if not key.startswith(contract.RESERVED_PREFIX)}
     source = parameters.get(contract.SUBMIT_DIRECTORY, "the image")
     # Amazon SageMaker has no files of a machine.
-    is_served = not job.resources.host_kind.is_local and "file://" in str(job)
+    is_served = not job.resources.host_kind.has_local_jobs and "file://" in str(job)
     return {
         "job": job.name,
         "status": _status(description),
