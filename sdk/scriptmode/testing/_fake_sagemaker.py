@@ -1,20 +1,35 @@
-"""A fake Amazon SageMaker in memory, in place of a boto3 session."""
+"""A fake Amazon SageMaker in memory, in place of a boto3 session: it answers the calls of botocore's own clients."""
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
-from scriptmode.testing._fake_account import FakeAccount, Fault, Operation, ServiceError
-from scriptmode.testing._fake_client import FakeClients
+from scriptmode.testing._fake_account import Call, FakeAccount, Fault, Operation, ServiceError, deep_copy
 from scriptmode.testing._fake_clock import FakeClock
 from scriptmode.testing._fake_cloudwatch_logs import FakeLogs
-from scriptmode.testing._fake_s3 import FakeObjects
+from scriptmode.testing._fake_s3 import FakeObjects, Transfers
 from scriptmode.testing._fake_training_jobs import FakeTrainingJobs
 from scriptmode.testing._job_life import Life
 from scriptmode_serve._http.other_services import describe_role
+from scriptmode_serve._operations.aws_json import ApiError, NotServedError
 from scriptmode_serve._operations.metric_operations import Metrics, MetricValue
+
+_OK = 200
+#: The key of a call's arguments in botocore's context of the call.
+_ARGUMENTS = "arguments of the fake's operation"
+#: No file and no profile of this machine: a place in the file, a variable, the value and its conversion.
+_VARIABLES = {
+    "profile": (None, None, None, None),
+    "config_file": (None, None, os.devnull, None),
+    "credentials_file": (None, None, os.devnull, None),
+    "ignore_configured_endpoint_urls": (None, None, True, None),
+}
+#: Sessions of botocore create one client at a time.
+_CREATING = threading.Lock()
 
 
 class FakeSageMaker(FakeAccount):
@@ -56,7 +71,6 @@ class FakeSageMaker(FakeAccount):
                 "get_caller_identity": lambda _: {"UserId": "AIDAFAKE", "Account": self.account, "Arn": self.caller_arn}
             },
         }
-        self._clients = FakeClients(self._operations, self)
 
     def __repr__(self) -> str:
         return f"FakeSageMaker(region_name={self.region_name!r}, account={self.account!r})"
@@ -79,7 +93,48 @@ class FakeSageMaker(FakeAccount):
         if service_name not in self._operations:
             known = ", ".join(self._operations)
             raise NotImplementedError(f"the fake session has no service {service_name!r}; it has {known}")
-        return self._clients.create(service_name, {"region_name": region_name or self.region_name, **settings})
+        keys = {"aws_access_key_id": "fake", "aws_secret_access_key": "fake"}
+        given = {**keys, "region_name": region_name or self.region_name, **settings}
+        with _CREATING:
+            client = _session().create_client(service_name, **given)
+        # Nothing is tried again: a fault is what is left after botocore's own retries.
+        client.meta.events.register("provide-client-params", self._receive)
+        client.meta.events.register("before-call", self._answer)
+        return client
+
+    def _receive(self, params: Mapping[str, Any], model: Any, context: dict[str, object], **_: object) -> None:
+        """Keep the arguments of a call, which botocore checks and changes before it calls `_answer`."""
+        service, method = _names(model)
+        if method not in self._operations[service]:
+            known = ", ".join(sorted(self._operations[service])) or "no operations"
+            raise NotImplementedError(f"the fake {service!r} client has no {method!r}; it has {known}")
+        context[_ARGUMENTS] = deep_copy(params)
+
+    def _answer(self, model: Any, params: Mapping[str, Any], context: Mapping[str, Any], **_: object) -> Any:
+        """Return the response of a call: botocore calls no service."""
+        from botocore.awsrequest import AWSResponse
+
+        call, url = Call(*_names(model), context[_ARGUMENTS]), params["url"]
+        try:
+            status, answer = _OK, self._call(call, url, _with_seconds(model, call.arguments))
+        except NotServedError as error:
+            raise NotImplementedError(f"the fake {call.service!r} client: {error.message}") from None
+        except ApiError as error:
+            status, answer = error.status, {"Error": {"Code": error.code, "Message": error.message}}
+        metadata = {"RequestId": "00000000-0000-0000-0000-000000000000", "HTTPStatusCode": status, "HTTPHeaders": {}}
+        return AWSResponse(url, status, {}, None), {**answer, "ResponseMetadata": {**metadata, "RetryAttempts": 0}}
+
+    def _call(self, call: Call, url: str, sent: Mapping[str, Any]) -> Mapping[str, Any]:
+        with self.lock:
+            self.settle()
+            self.calls.append(call)
+            fault = next((fault for fault in self.faults if fault.meets(call.service, call.operation)), None)
+            if fault is not None and not fault.answer_lost:
+                raise fault.error(url)
+            answer = self._operations[call.service][call.operation](sent)
+            if fault is not None:
+                raise fault.error(url)
+            return answer
 
     def expect(self, *lives: Life) -> None:
         """Set the lives of the next training jobs.
@@ -138,6 +193,31 @@ class FakeSageMaker(FakeAccount):
             what = f"operation {fault.operation!r} of {fault.service or 'any service'} is not one of the fake's"
             raise ValueError(f"{what}; give one of {', '.join(known or self._operations)}")
         self.faults.append(fault)
+
+
+def _names(model: Any) -> tuple[str, str]:
+    """Return the service of an operation's model, and boto3's name of the method."""
+    from botocore import xform_name
+
+    return model.service_model.service_name, xform_name(model.name)
+
+
+def _with_seconds(model: Any, arguments: Mapping[str, Any]) -> dict[str, object]:
+    """Return arguments whose times are seconds since the epoch, as boto3 sends them."""
+    from botocore.utils import parse_to_aware_datetime
+
+    times = {name for name in arguments if model.input_shape.members[name].type_name == "timestamp"}
+    return {**arguments, **{name: parse_to_aware_datetime(arguments[name]).timestamp() for name in times}}
+
+
+@cache
+def _session() -> Any:
+    """Return what creates the clients of all accounts: each reading of botocore's models takes some 0.2 s."""
+    from botocore.session import Session
+
+    session = Session(_VARIABLES)
+    session.register("creating-client-class.s3", lambda base_classes, **_: base_classes.insert(0, Transfers))
+    return session
 
 
 def _by_method(operations: Mapping[str, Operation]) -> dict[str, Operation]:
