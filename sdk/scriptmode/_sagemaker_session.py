@@ -72,7 +72,7 @@ class Session:
         self._settings = Connection(boto_session)
         #: The platform of `describe_training_job` and the others; ``None`` looks for the one that has the job.
         self._platform: Platform | None = None
-        if local_mode is None and sagemaker_client is None and not _has_credentials(self._settings, boto_session):
+        if local_mode is None and sagemaker_client is None and self.local_mode:
             _fall_back(default_bucket)
             local_mode = True
         self.local_mode = bool(local_mode)
@@ -81,7 +81,9 @@ class Session:
     @cached_property
     def local_mode(self) -> bool:
         """Whether the session is one of this machine: by default where there are no AWS credentials."""
-        return not _has_credentials(self._settings, self._given)
+        # A fake session has none to look up.
+        is_fake = self._given is not None and not hasattr(self._given, "get_credentials")
+        return not is_fake and not self._settings.credentials_source
 
     @cached_property
     def boto_region_name(self) -> str:
@@ -475,9 +477,3 @@ def _check_arguments(boto_session: object, client: object, default_bucket: objec
         for name, value in given.items():
             if value is not None:
                 raise invalid(name, f"is {value!r}, but local_mode is True, which uses this machine", "keep one")
-
-
-def _has_credentials(connection: Connection, boto_session: object) -> bool:
-    # A fake session has none to look up.
-    is_fake = boto_session is not None and not hasattr(boto_session, "get_credentials")
-    return is_fake or bool(connection.credentials_source)
