@@ -153,12 +153,7 @@ class FakeSageMaker(FakeAccount):
     ) -> None:
         """Raise a connection error from calls of an operation. Other arguments and errors are those of `fault`.
 
-        Args:
-            operation: Name of the operation, such as ``describe_training_job``.
-            times: Number of calls that fail.
-            service: Service of the operation, by default any.
-            after: Number of calls that succeed before.
-            answer_lost: Whether the operation is executed, and the connection is closed before its response.
+        With ``answer_lost`` the operation is executed, and the connection is closed before its response.
         """
 
         def error(url: str) -> BaseException:
