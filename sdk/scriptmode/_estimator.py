@@ -175,9 +175,7 @@ class Estimator:
             return
         is_new = given and name not in vars(self) and not name.startswith("_")
         if is_new and (similar := messages.did_you_mean(name, given, most=0)):
-            from scriptmode._core.text.caller_warning import warn_caller
-
-            warn_caller(f"the estimator has no argument {name!r}; {similar}")
+            messages.warn_caller(f"the estimator has no argument {name!r}; {similar}")
         object.__setattr__(self, name, value)
 
     def _set_argument(self, name: str, value: object) -> None:

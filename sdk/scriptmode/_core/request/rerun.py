@@ -19,8 +19,7 @@ from scriptmode._core.spec.job_request import ABSENT, JobRequest
 from scriptmode._core.spec.monitoring import rule_for_job, rules_of_next_job
 from scriptmode._core.spec.training_job import Limits, Resources
 from scriptmode._core.spec.whole_numbers import whole_number
-from scriptmode._core.text.caller_warning import warn_caller
-from scriptmode._core.text.messages import did_you_mean
+from scriptmode._core.text.messages import did_you_mean, warn_caller
 from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
 

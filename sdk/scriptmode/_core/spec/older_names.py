@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scriptmode._core.spec.pipeline_variables import INSTEAD_OF_PIPELINES
-from scriptmode._core.text.caller_warning import warn_caller
-from scriptmode._core.text.messages import Problem, did_you_mean
+from scriptmode._core.text.messages import Problem, did_you_mean, warn_caller
 
 #: SageMaker SDK v1's name of an argument, and its name since v2.
 RENAMED = {
