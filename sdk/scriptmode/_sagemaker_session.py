@@ -237,26 +237,24 @@ class Session:
         uri = self._uri(bucket, key_prefix)
         return upload_path(self.store_of(uri), parse_path("path", path), uri, extra_args, callback)
 
-    def upload_string_as_file_body(self, body: str, bucket: str, key: str, kms_key: str | None = None) -> str:
+    def upload_string_as_file_body(self, body: str, bucket: str | None, key: str, kms_key: str | None = None) -> str:
         """Store a text as an object; return its URI.
 
         Args:
             body: The text, stored as UTF-8.
-            bucket: The bucket.
+            bucket: The bucket; ``None`` for the default one.
             key: The object's key.
             kms_key: The KMS key that encrypts the object.
         """
-        return self._upload_text(body, self._uri(bucket, key), kms_key)
-
-    def upload_string(self, body: str, key: str, bucket: str | None = None) -> str:
-        """Store a text as an object of the default bucket, or of ``bucket``; return its URI."""
-        return self._upload_text(body, self._uri(bucket, key), None)
-
-    def _upload_text(self, body: str, uri: str, kms_key: str | None) -> str:
+        uri = self._uri(bucket, key)
         if not isinstance(body, str):
             raise invalid("body", f"is {type(body).__name__}", "give a string; S3Uploader.upload_bytes stores bytes")
         self.store_of(uri).upload_bytes(body.encode(), uri, kms_key=kms_key)
         return uri
+
+    def upload_string(self, body: str, key: str, bucket: str | None = None) -> str:
+        """Store a text as an object of the default bucket, or of ``bucket``; return its URI."""
+        return self.upload_string_as_file_body(body, bucket, key)
 
     def download_data(self, path: str | os.PathLike[str], bucket: str, key_prefix: str = "") -> list[str]:
         """Download an object, or all objects below a prefix, into a directory; return the paths of the files.
