@@ -11,12 +11,15 @@ from typing import Any
 from scriptmode.testing._fake_account import Call, FakeAccount, Fault, Operation, ServiceError, deep_copy
 from scriptmode.testing._fake_clock import FakeClock
 from scriptmode.testing._fake_cloudwatch_logs import FakeLogs
+from scriptmode.testing._fake_job import FakeJob
 from scriptmode.testing._fake_s3 import FakeObjects, Transfers
-from scriptmode.testing._fake_training_jobs import FakeTrainingJobs
 from scriptmode.testing._job_life import Life
 from scriptmode_serve._http.other_services import describe_role
-from scriptmode_serve._operations.aws_json import ApiError, NotServedError
+from scriptmode_serve._operations.aws_json import ApiError, NotServedError, not_found_error
 from scriptmode_serve._operations.metric_operations import Metrics, MetricValue
+from scriptmode_serve._operations.paging import list_tags, list_training_jobs
+from scriptmode_serve._operations.quotas import require_quotas
+from scriptmode_serve._operations.request_errors import check_training_job, name_used_error, status_error, validate
 
 _OK = 200
 #: The key of a call's arguments in botocore's context of the call.
@@ -65,7 +68,14 @@ class FakeSageMaker(FakeAccount):
             "iam": {"get_role": partial(_get_role, self)},
             "logs": _by_method(FakeLogs(self).operations),
             "s3": FakeObjects(self).operations,
-            "sagemaker": FakeTrainingJobs(self).operations,
+            "sagemaker": {
+                "create_training_job": self._create,
+                "describe_training_job": self._describe,
+                "list_tags": self._list_tags,
+                "list_training_jobs": self._list,
+                "stop_training_job": self._stop,
+                "update_training_job": self._update,
+            },
             "sagemaker-runtime": {},
             "sts": {
                 "get_caller_identity": lambda _: {"UserId": "AIDAFAKE", "Account": self.account, "Arn": self.caller_arn}
@@ -135,6 +145,57 @@ class FakeSageMaker(FakeAccount):
             if fault is not None:
                 raise fault.error(url)
             return answer
+
+    def _create(self, request: Mapping[str, Any]) -> dict[str, object]:
+        validate("CreateTrainingJobRequest", request)
+        check_training_job(request)
+        name = request["TrainingJobName"]
+        if name in self.jobs:
+            raise name_used_error(self.jobs[name].arn)
+        arn = self.arn("sagemaker", f"training-job/{name}")
+        life = self.lives[0] if self.lives else self.default_life
+        job = FakeJob(request, life, self.clock, arn=arn)
+        now = self.clock.now()
+        in_progress = [other.request for other in self.jobs.values() if not other.ended(now)]
+        require_quotas(request, in_progress, self.quotas)
+        del self.lives[:1]
+        self.jobs[name] = job
+        return {"TrainingJobArn": arn}
+
+    def _describe(self, arguments: Mapping[str, Any]) -> dict[str, object]:
+        return self._job(arguments).description(self.clock.now())
+
+    def _stop(self, arguments: Mapping[str, Any]) -> dict[str, object]:
+        job = self._job(arguments)
+        now = self.clock.now()
+        if job.ended(now):
+            raise status_error(job.status(now))
+        job.stop(now)
+        return {}
+
+    def _update(self, arguments: Mapping[str, Any]) -> dict[str, object]:
+        job = self._job(arguments)
+        for name, value in arguments.items():
+            job.request[name] = {**job.request.get(name, {}), **value} if isinstance(value, Mapping) else value
+        return {"TrainingJobArn": job.arn}
+
+    def _list(self, arguments: Mapping[str, Any]) -> dict[str, object]:
+        now = self.clock.now()
+        return list_training_jobs([job.summary(now) for job in self.jobs.values()], arguments)
+
+    def _list_tags(self, arguments: Mapping[str, Any]) -> dict[str, object]:
+        validate("ListTagsInput", arguments)
+        for job in self.jobs.values():
+            if job.arn == arguments["ResourceArn"]:
+                tags = {tag["Key"]: tag["Value"] for tag in job.request.get("Tags", [])}
+                return list_tags(tags, arguments)
+        raise not_found_error()
+
+    def _job(self, arguments: Mapping[str, Any]) -> FakeJob:
+        job = self.jobs.get(arguments["TrainingJobName"])
+        if job is None:
+            raise not_found_error()
+        return job
 
     def expect(self, *lives: Life) -> None:
         """Set the lives of the next training jobs.
