@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from scriptmode.testing._fake_account import Call, FakeAccount, Fault, Operation, ServiceError, deep_copy
@@ -63,9 +63,11 @@ class FakeSageMaker(FakeAccount):
         self, region_name: str = "us-west-2", account: str = "123456789012", clock: FakeClock | None = None
     ) -> None:
         super().__init__(region_name, account, FakeClock() if clock is None else clock)
+        metrics = Metrics(self._metrics, lambda: self.clock.wall_time().timestamp(), expires=True)
         self._operations: dict[str, Mapping[str, Operation]] = {
-            "cloudwatch": _by_method(_metric_operations(self)),
-            "iam": {"get_role": partial(_get_role, self)},
+            # Those of `scriptmode serve` on metrics and logs.
+            "cloudwatch": _by_method(metrics.operations),
+            "iam": {"get_role": self._get_role},
             "logs": _by_method(FakeLogs(self).operations),
             "s3": FakeObjects(self).operations,
             "sagemaker": {
@@ -191,6 +193,15 @@ class FakeSageMaker(FakeAccount):
                 return list_tags(tags, arguments)
         raise not_found_error()
 
+    def _metrics(self, name: str) -> Mapping[str, Sequence[MetricValue]]:
+        return self.jobs[name].metrics(self.clock.now()) if name in self.jobs else {}
+
+    def _get_role(self, arguments: Mapping[str, Any]) -> dict[str, object]:
+        name = arguments["RoleName"]
+        if name not in self.roles:
+            raise ServiceError("NoSuchEntity", f"The role with name {name} cannot be found.", 404)
+        return {"Role": {**describe_role(self.roles[name]), "CreateDate": self.clock.start}}
+
     def _job(self, arguments: Mapping[str, Any]) -> FakeJob:
         job = self.jobs.get(arguments["TrainingJobName"])
         if job is None:
@@ -281,21 +292,3 @@ def _by_method(operations: Mapping[str, Operation]) -> dict[str, Operation]:
     from botocore import xform_name
 
     return {xform_name(name): operation for name, operation in operations.items()}
-
-
-def _metric_operations(account: FakeAccount) -> Mapping[str, Operation]:
-    """Return the operations of `scriptmode serve` on the metrics of the training jobs."""
-
-    def values(name: str) -> Mapping[str, Sequence[MetricValue]]:
-        job = account.jobs.get(name)
-        return {} if job is None else job.metrics(account.clock.now())
-
-    return Metrics(values, lambda: account.clock.wall_time().timestamp(), expires=True).operations
-
-
-def _get_role(account: FakeAccount, arguments: Mapping[str, Any]) -> dict[str, object]:
-    """Return a role of the account."""
-    name = arguments["RoleName"]
-    if name not in account.roles:
-        raise ServiceError("NoSuchEntity", f"The role with name {name} cannot be found.", 404)
-    return {"Role": {**describe_role(account.roles[name]), "CreateDate": account.clock.start}}
