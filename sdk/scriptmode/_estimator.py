@@ -17,8 +17,6 @@ from scriptmode._core.text import messages
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from scriptmode._core.platforms.registry import Platform
     from scriptmode._core.source.rule_files import RuleFile
     from scriptmode._core.source.source_archive import Source
@@ -446,7 +444,7 @@ class Estimator:
         return estimator
 
     @classmethod
-    def _of_job(cls, description: Mapping[str, Any], tags: Mapping[str, str], platform: Platform) -> Self:
+    def _of_job(cls, description: Mapping[str, Any], tags: Mapping[str, str], platform: Platform) -> Estimator:
         """Return an estimator with the arguments of a described job; see `attach`."""
         from scriptmode._core.request.rerun import estimator_arguments
 
