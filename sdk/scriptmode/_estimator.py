@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from scriptmode._sagemaker_session import Session
     from scriptmode.planning import Plan
 
-_NAMES = names.JobNames()
+_fresh_name = names.fresh_names()
 
 
 class Estimator:
@@ -460,7 +460,7 @@ class Estimator:
         """Return the request, the source with its archive's URI where there is one to store, and the files of rules."""
         experiment = arguments.copied("experiment_config", experiment_config)
         asked = replace(self.spec, channels=job_inputs.parse_inputs(given), experiment=experiment)
-        name = _NAMES.fresh(asked.base_job_name) if job_name is None else names.check_job_name(job_name)
+        name = _fresh_name(asked.base_job_name) if job_name is None else names.check_job_name(job_name)
         rule_files: tuple[RuleFile, ...] = ()
         spec = self.platform.complete(asked)
         if spec.monitoring.debug_rules or spec.monitoring.profiler_rules:
