@@ -17,8 +17,6 @@ from scriptmode._core.text import messages
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from scriptmode._core.platforms.registry import Platform
     from scriptmode._core.source.rule_files import RuleFile
     from scriptmode._core.source.source_archive import Source
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from scriptmode._sagemaker_session import Session
     from scriptmode.planning import Plan
 
-_NAMES = names.JobNames()
+_fresh_name = names.fresh_names()
 
 
 class Estimator:
@@ -175,9 +173,7 @@ class Estimator:
             return
         is_new = given and name not in vars(self) and not name.startswith("_")
         if is_new and (similar := messages.did_you_mean(name, given, most=0)):
-            from scriptmode._core.text.caller_warning import warn_caller
-
-            warn_caller(f"the estimator has no argument {name!r}; {similar}")
+            messages.warn_caller(f"the estimator has no argument {name!r}; {similar}")
         object.__setattr__(self, name, value)
 
     def _set_argument(self, name: str, value: object) -> None:
@@ -448,7 +444,7 @@ class Estimator:
         return estimator
 
     @classmethod
-    def _of_job(cls, description: Mapping[str, Any], tags: Mapping[str, str], platform: Platform) -> Self:
+    def _of_job(cls, description: Mapping[str, Any], tags: Mapping[str, str], platform: Platform) -> Estimator:
         """Return an estimator with the arguments of a described job; see `attach`."""
         from scriptmode._core.request.rerun import estimator_arguments
 
@@ -464,7 +460,7 @@ class Estimator:
         """Return the request, the source with its archive's URI where there is one to store, and the files of rules."""
         experiment = arguments.copied("experiment_config", experiment_config)
         asked = replace(self.spec, channels=job_inputs.parse_inputs(given), experiment=experiment)
-        name = _NAMES.fresh(asked.base_job_name) if job_name is None else names.check_job_name(job_name)
+        name = _fresh_name(asked.base_job_name) if job_name is None else names.check_job_name(job_name)
         rule_files: tuple[RuleFile, ...] = ()
         spec = self.platform.complete(asked)
         if spec.monitoring.debug_rules or spec.monitoring.profiler_rules:

@@ -486,20 +486,17 @@ def create_job(platform: Platform, request: JobRequest, source_dir: str = "") ->
     try:
         platform.create(request)
     except KeyboardInterrupt as error:
-        if not request.resources.host_kind.has_local_jobs:
-            text = f"Training job {job.name} may have been started: scriptmode describe {job.name}"
-            raise _interrupt(text, job.name) from error
-        with suppress(ScriptmodeError):
-            job.describe()
-            text = log_lines.how_to_follow_again(job.name, platform.queue_position(job.name))
-            raise _interrupt(text, job.name) from error
-        raise
+        text = f"Training job {job.name} may have been started: scriptmode describe {job.name}"
+        if request.resources.host_kind.has_local_jobs:
+            text = ""
+            with suppress(ScriptmodeError):
+                job.describe()
+                text = log_lines.how_to_follow_again(job.name, platform.queue_position(job.name))
+        if not text:
+            raise
+        # Not a class of its own: Python ends by SIGINT for an unhandled exception of exactly this class.
+        interrupt = KeyboardInterrupt(text)
+        vars(interrupt)["job_name"] = job.name
+        raise interrupt from error
     log_lines.warn((f"warning: {event}" for event in log_lines.describe_events(job.name, platform)), sys.stderr)
     return job
-
-
-def _interrupt(message: str, job_name: str) -> KeyboardInterrupt:
-    error = KeyboardInterrupt(message)
-    # Not a class of its own: Python ends by SIGINT for an unhandled exception of exactly this class.
-    vars(error)["job_name"] = job_name
-    return error

@@ -72,7 +72,7 @@ class Session:
         self._settings = Connection(boto_session)
         #: The platform of `describe_training_job` and the others; ``None`` looks for the one that has the job.
         self._platform: Platform | None = None
-        if local_mode is None and sagemaker_client is None and not _has_credentials(self._settings, boto_session):
+        if local_mode is None and sagemaker_client is None and self.local_mode:
             _fall_back(default_bucket)
             local_mode = True
         self.local_mode = bool(local_mode)
@@ -81,7 +81,9 @@ class Session:
     @cached_property
     def local_mode(self) -> bool:
         """Whether the session is one of this machine: by default where there are no AWS credentials."""
-        return not _has_credentials(self._settings, self._given)
+        # A fake session has none to look up.
+        is_fake = self._given is not None and not hasattr(self._given, "get_credentials")
+        return not is_fake and not self._settings.credentials_source
 
     @cached_property
     def boto_region_name(self) -> str:
@@ -235,26 +237,24 @@ class Session:
         uri = self._uri(bucket, key_prefix)
         return upload_path(self.store_of(uri), parse_path("path", path), uri, extra_args, callback)
 
-    def upload_string_as_file_body(self, body: str, bucket: str, key: str, kms_key: str | None = None) -> str:
+    def upload_string_as_file_body(self, body: str, bucket: str | None, key: str, kms_key: str | None = None) -> str:
         """Store a text as an object; return its URI.
 
         Args:
             body: The text, stored as UTF-8.
-            bucket: The bucket.
+            bucket: The bucket; ``None`` for the default one.
             key: The object's key.
             kms_key: The KMS key that encrypts the object.
         """
-        return self._upload_text(body, self._uri(bucket, key), kms_key)
-
-    def upload_string(self, body: str, key: str, bucket: str | None = None) -> str:
-        """Store a text as an object of the default bucket, or of ``bucket``; return its URI."""
-        return self._upload_text(body, self._uri(bucket, key), None)
-
-    def _upload_text(self, body: str, uri: str, kms_key: str | None) -> str:
+        uri = self._uri(bucket, key)
         if not isinstance(body, str):
             raise invalid("body", f"is {type(body).__name__}", "give a string; S3Uploader.upload_bytes stores bytes")
         self.store_of(uri).upload_bytes(body.encode(), uri, kms_key=kms_key)
         return uri
+
+    def upload_string(self, body: str, key: str, bucket: str | None = None) -> str:
+        """Store a text as an object of the default bucket, or of ``bucket``; return its URI."""
+        return self.upload_string_as_file_body(body, bucket, key)
 
     def download_data(self, path: str | os.PathLike[str], bucket: str, key_prefix: str = "") -> list[str]:
         """Download an object, or all objects below a prefix, into a directory; return the paths of the files.
@@ -475,9 +475,3 @@ def _check_arguments(boto_session: object, client: object, default_bucket: objec
         for name, value in given.items():
             if value is not None:
                 raise invalid(name, f"is {value!r}, but local_mode is True, which uses this machine", "keep one")
-
-
-def _has_credentials(connection: Connection, boto_session: object) -> bool:
-    # A fake session has none to look up.
-    is_fake = boto_session is not None and not hasattr(boto_session, "get_credentials")
-    return is_fake or bool(connection.credentials_source)

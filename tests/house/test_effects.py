@@ -13,7 +13,7 @@ PURE = {
     "entrypoints/scriptmode_runtime/_report": "hints.py redaction.py",
     "sdk/scriptmode/_core": "spec/ text/messages.py text/terminal_text.py",
     "sdk/scriptmode_local/_data": "channel_source.py fuse_protocol.py object_store.py",
-    "sdk/scriptmode/_display": "downsampled_series.py formatting.py html_card.py snapshot.py status_panel.py",
+    "sdk/scriptmode/_display": "collector.py formatting.py html_card.py snapshot.py status_panel.py",
     "sdk/scriptmode/planning": "_job_plan.py _plan_parts.py _plan_summary.py",
     "sdk/scriptmode_local/_opt_ml": "planned_containers.py",
     "sdk/scriptmode_local/_store": "job_record.py shapes.py state.py",

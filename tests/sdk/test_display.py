@@ -14,7 +14,7 @@ from scriptmode import SpecError, TrainingJobFailed, TrainingJobStopped
 from scriptmode._core.spec.host_values import ChannelProgress
 from scriptmode._core.text import messages
 from scriptmode._display import choose_view, formatting, html_card
-from scriptmode._display.downsampled_series import MAX_POINTS, DownsampledSeries, sparkline
+from scriptmode._display.collector import MAX_POINTS, DownsampledSeries
 from scriptmode._display.snapshot import JobSnapshot, MetricSummary, Row
 from scriptmode.testing import Life
 from scriptmode_runtime._terminal_line import last_frame, render_line
@@ -215,11 +215,11 @@ def test_times_have_two_units_amounts_name_theirs_once_and_numbers_have_few_digi
 
 
 def test_a_sparkline_goes_from_the_least_to_the_most():
-    assert sparkline([0, 1, 2, 7], 10) == "▁▂▃█"
-    assert sparkline([3, 3, 3], 10) == "▁▁▁"
-    assert sparkline([], 10) == ""
-    assert len(sparkline(range(1000), 40)) <= 40
-    assert sparkline(range(63), 8)[-1] == "█"
+    assert formatting.sparkline([0, 1, 2, 7], 10) == "▁▂▃█"
+    assert formatting.sparkline([3, 3, 3], 10) == "▁▁▁"
+    assert formatting.sparkline([], 10) == ""
+    assert len(formatting.sparkline(range(1000), 40)) <= 40
+    assert formatting.sparkline(range(63), 8)[-1] == "█"
 
 
 def kept(values):
@@ -238,5 +238,5 @@ def test_very_many_values_are_kept_in_little_room():
 
 def test_values_whose_sum_is_not_a_number_are_drawn():
     most = sys.float_info.max
-    assert sparkline([most, -most, 0], 3) == "\u2588\u2581\u2585"
+    assert formatting.sparkline([most, -most, 0], 3) == "\u2588\u2581\u2585"
     assert kept([1.0, math.nan, math.inf, 2.0]) == (1.0, 2.0)

@@ -31,17 +31,13 @@ def choose_view(live: bool | None) -> str:  # noqa: FBT001
         raise invalid("live", f"is {live!r}", "give True, False, or None to decide by the output")
     if live is False:
         return PLAIN
-    if _is_notebook():
+    # This process is the kernel of a notebook; IPython is not imported to find out.
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if getattr(shell, "kernel", None) is not None:
         return NOTEBOOK
     is_dumb = os.environ.get("TERM", "") in ("", "dumb") and live is None
     has_blocks = "utf" in (sys.stdout.encoding or "utf-8").lower()
     return TERMINAL if sys.stdout.isatty() and has_blocks and not is_dumb else PLAIN
-
-
-def _is_notebook() -> bool:
-    """Return whether this process is the kernel of a notebook; IPython is not imported for it."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return getattr(shell, "kernel", None) is not None
 
 
 def follow_job(

@@ -10,6 +10,7 @@ curve only until a line with the metric has ended.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +22,6 @@ from scriptmode._core.spec.job_description import JobDescription
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode._core.spec.metric_definitions import Definition, MetricFinder
 from scriptmode._core.spec.service_values import LogEvent
-from scriptmode._display.downsampled_series import DownsampledSeries
 from scriptmode._display.formatting import format_channel, format_usage, truncate
 from scriptmode._display.snapshot import JobSnapshot, MetricSummary, Row, create_snapshot
 from scriptmode.errors import DataError
@@ -31,6 +31,39 @@ from scriptmode_runtime._terminal_line import last_frame, render_line
 LINE_CHARACTERS, KEPT_CHARACTERS = 500, 64 * 1024
 #: Seconds over which a rate is measured, and after which the first one is known.
 _RATE_SECONDS, _LEAST_RATE_SECONDS = 10.0, 0.4
+#: Number of points that are kept at most; after the first halving half as many at least.
+MAX_POINTS = 120
+
+
+class DownsampledSeries:
+    """Values of one metric as they arrive, of which points of a sparkline are kept.
+
+    The points are every n-th value, and the last one. When there are `MAX_POINTS`, every second one is dropped, and n
+    doubles.
+    """
+
+    def __init__(self) -> None:
+        self.last = math.nan
+        self._count = 0
+        self._points: list[float] = []
+        self._step = 1
+
+    def add(self, value: float) -> None:
+        """Add a value."""
+        if self._count % self._step == 0 and math.isfinite(value):
+            self._points.append(value)
+        self._count += 1
+        self.last = value
+        if len(self._points) == MAX_POINTS:
+            del self._points[1::2]
+            self._step *= 2
+
+    def points(self) -> tuple[float, ...]:
+        """Return the points."""
+        is_kept = (self._count - 1) % self._step == 0 or not math.isfinite(self.last)
+        return tuple(self._points if is_kept else [*self._points, self.last])
+
+
 #: Series of values by host and metric.
 _Values = defaultdict[str, defaultdict[str, DownsampledSeries]]
 

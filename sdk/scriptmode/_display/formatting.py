@@ -1,7 +1,8 @@
-"""Durations, rates and numbers as text. Pure."""
+"""Durations, rates, numbers and curves as text. Pure."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -10,6 +11,7 @@ from scriptmode._core.spec.inputs import LEAST_RATE
 from scriptmode._core.text import messages
 
 _T = TypeVar("_T")
+_BARS = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 
 
 def format_channel(progress: ChannelProgress, rate: float | None = None) -> str:
@@ -63,3 +65,13 @@ def cut(items: Sequence[_T], rows: int, name: str) -> tuple[Sequence[_T], str]:
     shown = items[: max(0, rows - 1)]
     left = len(items) - len(shown)
     return shown, f"and {left} more {name}" if shown else f"{left} {name}"
+
+
+def sparkline(points: Sequence[float], width: int) -> str:
+    """Draw points, the last one included, as a line of at most ``width`` bars."""
+    step = max(1, math.ceil(len(points) / width))
+    # Halves: the difference of two floats may overflow.
+    halves = [point / 2 for point in points[::-step][::-1]]
+    least = min(halves, default=0.0)
+    span = max(halves, default=0.0) - least
+    return "".join(_BARS[round((half - least) / span * (len(_BARS) - 1)) if span else 0] for half in halves)

@@ -9,7 +9,6 @@ from scriptmode._core.spec.failure_text import traceback_below_error
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode._core.text import messages
 from scriptmode._display import formatting
-from scriptmode._display.downsampled_series import sparkline
 from scriptmode._display.snapshot import JobSnapshot, MetricSummary
 
 #: Readable on white and on black: the middle of the scale.
@@ -86,7 +85,7 @@ def _head(snapshot: JobSnapshot, colour: str) -> str:
 
 def _metric(metric: MetricSummary) -> tuple[str, str, str]:
     name = f"{metric.name} of {metric.host}" if metric.host else metric.name
-    return name, formatting.format_number(metric.last), sparkline(metric.points, _SPARK)
+    return name, formatting.format_number(metric.last), formatting.sparkline(metric.points, _SPARK)
 
 
 def _listed(rows: Sequence[tuple[str, str, str]], name: str) -> str:

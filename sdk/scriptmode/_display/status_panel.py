@@ -10,7 +10,6 @@ from scriptmode._core.text import messages
 from scriptmode._core.text.colours import RUNNING, STATUS_COLOURS
 from scriptmode._core.text.terminal_text import wrap_words
 from scriptmode._display import formatting
-from scriptmode._display.downsampled_series import sparkline
 from scriptmode._display.snapshot import JobSnapshot
 from scriptmode_runtime._terminal_line import render_line
 
@@ -77,7 +76,8 @@ def _metrics(snapshot: JobSnapshot, width: int) -> list[Text]:
         row = Text.assemble((f"  {name} ", "bold"), f"{last} ")
         columns = width - row.cell_len - len(metric.host) - 1
         if columns > 0:
-            row.append(sparkline(metric.points, min(_SPARK, columns)), "cyan").append(f" {metric.host}".rstrip(), "dim")
+            curve = formatting.sparkline(metric.points, min(_SPARK, columns))
+            row.append(curve, "cyan").append(f" {metric.host}".rstrip(), "dim")
         rows.append(row)
     return rows
 

@@ -126,7 +126,7 @@ class TerminalView:
                 # Of a line that arrives in pieces only the last piece is shown.
                 self._incomplete.add(event.host)
             else:
-                lines.append(log_lines.prefixed(event, self._turns, self._message(event)))
+                lines.append(log_lines.prefixed(event.host, self._turns, self._message(event)))
         lines += [f"scriptmode: {sanitize(text)}" for text in snapshot.notes if text not in self._notes]
         self._notes.update(snapshot.notes)
         return "".join(f"{line}\n" for line in lines)

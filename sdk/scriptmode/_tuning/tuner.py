@@ -14,7 +14,7 @@ from scriptmode._core.platforms.job_platforms import find_tuning_platform
 from scriptmode._core.request import tuning
 from scriptmode._core.request.render import render_request
 from scriptmode._core.spec import arguments, tuning_job
-from scriptmode._core.spec.names import JobNames
+from scriptmode._core.spec.names import fresh_names
 from scriptmode._core.spec.tuning_configurations import (
     WarmStartConfig,
     WarmStartTypes,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from scriptmode._results.tuning_results import TuningResults
     from scriptmode._sagemaker_session import Session
 
-_NAMES = JobNames(timedelta(seconds=1), tuning_job.tuning_job_name)
+_fresh_name = fresh_names(tuning_job.tuning_job_name, timedelta(seconds=1))
 
 
 @dataclass(frozen=True)
@@ -483,7 +483,7 @@ class Tuner:
         searches = self._restored()
         first = next(iter(searches.values())).estimator
         name = tuning_job.check_tuning_job_name(job_name) if job_name is not None else ""
-        name = name or _NAMES.fresh(self._base_name or first.spec.base_job_name)
+        name = name or _fresh_name(self._base_name or first.spec.base_job_name)
         channels = _by_name("inputs", {"": inputs} if "" in searches else inputs or {}, searches)
         prepared = {key: search.prepare(channels.get(key), name) for key, search in searches.items()}
         requests = {key: request for key, (request, _) in prepared.items()}

@@ -1,20 +1,38 @@
-"""A fake Amazon SageMaker in memory, in place of a boto3 session."""
+"""A fake Amazon SageMaker in memory, in place of a boto3 session: it answers the calls of botocore's own clients."""
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache
 from typing import Any
 
-from scriptmode.testing._fake_account import FakeAccount, Fault, Operation, ServiceError
-from scriptmode.testing._fake_client import FakeClients
+from scriptmode.testing._fake_account import Call, FakeAccount, Fault, Operation, ServiceError, deep_copy
 from scriptmode.testing._fake_clock import FakeClock
 from scriptmode.testing._fake_cloudwatch_logs import FakeLogs
-from scriptmode.testing._fake_s3 import FakeObjects
-from scriptmode.testing._fake_training_jobs import FakeTrainingJobs
+from scriptmode.testing._fake_job import FakeJob
+from scriptmode.testing._fake_s3 import FakeObjects, Transfers
 from scriptmode.testing._job_life import Life
 from scriptmode_serve._http.other_services import describe_role
+from scriptmode_serve._operations.aws_json import ApiError, NotServedError, not_found_error
 from scriptmode_serve._operations.metric_operations import Metrics, MetricValue
+from scriptmode_serve._operations.paging import list_tags, list_training_jobs
+from scriptmode_serve._operations.quotas import require_quotas
+from scriptmode_serve._operations.request_errors import check_training_job, name_used_error, status_error, validate
+
+_OK = 200
+#: The key of a call's arguments in botocore's context of the call.
+_ARGUMENTS = "arguments of the fake's operation"
+#: No file and no profile of this machine: a place in the file, a variable, the value and its conversion.
+_VARIABLES = {
+    "profile": (None, None, None, None),
+    "config_file": (None, None, os.devnull, None),
+    "credentials_file": (None, None, os.devnull, None),
+    "ignore_configured_endpoint_urls": (None, None, True, None),
+}
+#: Sessions of botocore create one client at a time.
+_CREATING = threading.Lock()
 
 
 class FakeSageMaker(FakeAccount):
@@ -45,18 +63,26 @@ class FakeSageMaker(FakeAccount):
         self, region_name: str = "us-west-2", account: str = "123456789012", clock: FakeClock | None = None
     ) -> None:
         super().__init__(region_name, account, FakeClock() if clock is None else clock)
+        metrics = Metrics(self._metrics, lambda: self.clock.wall_time().timestamp(), expires=True)
         self._operations: dict[str, Mapping[str, Operation]] = {
-            "cloudwatch": _by_method(_metric_operations(self)),
-            "iam": {"get_role": partial(_get_role, self)},
+            # Those of `scriptmode serve` on metrics and logs.
+            "cloudwatch": _by_method(metrics.operations),
+            "iam": {"get_role": self._get_role},
             "logs": _by_method(FakeLogs(self).operations),
             "s3": FakeObjects(self).operations,
-            "sagemaker": FakeTrainingJobs(self).operations,
+            "sagemaker": {
+                "create_training_job": self._create,
+                "describe_training_job": self._describe,
+                "list_tags": self._list_tags,
+                "list_training_jobs": self._list,
+                "stop_training_job": self._stop,
+                "update_training_job": self._update,
+            },
             "sagemaker-runtime": {},
             "sts": {
                 "get_caller_identity": lambda _: {"UserId": "AIDAFAKE", "Account": self.account, "Arn": self.caller_arn}
             },
         }
-        self._clients = FakeClients(self._operations, self)
 
     def __repr__(self) -> str:
         return f"FakeSageMaker(region_name={self.region_name!r}, account={self.account!r})"
@@ -79,7 +105,108 @@ class FakeSageMaker(FakeAccount):
         if service_name not in self._operations:
             known = ", ".join(self._operations)
             raise NotImplementedError(f"the fake session has no service {service_name!r}; it has {known}")
-        return self._clients.create(service_name, {"region_name": region_name or self.region_name, **settings})
+        keys = {"aws_access_key_id": "fake", "aws_secret_access_key": "fake"}
+        given = {**keys, "region_name": region_name or self.region_name, **settings}
+        with _CREATING:
+            client = _session().create_client(service_name, **given)
+        # Nothing is tried again: a fault is what is left after botocore's own retries.
+        client.meta.events.register("provide-client-params", self._receive)
+        client.meta.events.register("before-call", self._answer)
+        return client
+
+    def _receive(self, params: Mapping[str, Any], model: Any, context: dict[str, object], **_: object) -> None:
+        """Keep the arguments of a call, which botocore checks and changes before it calls `_answer`."""
+        service, method = _names(model)
+        if method not in self._operations[service]:
+            known = ", ".join(sorted(self._operations[service])) or "no operations"
+            raise NotImplementedError(f"the fake {service!r} client has no {method!r}; it has {known}")
+        context[_ARGUMENTS] = deep_copy(params)
+
+    def _answer(self, model: Any, params: Mapping[str, Any], context: Mapping[str, Any], **_: object) -> Any:
+        """Return the response of a call: botocore calls no service."""
+        from botocore.awsrequest import AWSResponse
+
+        call, url = Call(*_names(model), context[_ARGUMENTS]), params["url"]
+        try:
+            status, answer = _OK, self._call(call, url, _with_seconds(model, call.arguments))
+        except NotServedError as error:
+            raise NotImplementedError(f"the fake {call.service!r} client: {error.message}") from None
+        except ApiError as error:
+            status, answer = error.status, {"Error": {"Code": error.code, "Message": error.message}}
+        metadata = {"RequestId": "00000000-0000-0000-0000-000000000000", "HTTPStatusCode": status, "HTTPHeaders": {}}
+        return AWSResponse(url, status, {}, None), {**answer, "ResponseMetadata": {**metadata, "RetryAttempts": 0}}
+
+    def _call(self, call: Call, url: str, sent: Mapping[str, Any]) -> Mapping[str, Any]:
+        with self.lock:
+            self.settle()
+            self.calls.append(call)
+            fault = next((fault for fault in self.faults if fault.meets(call.service, call.operation)), None)
+            if fault is not None and not fault.answer_lost:
+                raise fault.error(url)
+            answer = self._operations[call.service][call.operation](sent)
+            if fault is not None:
+                raise fault.error(url)
+            return answer
+
+    def _create(self, request: Mapping[str, Any]) -> dict[str, object]:
+        validate("CreateTrainingJobRequest", request)
+        check_training_job(request)
+        name = request["TrainingJobName"]
+        if name in self.jobs:
+            raise name_used_error(self.jobs[name].arn)
+        arn = self.arn("sagemaker", f"training-job/{name}")
+        life = self.lives[0] if self.lives else self.default_life
+        job = FakeJob(request, life, self.clock, arn=arn)
+        now = self.clock.now()
+        in_progress = [other.request for other in self.jobs.values() if not other.ended(now)]
+        require_quotas(request, in_progress, self.quotas)
+        del self.lives[:1]
+        self.jobs[name] = job
+        return {"TrainingJobArn": arn}
+
+    def _describe(self, arguments: Mapping[str, Any]) -> dict[str, object]:
+        return self._job(arguments).description(self.clock.now())
+
+    def _stop(self, arguments: Mapping[str, Any]) -> dict[str, object]:
+        job = self._job(arguments)
+        now = self.clock.now()
+        if job.ended(now):
+            raise status_error(job.status(now))
+        job.stop(now)
+        return {}
+
+    def _update(self, arguments: Mapping[str, Any]) -> dict[str, object]:
+        job = self._job(arguments)
+        for name, value in arguments.items():
+            job.request[name] = {**job.request.get(name, {}), **value} if isinstance(value, Mapping) else value
+        return {"TrainingJobArn": job.arn}
+
+    def _list(self, arguments: Mapping[str, Any]) -> dict[str, object]:
+        now = self.clock.now()
+        return list_training_jobs([job.summary(now) for job in self.jobs.values()], arguments)
+
+    def _list_tags(self, arguments: Mapping[str, Any]) -> dict[str, object]:
+        validate("ListTagsInput", arguments)
+        for job in self.jobs.values():
+            if job.arn == arguments["ResourceArn"]:
+                tags = {tag["Key"]: tag["Value"] for tag in job.request.get("Tags", [])}
+                return list_tags(tags, arguments)
+        raise not_found_error()
+
+    def _metrics(self, name: str) -> Mapping[str, Sequence[MetricValue]]:
+        return self.jobs[name].metrics(self.clock.now()) if name in self.jobs else {}
+
+    def _get_role(self, arguments: Mapping[str, Any]) -> dict[str, object]:
+        name = arguments["RoleName"]
+        if name not in self.roles:
+            raise ServiceError("NoSuchEntity", f"The role with name {name} cannot be found.", 404)
+        return {"Role": {**describe_role(self.roles[name]), "CreateDate": self.clock.start}}
+
+    def _job(self, arguments: Mapping[str, Any]) -> FakeJob:
+        job = self.jobs.get(arguments["TrainingJobName"])
+        if job is None:
+            raise not_found_error()
+        return job
 
     def expect(self, *lives: Life) -> None:
         """Set the lives of the next training jobs.
@@ -98,12 +225,7 @@ class FakeSageMaker(FakeAccount):
     ) -> None:
         """Raise a connection error from calls of an operation. Other arguments and errors are those of `fault`.
 
-        Args:
-            operation: Name of the operation, such as ``describe_training_job``.
-            times: Number of calls that fail.
-            service: Service of the operation, by default any.
-            after: Number of calls that succeed before.
-            answer_lost: Whether the operation is executed, and the connection is closed before its response.
+        With ``answer_lost`` the operation is executed, and the connection is closed before its response.
         """
 
         def error(url: str) -> BaseException:
@@ -140,26 +262,33 @@ class FakeSageMaker(FakeAccount):
         self.faults.append(fault)
 
 
+def _names(model: Any) -> tuple[str, str]:
+    """Return the service of an operation's model, and boto3's name of the method."""
+    from botocore import xform_name
+
+    return model.service_model.service_name, xform_name(model.name)
+
+
+def _with_seconds(model: Any, arguments: Mapping[str, Any]) -> dict[str, object]:
+    """Return arguments whose times are seconds since the epoch, as boto3 sends them."""
+    from botocore.utils import parse_to_aware_datetime
+
+    times = {name for name in arguments if model.input_shape.members[name].type_name == "timestamp"}
+    return {**arguments, **{name: parse_to_aware_datetime(arguments[name]).timestamp() for name in times}}
+
+
+@cache
+def _session() -> Any:
+    """Return what creates the clients of all accounts: each reading of botocore's models takes some 0.2 s."""
+    from botocore.session import Session
+
+    session = Session(_VARIABLES)
+    session.register("creating-client-class.s3", lambda base_classes, **_: base_classes.insert(0, Transfers))
+    return session
+
+
 def _by_method(operations: Mapping[str, Operation]) -> dict[str, Operation]:
     """Return operations by boto3's names of their methods."""
     from botocore import xform_name
 
     return {xform_name(name): operation for name, operation in operations.items()}
-
-
-def _metric_operations(account: FakeAccount) -> Mapping[str, Operation]:
-    """Return the operations of `scriptmode serve` on the metrics of the training jobs."""
-
-    def values(name: str) -> Mapping[str, Sequence[MetricValue]]:
-        job = account.jobs.get(name)
-        return {} if job is None else job.metrics(account.clock.now())
-
-    return Metrics(values, lambda: account.clock.wall_time().timestamp(), expires=True).operations
-
-
-def _get_role(account: FakeAccount, arguments: Mapping[str, Any]) -> dict[str, object]:
-    """Return a role of the account."""
-    name = arguments["RoleName"]
-    if name not in account.roles:
-        raise ServiceError("NoSuchEntity", f"The role with name {name} cannot be found.", 404)
-    return {"Role": {**describe_role(account.roles[name]), "CreateDate": account.clock.start}}

@@ -22,9 +22,7 @@ class Framework(scriptmode.Estimator):
 
 def LocalSession(boto_session: Any = None, **arguments: Any) -> scriptmode.Session:  # noqa: N802 - a class in v2
     """Return a session of this machine, or one of the account of ``boto_session``."""
-    if boto_session is not None:
-        return scriptmode.Session(boto_session, **arguments)
-    return scriptmode.Session(local_mode=True, **arguments)
+    return scriptmode.Session(boto_session, local_mode=None if boto_session else True, **arguments)
 
 
 def TrainingJobAnalytics(  # noqa: N802 - a class in v2

@@ -9,12 +9,9 @@ import copy
 import re
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode._core.spec.monitoring import DEFAULT_RULE_IMAGE
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _EVERY = {"save_interval": "500"}
 #: The debugging rules of AWS's image, and the collection of tensors that each reads, with its parameters.
@@ -147,7 +144,7 @@ class Rule:
         self._fields = _build("Rule", name, image_uri, **fields)
 
     @classmethod
-    def sagemaker(cls, base_config: dict[str, Any], name: str | None = None, **fields: Any) -> Self:
+    def sagemaker(cls, base_config: dict[str, Any], name: str | None = None, **fields: Any) -> Rule:
         """Return one of the rules of AWS's image, such as ``rule_configs.overfit()``."""
         rule = base_config["DebugRuleConfiguration"]
         paths = fields.pop("other_trials_s3_input_paths", None) or ()
@@ -159,7 +156,7 @@ class Rule:
     @classmethod
     def custom(
         cls, name: str, image_uri: str, instance_type: str, volume_size_in_gb: int, *text: str, **fields: Any
-    ) -> Self:
+    ) -> Rule:
         """Return a rule of a program of the caller's, or of an image."""
         given = {**dict(zip(("source", "rule_to_invoke"), text)), **fields}
         program = {"source_s3_uri": given.pop("source", None), "rule_to_invoke": given.pop("rule_to_invoke", None)}

@@ -7,13 +7,12 @@ from typing import Any
 import click
 
 from scriptmode_cli._options import estimator_options
-from scriptmode_cli._options.program_arguments import ProgramCommand
 from scriptmode_cli._options.run_options import RunOptions
 from scriptmode_cli._program import output
 from scriptmode_cli._program.error_reporting import translate_errors_to_options
 
 
-@click.command(cls=ProgramCommand)
+@click.command(cls=estimator_options.ProgramCommand)
 @estimator_options.estimator_options
 def plan(*, as_json: bool, **given: Any) -> None:
     """Show what a training job would run, without starting it.

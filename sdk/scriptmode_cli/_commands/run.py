@@ -7,12 +7,11 @@ from typing import Any
 import click
 
 from scriptmode_cli._options import estimator_options, following
-from scriptmode_cli._options.program_arguments import ProgramCommand
 from scriptmode_cli._options.run_options import RunOptions
 from scriptmode_cli._program.error_reporting import EXIT_CODES_HELP, translate_errors_to_options
 
 
-@click.command(cls=ProgramCommand, epilog=EXIT_CODES_HELP)
+@click.command(cls=estimator_options.ProgramCommand, epilog=EXIT_CODES_HELP)
 @estimator_options.estimator_options
 @estimator_options.queue_option
 @following.wait_options

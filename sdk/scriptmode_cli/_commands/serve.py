@@ -26,11 +26,7 @@ _VERBS = "scriptmode.serve"
 
 
 class _ServeGroup(Group):
-    """A group that serves when it is called without a verb."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the options, without the help for a call that has none."""
-        return click.Group.parse_args(self, ctx, args)
+    """A group whose verbs are also those of engines."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the verbs, with those of engines, which `get_command` imports."""

@@ -78,16 +78,14 @@ def _status(job: TrainingJob, *, wait: bool) -> str:
     if wait:
         with suppress(TrainingJobError, UnreadableJobError):
             job.wait()
-    while not JobStatus(status := _read_status(job)).has_ended and wait:
+    while True:
+        try:
+            status = JobStatus(job.status)
+        except UnreadableJobError as error:
+            status = JobStatus.STOPPING if error.is_running else JobStatus.STOPPED
+        if status.has_ended or not wait:
+            return str(status)
         time.sleep(_POLL_SECONDS)
-    return status
-
-
-def _read_status(job: TrainingJob) -> str:
-    try:
-        return job.status
-    except UnreadableJobError as error:
-        return str((JobStatus.STOPPING if error.is_running else JobStatus.STOPPED).value)
 
 
 def _result_text(job: TrainingJob, status: str, *, was_running: bool, has_waited: bool) -> str:

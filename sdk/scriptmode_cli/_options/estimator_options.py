@@ -1,15 +1,38 @@
-"""The options of ``run`` and ``plan``, which stand for the arguments of an estimator."""
+"""The command and the options of ``run`` and ``plan``, which stand for the arguments of an estimator."""
 
 from __future__ import annotations
 
 from typing import Any, Callable
 
 import click
+from click.shell_completion import CompletionItem
 
 from scriptmode_cli._options import options
 from scriptmode_cli._options.set_option import estimator_arguments
+from scriptmode_cli._program.group import split_at_dashes
+from scriptmode_cli._program.usage_errors import AFTER_DASHES
 
 _AT_LEAST_1 = click.IntRange(min=1)
+
+
+class ProgramCommand(click.Command):
+    """A command with arguments of the script after ``--``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words before ``--``, and keep the others for the script."""
+        own, after = split_at_dashes(args)
+        ctx.meta[AFTER_DASHES] = after if "--" in args else None
+        return super().parse_args(ctx, own)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return completions: files after ``--``."""
+        if ctx.meta.get(AFTER_DASHES) is not None:
+            return [CompletionItem(incomplete, type="file")]
+        return super().shell_complete(ctx, incomplete)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return the pieces of the usage line, with what follows ``--`` at the end."""
+        return [*super().collect_usage_pieces(ctx), "[-- ARGUMENTS]"]
 
 
 def _once(name: str, metavar: str | None, text: str, **settings: Any) -> tuple[str, dict[str, Any]]:

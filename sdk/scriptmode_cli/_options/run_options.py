@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +14,6 @@ from scriptmode._core.spec.distribution import NAMES
 from scriptmode._core.spec.metric_definitions import PRESETS
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode_cli._options.estimator_options import OPTION_NAMES
-from scriptmode_cli._options.program_arguments import parse_hyperparameters
 from scriptmode_cli._options.set_option import estimator_arguments, parse_setting
 from scriptmode_cli._options.values import location_uri, parse_number_or_text, parse_pair, parse_pairs
 from scriptmode_cli._program.error_reporting import translate_errors_to_options
@@ -22,6 +22,8 @@ from scriptmode_cli._program.usage_errors import AFTER_DASHES
 #: Arguments whose values are locations that the job writes to.
 _LOCATIONS = ("output_path", "code_location", "checkpoint_s3_uri")
 _METRIC_EXAMPLE = "'loss=loss=([0-9.]+)', or --metric keras"
+#: A word like ``-1`` or ``-.5`` is a value, not an option.
+_NUMBER = re.compile(r"-\.?\d")
 #: Arguments to which options add entries by name.
 _MAPPINGS = ("hyperparameters", "environment", "tags", "metric_definitions")
 
@@ -154,3 +156,26 @@ def _hyperparameters(options: Sequence[str], after_dashes: Mapping[str, str]) ->
         if name in pairs:
             raise SpecError(f"{name} is given by --hyperparameter and after --", advice="remove one of them")
     return {name: parse_number_or_text(value) for name, value in {**pairs, **after_dashes}.items()}
+
+
+def parse_hyperparameters(words: Sequence[str]) -> dict[str, str] | None:
+    """Parse a script's arguments as hyperparameters, with the options ``--name value`` and ``-n value``, as texts.
+
+    Returns None for words that would not reach the script as they are: a flag without a value, a value without an
+    option, an option that occurs twice, one dash before a long name. They are the job's ``arguments``.
+    """
+    hyperparameters: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        option = re.fullmatch(r"(?s)(?P<dashes>--?)(?P<name>[^-=][^=]*)(?P<given>=(?P<value>.*))?", rest[0])
+        if option is None or _NUMBER.match(rest.pop(0)):
+            return None
+        name, value = option["name"], option["value"]
+        if option["given"] is None:
+            if not rest or (rest[0].startswith("-") and not _NUMBER.match(rest[0])):
+                return None
+            value = rest.pop(0)
+        if name in hyperparameters or len(option["dashes"]) != min(len(name), 2):
+            return None
+        hyperparameters[name] = value
+    return hyperparameters

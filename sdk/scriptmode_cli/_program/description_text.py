@@ -48,16 +48,13 @@ def render_description(
         for label, value in values.items()
         for number, line in enumerate((value or "").splitlines())
     ]
-    width = max(len(label) for label, _ in rows)
-    lines = [
-        escape_unprintable(secret_names.without_userinfo(f"{label:<{width}}  {value}".rstrip()))
-        for label, value in rows
-    ]
-    status = str(description.status)
-    return "\n".join(
-        line.replace(status, colour_status(status), 1) if label == "status" else line
-        for line, (label, _) in zip(lines, rows)
-    )
+    width, status = max(len(label) for label, _ in rows), str(description.status)
+
+    def shown(label: str, value: str) -> str:
+        line = escape_unprintable(secret_names.without_userinfo(f"{label:<{width}}  {value}".rstrip()))
+        return line.replace(status, colour_status(status), 1) if label == "status" else line
+
+    return "\n".join(shown(*row) for row in rows)
 
 
 def _labelled(

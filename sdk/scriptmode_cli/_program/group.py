@@ -22,8 +22,8 @@ class Group(click.Group):
     """A group of verbs that prints its help when called without a verb, and suggests a verb for a misspelled one."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Print the help if there are no arguments."""
-        if not args and not ctx.resilient_parsing:
+        """Print the help if there are no arguments, unless the group does something without a verb."""
+        if not args and not ctx.resilient_parsing and not self.invoke_without_command:
             click.echo(ctx.get_help(), color=ctx.color)
             ctx.exit()
         return super().parse_args(ctx, args)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode._core.spec.versions import is_release_of, version_numbers
-from scriptmode._core.text.caller_warning import warn_caller
+from scriptmode._core.text.messages import warn_caller
 from scriptmode.errors import PlatformError
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode._core.text.caller_warning import warn_caller
-from scriptmode._core.text.messages import did_you_mean_path
+from scriptmode._core.text.messages import did_you_mean_path, warn_caller
 from scriptmode.errors import invalid
 from scriptmode_local._service.service import LocalPlatform
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE

@@ -14,8 +14,7 @@ from typing import Any
 from scriptmode._core.aws import image_table
 from scriptmode._core.spec.training_job import TrainingJobSpec
 from scriptmode._core.spec.versions import version_numbers
-from scriptmode._core.text.caller_warning import warn_caller
-from scriptmode._core.text.messages import did_you_mean
+from scriptmode._core.text.messages import did_you_mean, warn_caller
 from scriptmode.errors import SpecError, invalid
 
 #: The family of an instance type, ``ml.<family>.<size>`` or ``ml_<family>``, as the SageMaker SDK reads it.

@@ -131,7 +131,7 @@ def show(events: Iterable[LogEvent], *, timestamps: bool = False) -> None:
             if event.host != open_host:
                 when = event.time if timestamps else None
                 moment = f"{when.astimezone().isoformat('T', 'milliseconds')} " if when else ""
-                message = ("" if open_host is None else "\n") + moment + prefixed(event, turns, message)
+                message = ("" if open_host is None else "\n") + moment + prefixed(event.host, turns, message)
             open_host = event.host if event.continues else None
             # sys.stdout may change from line to line: a live view in the terminal replaces it.
             _write(message + ("" if event.continues else "\n"), sys.stdout)
@@ -140,13 +140,10 @@ def show(events: Iterable[LogEvent], *, timestamps: bool = False) -> None:
             _write("\n", sys.stdout)
 
 
-def prefixed(event: LogEvent, turns: dict[str, int] | None, message: str | None = None) -> str:
-    """Return a line with its host as prefix, in a colour for each host.
-
-    Without colours if ``turns`` is None. ``message`` replaces the line's own text.
-    """
-    prefix = f"{event.host} |"
+def prefixed(host: str, turns: dict[str, int] | None, text: str) -> str:
+    """Return a line with its host as prefix, in a colour for each host; without colours if ``turns`` is None."""
+    prefix = f"{host} |"
     if turns is not None:
-        turn = turns.setdefault(event.host, len(turns))
+        turn = turns.setdefault(host, len(turns))
         prefix = f"\x1b[{_COLOURS[turn % len(_COLOURS)]}m{prefix}\x1b[0m"
-    return f"{prefix} {event.message if message is None else message}"
+    return f"{prefix} {text}"

@@ -120,7 +120,7 @@ def _kind(instance_type: str) -> HostKind:
     if instance_type in amazons:
         return kind
     from scriptmode._core.spec import instance_types
-    from scriptmode._core.text.caller_warning import warn_caller
+    from scriptmode._core.text.messages import warn_caller
 
     similar = instance_types.suggest(instance_type, *amazons)
     if _SAGEMAKER_TYPE.fullmatch(instance_type):

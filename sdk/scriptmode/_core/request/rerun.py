@@ -19,12 +19,11 @@ from scriptmode._core.spec.job_request import ABSENT, JobRequest
 from scriptmode._core.spec.monitoring import rule_for_job, rules_of_next_job
 from scriptmode._core.spec.training_job import Limits, Resources
 from scriptmode._core.spec.whole_numbers import whole_number
-from scriptmode._core.text.caller_warning import warn_caller
-from scriptmode._core.text.messages import did_you_mean
+from scriptmode._core.text.messages import did_you_mean, warn_caller
 from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
 
-_NAMES = names.JobNames()
+_fresh_name = names.fresh_names()
 #: The hyperparameters of the distributions for which the runtime writes a TF_CONFIG for each host.
 _TF_CONFIG_SWITCHES = (contract.PARAMETER_SERVER_ENABLED, contract.MULTI_WORKER_MIRRORED_ENABLED)
 #: Values that the service describes for fields that were not given.
@@ -72,7 +71,7 @@ def rerun_request(description: Mapping[str, Any], tags: Mapping[str, str], chang
     """
     job = parse_request(described_fields(description))
     given = changes.job_name
-    new = _NAMES.fresh(names.base_of_job(job.name)) if given is None else names.check_job_name(given)
+    new = _fresh_name(names.base_of_job(job.name)) if given is None else names.check_job_name(given)
     rules = tuple(rule_for_job(rule, new, earlier=job.name) for rule in job.monitoring.debug_rules)
     return replace(
         job,

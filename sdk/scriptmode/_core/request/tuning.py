@@ -19,7 +19,7 @@ from scriptmode._core.spec.parameter_ranges import (
 )
 from scriptmode._core.spec.tuning_description import TunedJob, TuningDescription
 from scriptmode._core.spec.tuning_job import TuningJobSpec
-from scriptmode._core.text.caller_warning import warn_caller
+from scriptmode._core.text.messages import warn_caller
 from scriptmode.errors import QuotaError, SpecError, invalid
 from scriptmode_runtime import contract
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Callable, NamedTuple, Optional
 
-from scriptmode._core.text.messages import did_you_mean_path, format_bytes
+from scriptmode._core.text.messages import did_you_mean_path, format_bytes, warn_caller
 from scriptmode.errors import SourceError
 from scriptmode_runtime._files import beneath
 
@@ -102,8 +102,6 @@ def read_source(script: Script) -> Source:
 
 
 def _warn_of_size(sizes: Mapping[str, int], total: int) -> None:
-    from scriptmode._core.text.caller_warning import warn_caller
-
     largest = sorted(sizes, key=lambda name: -sizes[name])[:_LARGEST]
     named = ", ".join(f"{name} ({format_bytes(sizes[name])})" for name in largest)
     warn_caller(
@@ -224,8 +222,6 @@ def _tree(root: Path) -> dict[str, _Member]:
         step = f"name in {IGNORE_FILE} what the job does not need; the line '!{secrets[0]}' there packs one knowingly"
         if keys:
             raise SourceError(what, step, argument="source_dir")
-        from scriptmode._core.text.caller_warning import warn_caller
-
         warn_caller(f"{what}; {step}")
     return {name: _Member(root / name, root, is_folder=name.endswith("/")) for name in names}
 

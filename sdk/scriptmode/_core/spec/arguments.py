@@ -80,13 +80,10 @@ def kept(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def base_name(given: object, image_uri: object) -> str | None:
-    """Return the beginning of job names: the argument, else the image's name; raise `SpecError` for other types."""
-    for name, value in (("base_job_name", given), ("image_uri", image_uri)):
-        if value is not None and not isinstance(value, str):
-            raise invalid(name, f"is {value!r}", "give a string")
-    if given:
-        return str(given)
-    return base_of_image(str(image_uri)) if image_uri else None
+    """Return the beginning of job names: the argument, else the image's name; raise `SpecError` for another type."""
+    if given is not None and not isinstance(given, str):
+        raise invalid("base_job_name", f"is {given!r}", "give a string")
+    return given or (base_of_image(str(image_uri)) if image_uri else None)
 
 
 def tags(value: object) -> tuple[tuple[str, str], ...]:

@@ -19,31 +19,26 @@ _ROLE = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/.+")
 _NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 
 
-class JobNames:
-    """Makes job names that differ: two within one millisecond take two times.
-
-    ``step`` is the difference of the times of two names; ``make`` returns a name of a base and a time.
-    """
-
-    def __init__(
-        self, step: timedelta = timedelta(milliseconds=1), make: Callable[[str, datetime], str] | None = None
-    ) -> None:
-        self._last = datetime.min.replace(tzinfo=timezone.utc)
-        self._lock = allocate_lock()
-        self._step, self._make = step, make or job_name
-
-    def fresh(self, base: str) -> str:
-        """Return a name of ``base`` and the UTC time that this object has not returned before."""
-        with self._lock:
-            self._last = max(datetime.now(timezone.utc), self._last + self._step)
-            return self._make(base, self._last)
-
-
 def job_name(base: str, moment: datetime) -> str:
     """Return a job's name: ``base`` and the UTC time in milliseconds, at most 63 characters, the service's limit."""
     stamp = moment.strftime("%Y-%m-%d-%H-%M-%S-") + f"{moment.microsecond // 1000:03d}"
     head = re.sub(r"[^a-zA-Z0-9]+", "-", base).strip("-")[: NAME_LIMIT - len(stamp) - 1].rstrip("-")
     return f"{head or 'training'}-{stamp}"
+
+
+def fresh_names(
+    make: Callable[[str, datetime], str] = job_name, step: timedelta = timedelta(milliseconds=1)
+) -> Callable[[str], str]:
+    """Return a function that makes names of a base and the UTC time: two within one ``step`` take two times."""
+    last, lock = datetime.min.replace(tzinfo=timezone.utc), allocate_lock()
+
+    def fresh(base: str) -> str:
+        nonlocal last
+        with lock:
+            last = max(datetime.now(timezone.utc), last + step)
+            return make(base, last)
+
+    return fresh
 
 
 def base_of_job(name: str) -> str:

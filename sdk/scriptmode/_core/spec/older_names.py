@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scriptmode._core.spec.pipeline_variables import INSTEAD_OF_PIPELINES
-from scriptmode._core.text.caller_warning import warn_caller
-from scriptmode._core.text.messages import Problem, did_you_mean
+from scriptmode._core.text.messages import Problem, did_you_mean, warn_caller
 
 #: SageMaker SDK v1's name of an argument, and its name since v2.
 RENAMED = {
@@ -50,7 +49,7 @@ MISSING_METHODS = {
 
 
 def take_all(given: Mapping[str, Any], arguments: Mapping[str, Any], known: Sequence[str]) -> dict[str, object]:
-    """Return ``arguments`` with the values given under v1 names; warn for each, and for those that v2 ignores.
+    """Return ``arguments`` with the values given under v1 names; warn for each, and for those without an effect.
 
     Raises ``TypeError`` for a name that no version knows and for an argument given under both names.
     """
@@ -60,7 +59,11 @@ def take_all(given: Mapping[str, Any], arguments: Mapping[str, Any], known: Sequ
         raise TypeError(str(Problem(f"the estimator has no argument {' and '.join(map(repr, unknown))}", advice)))
     for name, value in given.items():
         if name in IGNORED or (name in GONE and value is None):
-            _warn_of_ignored(name, value)
+            if value is not None:
+                # What asks for nothing else than there is.
+                category = DeprecationWarning if name == "script_mode" and value is True else UserWarning
+                what = f"{name}={value!r} is an argument of SageMaker SDK v1 and has no effect"
+                warn_caller(f"{what}: {IGNORED[name]}; leave it out", category)
             continue
         if name in GONE:
             raise TypeError(f"the estimator has no argument {name!r} any more; {GONE[name]}")
@@ -72,13 +75,3 @@ def take_all(given: Mapping[str, Any], arguments: Mapping[str, Any], known: Sequ
         warn_caller(f"{name} is SageMaker SDK v1's name; use {new}", DeprecationWarning)
         merged[new] = value
     return merged
-
-
-def _warn_of_ignored(name: str, value: object) -> None:
-    """Warn of an argument without an effect; ignore ``None``."""
-    if value is None:
-        return
-    asks_for_nothing = name == "script_mode" and value is True
-    category = DeprecationWarning if asks_for_nothing else UserWarning
-    text = f"{name}={value!r} is an argument of SageMaker SDK v1 and has no effect: {IGNORED[name]}; leave it out"
-    warn_caller(text, category)

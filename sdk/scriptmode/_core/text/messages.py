@@ -1,7 +1,10 @@
-"""Parts of messages that several modules share: problems, suggestions, sizes, durations, commands."""
+"""Parts of messages that several modules share: problems, suggestions, sizes, durations, commands; and warnings."""
 
 from __future__ import annotations
 
+import inspect
+import re
+import warnings
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -9,6 +12,8 @@ from typing import NamedTuple
 
 from scriptmode.errors import ScriptmodeError, SpecError
 
+#: The packages of this library, and its pytest plugin.
+_OWN = re.compile(rf"{re.escape(str(Path(__file__).parents[2]))}(_pytest\.py|(_(cli|kubernetes|local|serve|slurm))?/)")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 #: Seconds below which a duration has a decimal.
 _SHORT = 10
@@ -98,3 +103,11 @@ def format_duration(seconds: float) -> str:
 def pluralize(count: int, noun: str) -> str:
     """Return a number with its noun: ``1 host``, ``12 hosts``, ``1,000 lines``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def warn_caller(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line that called this library, however deep."""
+    frame, level = inspect.currentframe(), 1
+    while frame and frame.f_back and _OWN.match(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)

@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
 
 from scriptmode_runtime._terminal_line import sanitize
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _ERASE = "\r\x1b[K"
 
 
-class ProgressLine:
+class ProgressLine(AbstractContextManager["ProgressLine"]):
     """The last line of a terminal, on the standard error; without a terminal nothing is shown."""
 
     def __init__(self) -> None:
@@ -36,9 +33,6 @@ class ProgressLine:
             self._stream.write(_ERASE)
             self._stream.flush()
             self._is_empty = True
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.clear()
