@@ -147,6 +147,8 @@ def check(what):
 
 import scriptmode
 check("import scriptmode")
+from scriptmode._core.spec.hosts import instance_kind
+assert instance_kind("slurm").is_scheduled and "importlib.metadata" not in sys.modules
 from scriptmode import Estimator
 Estimator(entry_point="x.py", instance_type="local_process").request("file:///x")
 check("a local request")

@@ -13,6 +13,8 @@ from scriptmode.errors import invalid
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from scriptmode._core.machine.entry_points import OwnEntryPoint
+
 #: The group of entry points that name engines of other packages.
 GROUP = "scriptmode.engines"
 _CORRECT = "correct the package that has the engine, or uninstall it"
@@ -121,7 +123,7 @@ def instance_kind(instance_type: str) -> HostKind:
 
 
 @cache
-def _load_kind(point: EntryPoint) -> HostKind:
+def _load_kind(point: EntryPoint | OwnEntryPoint) -> HostKind:
     name = point.name
     try:
         kind = point.load()
