@@ -37,7 +37,7 @@ STARTERS = (
     "sdk/scriptmode_local/_hosts/",
     "sdk/scriptmode_local/_remote/",  # the agent of a host elsewhere
     "sdk/scriptmode_local/_system/",
-    "sdk/scriptmode_slurm/_engine/fleet.py",
+    "sdk/scriptmode_slurm/_engine/steps.py",
     "sdk/scriptmode_serve/_http/seaweedfs.py",  # an S3 server beside the server
     "sdk/scriptmode/testing/_engine_suite.py",  # another process that reads a job
     "sdk/scriptmode/testing/_local_server.py",  # a server for tests

@@ -197,9 +197,9 @@ def find_order(partition: str) -> list[int]:
     return [_job_number(job) for job in queue]
 
 
-def expand_nodes(nodes: str) -> tuple[str, ...]:
+def expand_nodes(nodes: str) -> list[str]:
     """Return the names of a list of nodes such as ``n[1-2]``, in its order."""
-    return tuple(_run(("scontrol", "show", "hostnames", nodes)).split()) if nodes else ()
+    return _run(("scontrol", "show", "hostnames", nodes)).split()
 
 
 def find_nodes(

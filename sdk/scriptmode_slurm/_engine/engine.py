@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from scriptmode._core.text.messages import Problem
 from scriptmode.errors import DataError, PlatformError
 from scriptmode_local._data.durable import replace_file
-from scriptmode_local._hosts.local_agent import AGENT_MODULE
 from scriptmode_local._hosts.planned_processes import plan_processes
 from scriptmode_local._hosts.process_engine import ProcessEngine
 from scriptmode_local._store.job_store import ENGINE_RECORD, JobFolder
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 
 #: The batch script in the job's folder.
 _SCRIPT = "job.sh"
+#: Its program. It is named, not imported: the agent imports this package.
+_BATCH_STEP = "scriptmode_slurm._engine.batch_step"
 
 
 def _parse(given: HostSettings) -> SlurmSettings:
@@ -126,6 +127,6 @@ class SlurmEngine(SlurmAgent, ProcessEngine):
     @staticmethod
     def _render(folder: JobFolder, job: Job) -> str:
         settings = settings_from_json(job.engine)
-        agent = (sys.executable, "-m", AGENT_MODULE, "--foreground", str(folder.path))
+        agent = (sys.executable, "-m", _BATCH_STEP, str(folder.path), *job.request.resources.hosts)
         partitions = commands.list_partitions()
         return batch_script.render_batch_script(job, settings, str(folder.agent_log), agent, partitions)

@@ -1,4 +1,4 @@
-"""Job steps: the ``srun`` that runs a program on one node of a Slurm job, and the variables that it needs. Pure.
+"""Job steps: the ``srun`` that runs a program on one node of a Slurm job, and the variables that it needs.
 
 The standard input of ``srun`` is the only way to control the program. A signal to ``srun`` is none: at SIGTERM it has
 every process of the step killed at once, and ``scancel --signal`` reaches each of them behind their launcher's back. At
@@ -7,10 +7,16 @@ the end of ``srun``, however it ends, the program's standard input ends, too.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping, Sequence
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import NamedTuple
 
+#: The program of a host's agent. It is named, not imported: agents import this package.
+_HOST_AGENT = "scriptmode_local._agent.host_agent"
 _PREFIXES = ("SLURM_", "SLURMD_", "SRUN_", "SBATCH_", "SALLOC_", "PMI_", "PMI2_", "PMIX_")
 #: What srun and a host need of a batch step's variables: the cluster, the job, its size, and the components of a
 #: heterogeneous job. The others are defaults of its options, such as SLURM_NTASKS and SLURM_MEM_PER_CPU, which the
@@ -18,14 +24,15 @@ _PREFIXES = ("SLURM_", "SLURMD_", "SRUN_", "SBATCH_", "SALLOC_", "PMI_", "PMI2_"
 _JOB = re.compile(
     r"SLURM_(CONF|CONF_SERVER|CLUSTERS|JOB_ID|JOBID|JOB_NUM_NODES|JWT|SACK_SOCKET|HET_SIZE|\w+_HET_GROUP_\d+)"
 )
+#: One name in a list of nodes, or the names of one prefix (scontrol(1), "show hostlist").
+_NODES = r"([\w.-]+)(?:\[(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)\])?"
 
 
 class Node(NamedTuple):
-    """A node of a job, with the number of its component in a heterogeneous job, and its address if it was asked for."""
+    """A node of a job. ``component`` is its number among those of a heterogeneous job; None for any other job."""
 
     name: str
     component: int | None = None
-    address: str = ""
 
 
 def step_command(node: Node, name: str, command: Sequence[str]) -> tuple[str, ...]:
@@ -79,3 +86,66 @@ def parse_allocations(variables: Mapping[str, str]) -> list[Allocation]:
         job, nodes, partition = (variables.get(name + suffix, "") for name in names)
         allocations.append(Allocation(component, int(job), nodes, partition))
     return allocations
+
+
+def expand_nodes(nodes: str) -> list[str]:
+    """Return the names of a list of nodes such as ``n[1-2,07-11],gpu``, in its order; of another form, ask Slurm."""
+    if not re.fullmatch(rf"{_NODES}(?:,{_NODES})*", nodes):
+        from scriptmode_slurm._engine import commands
+
+        return commands.expand_nodes(nodes) if nodes else []
+    return [prefix + number for prefix, ranges in re.findall(_NODES, nodes) for number in _numbers(ranges)]
+
+
+def _numbers(ranges: str) -> Iterator[str]:
+    """Yield the numbers of ranges such as ``1-2,07``, with leading zeros as they have; "" for none."""
+    for first, _, last in (part.partition("-") for part in ranges.split(",")):
+        yield from (f"{n:0{len(first)}}" for n in range(int(first), int(last or first) + 1)) if first else [""]
+
+
+class StartedStep(NamedTuple):
+    """The step of a host: where it runs, the process of its ``srun``, and this process's ends of its two pipes."""
+
+    node: Node
+    allocation: Allocation
+    process: subprocess.Popen[bytes]
+    commands: int
+    events: int
+
+
+#: The steps that this process started before it was the job's agent, by their hosts.
+STARTED: ContextVar[Mapping[str, StartedStep]] = ContextVar("STARTED")
+
+
+def start_steps(folder: str, hosts: Sequence[str], variables: Mapping[str, str]) -> dict[str, StartedStep]:
+    """Start the agents of as many hosts as the job has nodes, each on the next node; return their steps by the hosts.
+
+    Raises `PlatformError` where Slurm does not answer.
+    """
+    allocated = (
+        (Node(name, allocation.component), allocation)
+        for allocation in parse_allocations(variables)
+        for name in expand_nodes(allocation.nodes)
+    )
+    return {host: _start_step(folder, host, *place, variables) for host, place in zip(hosts, allocated)}
+
+
+def _start_step(
+    folder: str, host: str, node: Node, allocation: Allocation, variables: Mapping[str, str]
+) -> StartedStep:
+    their_commands, command_pipe = os.pipe()
+    event_pipe, their_events = os.pipe()
+    try:
+        # With its parent it would end at once, and the step be killed: that ends at the end of its input instead.
+        process = subprocess.Popen(
+            step_command(node, host, (sys.executable, "-m", _HOST_AGENT, folder, host)),
+            stdin=their_commands,
+            stdout=their_events,
+            env=step_environment(variables),
+            cwd="/",
+            start_new_session=True,
+        )
+    finally:
+        os.close(their_commands)
+        os.close(their_events)
+    return StartedStep(node, allocation, process, command_pipe, event_pipe)
