@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from scriptmode._core.text.messages import Problem
 from scriptmode.errors import DataError, PlatformError
 from scriptmode_local._data.durable import replace_file
-from scriptmode_local._hosts.planned_processes import plan_processes
 from scriptmode_local._hosts.process_engine import ProcessEngine
 from scriptmode_local._store.job_store import ENGINE_RECORD, JobFolder
-from scriptmode_slurm._engine import batch_script, commands, fleet
+from scriptmode_slurm._engine import batch_script, commands
 from scriptmode_slurm._engine.agent import CLUSTER, NUMBER, SlurmAgent, find_own_job
 from scriptmode_slurm._engine.settings import SlurmSettings, parse_settings, settings_from_json
 
@@ -70,6 +69,8 @@ class SlurmEngine(SlurmAgent, ProcessEngine):
 
     def plan(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> tuple[dict[str, PlannedHost], str]:
         """Return the environment of each host, and what sbatch would get."""
+        from scriptmode_local._hosts.planned_processes import plan_processes
+
         own = settings_from_json(job.engine)
         gpus = {
             host: batch_script.gpus_of_host(own.all_options(component.partition), len(component.hosts))
@@ -108,6 +109,8 @@ class SlurmEngine(SlurmAgent, ProcessEngine):
 
         This process is its batch step or, with ``host``, the step on that host's node.
         """
+        from scriptmode_slurm._engine import fleet
+
         if host:
             return fleet.NodeFleet(folder, job, host, tasks, inherited)
         resources, nodes = job.request.resources, int(inherited.get("SLURM_JOB_NUM_NODES", "0"))
