@@ -1,7 +1,6 @@
 """The engine of the instance type ``slurm``, in `_engine`: each host of a job is a node of a Slurm cluster.
 
 * ``platform``: `Slurm`, the platform object; ``settings``: what it is given; ``checks``: those of scriptmode doctor.
-* ``kind``: `SLURM`, what the rest of the code knows of the hosts.
 * ``engine``: the engine; ``fleet``: the hosts of one job; ``agent``: where the agent of a job is, and why it ended.
 * ``commands``: Slurm's commands, and their output as values; ``problems``: failures and reasons, in their words.
 * ``batch_script``: what sbatch gets; ``partitions``: where it may run; ``addresses``, ``steps``: what a host is
@@ -10,18 +9,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scriptmode_slurm._engine.kind import SLURM
+    from scriptmode._core.spec.hosts import HostKind
+
+    SLURM: HostKind
 
 __all__ = ["SLURM"]
 
 
-def __getattr__(name: str) -> Any:
-    """Return `SLURM`, which the batch step of a job does not import before it starts the hosts."""
+@cache
+def __getattr__(name: str) -> HostKind:
+    """Return `SLURM`, which the batch step of a job does not need before it starts the hosts."""
     if name != "SLURM":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from scriptmode_slurm._engine.kind import SLURM
+    from scriptmode._core.spec.hosts import HostKind
 
-    return SLURM
+    # The instance type is the name of the entry point; ``slurm:gpu`` names a partition, too.
+    return HostKind(
+        "nodes of a Slurm cluster",
+        "Slurm",
+        engine="scriptmode_slurm._engine.engine:SlurmEngine",
+        agent="scriptmode_slurm._engine.agent:SlurmAgent",
+        platform="scriptmode_slurm._engine.platform:Slurm",
+        is_scheduled=True,
+        pending_message="Waiting in Slurm's queue",
+        suffix="PARTITION",
+        other_names=("sbatch", "srun"),
+        checks="scriptmode_slurm._engine.checks:CHECKS",
+    )

@@ -56,8 +56,8 @@ class SlurmFleet(Fleet):
             str(self._folder.path), list(self.sandboxes), self._inherited
         )
         for host, step in self._steps.items():
-            ports[host] = addresses.port_block(step.allocation.job)
-            places[host] = f"Slurm job {step.allocation.job}, partition {step.allocation.partition}, {step.node.name}"
+            ports[host] = addresses.port_block(step.node.job)
+            places[host] = f"Slurm job {step.node.job}, partition {step.node.partition}, {step.node.name}"
             self._tasks.keep_private(step.commands, step.events)
         if missing := self.sandboxes.keys() - self._steps.keys():
             what = f"Slurm gave the job {len(self._steps)} nodes, so there is none for {min(missing)}"

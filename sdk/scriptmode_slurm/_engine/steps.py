@@ -29,10 +29,15 @@ _NODES = r"([\w.-]+)(?:\[(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)\])?"
 
 
 class Node(NamedTuple):
-    """A node of a job. ``component`` is its number among those of a heterogeneous job; None for any other job."""
+    """A node of a job, with the job's number and partition, which each component of a heterogeneous job has of its own.
+
+    ``component`` is the number of its component; None for any other job.
+    """
 
     name: str
     component: int | None = None
+    job: int = 0
+    partition: str = ""
 
 
 def step_command(node: Node, name: str, command: Sequence[str]) -> tuple[str, ...]:
@@ -66,26 +71,14 @@ def step_environment(variables: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in variables.items() if _JOB.fullmatch(name) or not name.startswith(_PREFIXES)}
 
 
-class Allocation(NamedTuple):
-    """The nodes of a job, or of one component of a heterogeneous job, which has a job number of its own."""
-
-    component: int | None
-    job: int
-    #: As Slurm lists them: ``n[1-2]``.
-    nodes: str
-    partition: str
-
-
-def parse_allocations(variables: Mapping[str, str]) -> list[Allocation]:
-    """Return the allocations of a batch step's job from its variables; none for a process outside of jobs."""
+def list_nodes(variables: Mapping[str, str]) -> Iterator[Node]:
+    """Yield the nodes of a batch step's job in their order, from its variables; none for a process outside of jobs."""
     components: Sequence[int | None] = range(int(variables.get("SLURM_HET_SIZE", 0))) or [None]
-    allocations = []
     for component in components if "SLURM_JOB_ID" in variables else ():
         suffix = "" if component is None else f"_HET_GROUP_{component}"
         names = ("SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_JOB_PARTITION")
         job, nodes, partition = (variables.get(name + suffix, "") for name in names)
-        allocations.append(Allocation(component, int(job), nodes, partition))
-    return allocations
+        yield from (Node(name, component, int(job), partition) for name in expand_nodes(nodes))
 
 
 def expand_nodes(nodes: str) -> list[str]:
@@ -93,7 +86,7 @@ def expand_nodes(nodes: str) -> list[str]:
     if not re.fullmatch(rf"{_NODES}(?:,{_NODES})*", nodes):
         from scriptmode_slurm._engine import commands
 
-        return commands.expand_nodes(nodes) if nodes else []
+        return list(commands.find_nodes([nodes])) if nodes else []
     return [prefix + number for prefix, ranges in re.findall(_NODES, nodes) for number in _numbers(ranges)]
 
 
@@ -107,7 +100,6 @@ class StartedStep(NamedTuple):
     """The step of a host: where it runs, the process of its ``srun``, and this process's ends of its two pipes."""
 
     node: Node
-    allocation: Allocation
     process: subprocess.Popen[bytes]
     commands: int
     events: int
@@ -122,17 +114,11 @@ def start_steps(folder: str, hosts: Sequence[str], variables: Mapping[str, str])
 
     Raises `PlatformError` where Slurm does not answer.
     """
-    allocated = (
-        (Node(name, allocation.component), allocation)
-        for allocation in parse_allocations(variables)
-        for name in expand_nodes(allocation.nodes)
-    )
-    return {host: _start_step(folder, host, *place, variables) for host, place in zip(hosts, allocated)}
+    nodes = zip(hosts, list_nodes(variables))
+    return {host: _start_step(folder, host, node, variables) for host, node in nodes}
 
 
-def _start_step(
-    folder: str, host: str, node: Node, allocation: Allocation, variables: Mapping[str, str]
-) -> StartedStep:
+def _start_step(folder: str, host: str, node: Node, variables: Mapping[str, str]) -> StartedStep:
     their_commands, command_pipe = os.pipe()
     event_pipe, their_events = os.pipe()
     try:
@@ -148,4 +134,4 @@ def _start_step(
     finally:
         os.close(their_commands)
         os.close(their_events)
-    return StartedStep(node, allocation, process, command_pipe, event_pipe)
+    return StartedStep(node, process, command_pipe, event_pipe)
