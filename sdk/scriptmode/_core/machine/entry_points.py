@@ -34,8 +34,7 @@ def find_entry_point(group: str, name: str) -> str:
 @cache
 def _own_values(group: str) -> dict[str, str]:
     """Return the values of this package's entry points, without `importlib.metadata`, whose import takes 20 ms."""
-    for path in (path for folder in sys.path for path in Path(folder).glob("scriptmode-*.dist-info/entry_points.txt")):
-        section = path.read_text(encoding="utf-8").partition(f"[{group}]\n")[2].partition("\n[")[0]
-        pairs = (line.partition("=") for line in section.splitlines())
-        return {name.strip(): value.strip() for name, _, value in pairs}
-    return {}
+    files = (path for folder in sys.path for path in Path(folder).glob("scriptmode-*.dist-info/entry_points.txt"))
+    text = next((path.read_text(encoding="utf-8") for path in files), "")
+    pairs = (line.partition("=") for line in text.partition(f"[{group}]\n")[2].partition("\n[")[0].splitlines())
+    return {name.strip(): value.strip() for name, _, value in pairs}
