@@ -4,39 +4,23 @@
 * ``engine``: the engine; ``fleet``: the hosts of one job; ``agent``: where the agent of a job is, and why it ended.
 * ``commands``: Slurm's commands, and their output as values; ``problems``: failures and reasons, in their words.
 * ``batch_script``: what sbatch gets; ``partitions``: where it may run; ``addresses``, ``steps``: what a host is
-  given, and the ``srun`` that starts it; ``batch_step``: the program of the batch script.
+  given, and the ``srun`` that starts it.
 """
 
-from __future__ import annotations
-
-from functools import cache
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from scriptmode._core.spec.hosts import HostKind
-
-    SLURM: HostKind
+from scriptmode._core.spec.hosts import HostKind
 
 __all__ = ["SLURM"]
 
-
-@cache
-def __getattr__(name: str) -> HostKind:
-    """Return `SLURM`, which the batch step of a job does not need before it starts the hosts."""
-    if name != "SLURM":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from scriptmode._core.spec.hosts import HostKind
-
-    # The instance type is the name of the entry point; ``slurm:gpu`` names a partition, too.
-    return HostKind(
-        "nodes of a Slurm cluster",
-        "Slurm",
-        engine="scriptmode_slurm._engine.engine:SlurmEngine",
-        agent="scriptmode_slurm._engine.agent:SlurmAgent",
-        platform="scriptmode_slurm._engine.platform:Slurm",
-        is_scheduled=True,
-        pending_message="Waiting in Slurm's queue",
-        suffix="PARTITION",
-        other_names=("sbatch", "srun"),
-        checks="scriptmode_slurm._engine.checks:CHECKS",
-    )
+#: The instance type is the name of the entry point; ``slurm:gpu`` names a partition, too.
+SLURM = HostKind(
+    "nodes of a Slurm cluster",
+    "Slurm",
+    engine="scriptmode_slurm._engine.engine:SlurmEngine",
+    agent="scriptmode_slurm._engine.agent:SlurmAgent",
+    platform="scriptmode_slurm._engine.platform:Slurm",
+    is_scheduled=True,
+    pending_message="Waiting in Slurm's queue",
+    suffix="PARTITION",
+    other_names=("sbatch", "srun"),
+    checks="scriptmode_slurm._engine.checks:CHECKS",
+)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from fakes import slurm_programs
 from fakes.local_jobs import request_for
 from fakes.processes import until
 
@@ -82,26 +83,16 @@ def nodes(tmp_path, monkeypatch):
     known = addresses.list_interfaces()
     if not known:
         pytest.skip("this machine has no network")
-    scripts = {
-        "scontrol": "echo NodeName=node1 NodeAddr=127.0.1.1 State=IDLE\n"
-        f"echo NodeName=node2 NodeAddr={known[0].address} State=IDLE",
-        "srun": f'echo "$*" >>{tmp_path}/srun.log',
-    }
-    for name, text in scripts.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
-        (tmp_path / name).chmod(0o755)
+    programs = slurm_programs.Programs(tmp_path)
+    answer = f"printf 'NodeName=%s NodeAddr=%s State=IDLE\\n' node1 127.0.1.1 node2 {known[0].address}"
+    programs.add("scontrol", f'[ "$2 $3" = "hostnames node[1-2]" ] && exec echo node1 node2\n{answer}')
+    programs.add("srun", f'echo "$*" >>{tmp_path}/srun.log')
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return known
 
 
-def test_a_list_of_nodes_is_expanded_and_slurm_is_asked_about_other_forms(nodes):
-    assert steps.expand_nodes("n[8-9,011-12],gpu-1.x") == ["n8", "n9", "n011", "n012", "gpu-1.x"]
-    assert steps.expand_nodes("node[1-2]-[1]") == ["node1", "node2"]
-    assert steps.expand_nodes("") == []
-
-
 def test_the_agents_of_hosts_start_before_that_of_the_job(tmp_path, nodes):
-    argv = (sys.executable, "-m", "scriptmode_slurm._engine.batch_step", tmp_path / "absent", "algo-1", "algo-2")
+    argv = (sys.executable, "-m", "scriptmode_slurm._engine", tmp_path / "absent", "algo-1", "algo-2")
     done = subprocess.run(argv, env={**os.environ, **INHERITED}, capture_output=True, text=True, check=False)
     assert "the agent of training job absent cannot start" in done.stderr
     log = tmp_path / "srun.log"

@@ -49,26 +49,6 @@ class SlurmFleet(Fleet):
         self._steps: Mapping[str, steps.StartedStep] = {}
         self.sandboxes = {name: Sandbox(name, folder.host(name)) for name in job.request.resources.hosts}
 
-    def prepare(self) -> None:
-        """Assign a node to each host, and write the hosts' configuration files."""
-        ports, places = {}, {}
-        self._steps = steps.STARTED.get({}) or steps.start_steps(
-            str(self._folder.path), list(self.sandboxes), self._inherited
-        )
-        for host, step in self._steps.items():
-            ports[host] = addresses.port_block(step.node.job)
-            places[host] = f"Slurm job {step.node.job}, partition {step.node.partition}, {step.node.name}"
-            self._tasks.keep_private(step.commands, step.events)
-        if missing := self.sandboxes.keys() - self._steps.keys():
-            what = f"Slurm gave the job {len(self._steps)} nodes, so there is none for {min(missing)}"
-            raise DataError(what, advice="leave options out that change the number of nodes")
-        self._folder.write_places(places)
-        resolved = self._find_addresses()
-        write_hosts_file(self._folder.channels / "hosts", resolved)
-        content = cluster_of_machines(self.sandboxes, resolved, ports, os.urandom(32).hex())
-        for sandbox in self.sandboxes.values():
-            sandbox.prepare(self._job.request, content)
-
     def _find_addresses(self) -> dict[str, str]:
         """Return the address of each host: its node's in Slurm's configuration, or that of the interface to use."""
         if interface := settings_from_json(self._job.engine).interface:
@@ -97,11 +77,25 @@ class SlurmFleet(Fleet):
         return done.output.split()[0]
 
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
-        """Write the sandboxes; the steps on the nodes have been started."""
-        self.prepare()
-        first, *others = [
-            StartedAgent((host,), step.process, step.commands, step.events) for host, step in self._steps.items()
-        ]
+        """Write the configuration files of the hosts, whose agents have been started on a node each, and wait."""
+        ports, places = {}, {}
+        self._steps = steps.STARTED.get({}) or steps.start_steps(
+            str(self._folder.path), list(self.sandboxes), self._inherited
+        )
+        for host, step in self._steps.items():
+            ports[host] = addresses.port_block(step.node.job)
+            places[host] = f"Slurm job {step.node.job}, partition {step.node.partition}, {step.node.name}"
+            self._tasks.keep_private(step.commands, step.events)
+        if missing := self.sandboxes.keys() - self._steps.keys():
+            what = f"Slurm gave the job {len(self._steps)} nodes, so there is none for {min(missing)}"
+            raise DataError(what, advice="leave options out that change the number of nodes")
+        self._folder.write_places(places)
+        resolved = self._find_addresses()
+        write_hosts_file(self._folder.channels / "hosts", resolved)
+        content = cluster_of_machines(self.sandboxes, resolved, ports, os.urandom(32).hex())
+        for sandbox in self.sandboxes.values():
+            sandbox.prepare(self._job.request, content)
+        first, *others = [StartedAgent((host,), *step[1:]) for host, step in self._steps.items()]
         return [replace(first, warning=self._describe_setup()), *others]
 
     def _describe_setup(self) -> str:

@@ -12,8 +12,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import NamedTuple
+
+from scriptmode.errors import PlatformError
 
 #: The program of a host's agent. It is named, not imported: agents import this package.
 _HOST_AGENT = "scriptmode_local._agent.host_agent"
@@ -24,15 +27,10 @@ _PREFIXES = ("SLURM_", "SLURMD_", "SRUN_", "SBATCH_", "SALLOC_", "PMI_", "PMI2_"
 _JOB = re.compile(
     r"SLURM_(CONF|CONF_SERVER|CLUSTERS|JOB_ID|JOBID|JOB_NUM_NODES|JWT|SACK_SOCKET|HET_SIZE|\w+_HET_GROUP_\d+)"
 )
-#: One name in a list of nodes, or the names of one prefix (scontrol(1), "show hostlist").
-_NODES = r"([\w.-]+)(?:\[(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)\])?"
 
 
 class Node(NamedTuple):
-    """A node of a job, with the job's number and partition, which each component of a heterogeneous job has of its own.
-
-    ``component`` is the number of its component; None for any other job.
-    """
+    """A node of a job, or of one component of a heterogeneous job, which has a number and a partition of its own."""
 
     name: str
     component: int | None = None
@@ -78,22 +76,16 @@ def list_nodes(variables: Mapping[str, str]) -> Iterator[Node]:
         suffix = "" if component is None else f"_HET_GROUP_{component}"
         names = ("SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_JOB_PARTITION")
         job, nodes, partition = (variables.get(name + suffix, "") for name in names)
-        yield from (Node(name, component, int(job), partition) for name in expand_nodes(nodes))
+        yield from (Node(name, component, int(job), partition) for name in _expand_nodes(nodes))
 
 
-def expand_nodes(nodes: str) -> list[str]:
-    """Return the names of a list of nodes such as ``n[1-2,07-11],gpu``, in its order; of another form, ask Slurm."""
-    if not re.fullmatch(rf"{_NODES}(?:,{_NODES})*", nodes):
-        from scriptmode_slurm._engine import commands
-
-        return list(commands.find_nodes([nodes])) if nodes else []
-    return [prefix + number for prefix, ranges in re.findall(_NODES, nodes) for number in _numbers(ranges)]
-
-
-def _numbers(ranges: str) -> Iterator[str]:
-    """Yield the numbers of ranges such as ``1-2,07``, with leading zeros as they have; "" for none."""
-    for first, _, last in (part.partition("-") for part in ranges.split(",")):
-        yield from (f"{n:0{len(first)}}" for n in range(int(first), int(last or first) + 1)) if first else [""]
+def _expand_nodes(nodes: str) -> list[str]:
+    """Return the names of a list of nodes such as ``n[1-2]``, in its order; raise `PlatformError`."""
+    command = ("scontrol", "show", "hostnames", nodes)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise PlatformError(f"the nodes {nodes!r} cannot be listed: {done.stderr.strip()}")
+    return done.stdout.split()
 
 
 class StartedStep(NamedTuple):
@@ -110,12 +102,8 @@ STARTED: ContextVar[Mapping[str, StartedStep]] = ContextVar("STARTED")
 
 
 def start_steps(folder: str, hosts: Sequence[str], variables: Mapping[str, str]) -> dict[str, StartedStep]:
-    """Start the agents of as many hosts as the job has nodes, each on the next node; return their steps by the hosts.
-
-    Raises `PlatformError` where Slurm does not answer.
-    """
-    nodes = zip(hosts, list_nodes(variables))
-    return {host: _start_step(folder, host, node, variables) for host, node in nodes}
+    """Start the agents of as many hosts as there are nodes, one on each; raise `PlatformError` or ``OSError``."""
+    return {host: _start_step(folder, host, node, variables) for host, node in zip(hosts, list_nodes(variables))}
 
 
 def _start_step(folder: str, host: str, node: Node, variables: Mapping[str, str]) -> StartedStep:
@@ -135,3 +123,13 @@ def _start_step(folder: str, host: str, node: Node, variables: Mapping[str, str]
         os.close(their_commands)
         os.close(their_events)
     return StartedStep(node, process, command_pipe, event_pipe)
+
+
+def run_batch_step(folder: str, *hosts: str) -> int:
+    """Start the steps, and import and run the job's agent meanwhile; return its exit code."""
+    # The agent tries once more what fails, and tells the user.
+    with suppress(PlatformError, OSError):
+        STARTED.set(start_steps(folder, hosts, os.environ))
+    from scriptmode_local._agent import agent_process
+
+    return agent_process.main([agent_process.FOREGROUND, folder])
