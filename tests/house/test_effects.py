@@ -18,7 +18,7 @@ PURE = {
     "sdk/scriptmode_local/_opt_ml": "planned_containers.py",
     "sdk/scriptmode_local/_store": "job_record.py shapes.py state.py",
     "sdk/scriptmode_local/_tuning": "tuning_response.py",
-    "sdk/scriptmode_slurm/_engine": "steps.py",
+    "sdk/scriptmode_slurm/_engine": "batch_script.py partitions.py problems.py",
     "sdk/scriptmode/_core/request": "parse.py render.py rerun.py tuning.py",
     "sdk/scriptmode/v2": "debugger.py _name_table.py",
     "sdk/scriptmode_serve/_http": "configuration.py s3_requests.py",

@@ -37,7 +37,7 @@ STARTERS = (
     "sdk/scriptmode_local/_hosts/",
     "sdk/scriptmode_local/_remote/",  # the agent of a host elsewhere
     "sdk/scriptmode_local/_system/",
-    "sdk/scriptmode_slurm/_engine/fleet.py",
+    "sdk/scriptmode_slurm/_engine/steps.py",
     "sdk/scriptmode_serve/_http/seaweedfs.py",  # an S3 server beside the server
     "sdk/scriptmode/testing/_engine_suite.py",  # another process that reads a job
     "sdk/scriptmode/testing/_local_server.py",  # a server for tests
@@ -147,6 +147,8 @@ def check(what):
 
 import scriptmode
 check("import scriptmode")
+from scriptmode._core.spec.hosts import instance_kind
+assert instance_kind("slurm").is_scheduled and "importlib.metadata" not in sys.modules
 from scriptmode import Estimator
 Estimator(entry_point="x.py", instance_type="local_process").request("file:///x")
 check("a local request")

@@ -19,6 +19,8 @@ def test_the_stacks_of_every_host_are_printed_while_the_job_trains(jobs, jobs_of
     assert sorted(found) == ["algo-1", "algo-2"]
     assert "".join(found.values()).count('train.py", line 3 in waits_for_others') == 2
     assert program("stacks", name).stdout.count("in waits_for_others") == 2
+    (jobs.job_folder(name).host("algo-2") / "stacks").rename(jobs.folder / "as in a pod")
+    assert "algo-2 | no answer: it has no launcher of scriptmode, or" in program("stacks", name).stdout
     jobs.platform.stop(name)
     jobs.wait(name)
     with pytest.raises(PlatformError, match=f"training job {name} is Stopped; look at its log: scriptmode logs {name}"):

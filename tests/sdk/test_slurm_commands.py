@@ -119,6 +119,12 @@ def test_a_command_that_does_not_end_is_an_error_that_may_pass(programs, monkeyp
         commands._run(("scontrol",), seconds=0.1)
 
 
+def test_the_end_of_a_command_is_awaited_not_polled(programs, monkeypatch):
+    programs.add("scontrol", "exec sleep 0.1")
+    monkeypatch.delattr("time.sleep")
+    commands._run(("scontrol",))
+
+
 def test_a_job_that_slurmctld_forgot_is_looked_up_in_the_accounting(programs):
     programs.add("scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
     programs.add("sacct", "echo '7|TIMEOUT|0:15|2026-11-23T02:09:36|batch|node1|None|job'")

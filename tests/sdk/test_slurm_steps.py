@@ -3,9 +3,13 @@
 import ipaddress
 import os
 import socket
+import subprocess
+import sys
 
 import pytest
+from fakes import slurm_programs
 from fakes.local_jobs import request_for
+from fakes.processes import until
 
 from scriptmode._core.request.parse import parse_request
 from scriptmode.errors import DataError
@@ -66,33 +70,49 @@ def test_an_address_that_is_a_name_is_resolved_or_refused_with_the_option_that_r
         addresses.resolve_address("node1", "no such.invalid")
 
 
-def test_a_node_that_knows_itself_by_a_loopback_address_has_another_one_for_the_others(tmp_path, monkeypatch):
-    """Debian's /etc/hosts: the own name is 127.0.1.1."""
+INHERITED = {
+    "SLURM_JOB_ID": "17", "SLURM_JOB_NODELIST": "node[1-2]", "SLURMD_NODENAME": "node1", "SLURM_JOB_PARTITION": "gpu",
+}  # fmt: skip
+
+
+@pytest.fixture
+def nodes(tmp_path, monkeypatch):
+    """Two nodes, of which one knows itself by a loopback address; what ``srun`` is asked is in ``srun.log``."""
     known = addresses.list_interfaces()
     if not known:
         pytest.skip("this machine has no network")
-    script = tmp_path / "scontrol"
-    script.write_text(
-        "#!/bin/sh\n"
-        '[ "$4" = "node[1-2]" ] || exit 1\n'
-        "echo NodeName=node1 NodeAddr=127.0.1.1 State=IDLE\n"
-        f"echo NodeName=node2 NodeAddr={known[0].address} State=IDLE\n"
-    )
-    script.chmod(0o755)
+    programs = slurm_programs.Programs(tmp_path)
+    answer = f"printf 'NodeName=%s NodeAddr=%s State=IDLE\\n' node1 127.0.1.1 node2 {known[0].address}"
+    programs.add("scontrol", f'[ "$2 $3" = "hostnames node[1-2]" ] && exec echo node1 node2\n{answer}')
+    programs.add("srun", f'echo "$*" >>{tmp_path}/srun.log')
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return known
+
+
+def test_the_agents_of_hosts_start_before_that_of_the_job(tmp_path, nodes):
+    argv = (sys.executable, "-m", "scriptmode_slurm._engine", tmp_path / "absent", "algo-1", "algo-2")
+    done = subprocess.run(argv, env={**os.environ, **INHERITED}, capture_output=True, text=True, check=False)
+    assert "the agent of training job absent cannot start" in done.stderr
+    log = tmp_path / "srun.log"
+    until(lambda: log.exists() and log.read_text().count("\n") == len(("node1", "node2")))
+    words = sorted(line.split() for line in log.read_text().splitlines())
+    assert [(step[3], step[-1]) for step in words] == [("--nodelist=node1", "algo-1"), ("--nodelist=node2", "algo-2")]
+
+
+def test_a_node_that_knows_itself_by_a_loopback_address_has_another_one_for_the_others(tmp_path, nodes):
+    """Debian's /etc/hosts: the own name is 127.0.1.1."""
     folder = JobFolder(tmp_path / "data" / "jobs" / "job")
     folder.channels.mkdir(parents=True)
     job = Job(
         parse_request(request_for("job", hosts=2)), "arn", "us-east-1", "python", 1.0, engine=SlurmSettings().to_json()
     )
-    inherited = {"SLURM_JOB_ID": "17", "SLURM_JOB_NODELIST": "node[1-2]", "SLURMD_NODENAME": "node1"}
-    inherited["SLURM_JOB_PARTITION"] = "gpu"
-    fleet = SlurmFleet(folder, job, Tasks(), inherited)
-    fleet.prepare()
+    fleet = SlurmFleet(folder, job, Tasks(), {**os.environ, **INHERITED})
+    for agent in fleet.start_agents(None):
+        agent.process.wait()
     assert folder.read_places()["algo-2"] == "Slurm job 17, partition gpu, node2"
     for sandbox in fleet.sandboxes.values():
         assert not addresses.is_loopback(sandbox.read_addresses()[sandbox.host])
-    assert addresses.find_interface(fleet.sandboxes["algo-1"].read_addresses()["algo-1"], known)
+    assert addresses.find_interface(fleet.sandboxes["algo-1"].read_addresses()["algo-1"], nodes)
 
 
 def test_jobs_of_one_node_have_ports_of_their_own_below_the_ephemeral_range():

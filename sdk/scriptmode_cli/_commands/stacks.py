@@ -23,7 +23,8 @@ def stacks(job: TrainingJob, *, as_json: bool) -> None:
     Example:
       scriptmode stacks --last
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
-    answers = dict.fromkeys(job.hosts, "no answer of a launcher of scriptmode") | job.platform.stacks(job.name)
+    silent = "no answer: it has no launcher of scriptmode, or does not see the job's directory, as a pod does not"
+    answers = dict.fromkeys(job.hosts, silent) | job.platform.stacks(job.name)
     shown = [(host, line) for host, text in answers.items() for line in (text or "no processes").splitlines()]
     lines = [f"{host} | {escape_unprintable(line)}" for host, line in shown]
     output.print_result(answers, "\n".join(lines), as_json=as_json)

@@ -13,6 +13,7 @@ It has no threads, because it forks.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import time
@@ -287,8 +288,12 @@ def main(arguments: list[str]) -> int:
         # What follows may take long on a busy file server.
         host_messages.send(events, event="alive")
         job = folder.read_job()
+        engine = find_engine(job.request.resources.host_kind)
+        # The job's agent, which may start later, writes the host's files before its first command.
+        while not select.select([commands], [], [], host_messages.ALIVE_SECONDS)[0]:
+            host_messages.send(events, event="alive")
         job = job.with_hosts(len(Sandbox(host, folder.host(host)).read_hosts()))
-        fleet = find_engine(job.request.resources.host_kind).create_fleet(folder, job, tasks, os.environ, host)
+        fleet = engine.create_fleet(folder, job, tasks, os.environ, host)
     except (PlatformError, OSError, ValueError, LookupError) as error:
         failure = Failure(f"{host} cannot be prepared: {error}", host=host)
         with suppress(BrokenPipeError):

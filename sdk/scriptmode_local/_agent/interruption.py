@@ -80,7 +80,9 @@ def explain_end(
     """
     if not _may_be_of_engine(outcome, was_signalled=was_signalled) or folder.stop_requested() is not None:
         return outcome
-    not_again = _why_not_again(folder, request.limits, state)
+    # A scheduler decides by itself how often, and until when, it starts spot training.
+    is_scheduled = request.limits.use_spot_instances and find_kind(folder).pending_message
+    not_again = "" if is_scheduled else why_not_again(request.limits, before_interruption(state), time.time())
     termination = _find_termination(folder, outcome, was_signalled=was_signalled)
     # Unless the agent was told to end, too, hosts of whose end the engine has no reason ended by themselves.
     if termination is not None and (was_signalled or termination.reason is not StopReason.UNKNOWN):
@@ -100,13 +102,6 @@ def _may_be_of_engine(outcome: Outcome, *, was_signalled: bool) -> bool:
 def _is_lost(outcome: Outcome) -> bool:
     has_code = outcome.failure is not None and outcome.failure.exit_code is not None
     return outcome.kind == "InternalServerError" and not has_code
-
-
-def _why_not_again(folder: JobFolder, limits: Limits, state: JobState) -> str:
-    # A scheduler decides by itself how often, and until when, it starts spot training.
-    if limits.use_spot_instances and find_kind(folder).pending_message:
-        return ""
-    return why_not_again(limits, before_interruption(state), time.time())
 
 
 def _find_termination(folder: JobFolder, outcome: Outcome, *, was_signalled: bool) -> Termination | None:

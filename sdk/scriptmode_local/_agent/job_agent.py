@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode._core.spec.service_values import COMPLETED, JobEvent
 from scriptmode.errors import ContainerError, DataError
-from scriptmode_local._agent import cleanup, host_agent, interruption, progress, supervision
+from scriptmode_local._agent import cleanup, interruption, progress, supervision
 from scriptmode_local._agent.artifact_delivery import Delivery
 from scriptmode_local._agent.host_failure import describe_host_failure
 from scriptmode_local._agent.host_link import HostLinks, LinkedHost
@@ -46,7 +46,6 @@ from scriptmode_local._data import mounts
 from scriptmode_local._data.durable import sync_directory, sync_file
 from scriptmode_local._hosts.agent_control import AgentSignal
 from scriptmode_local._hosts.engine import find_control, find_engine
-from scriptmode_local._inputs import pipe_mode
 from scriptmode_local._outputs import checkpoints
 from scriptmode_local._store import agent_log, heartbeat
 from scriptmode_local._store.job_queue import JobQueue
@@ -262,6 +261,8 @@ class Agent:
 
     def _serve(self, fleet: Fleet, commands: int, events: int) -> None:
         """Run the agent of a part of the hosts, in a fork of this process."""
+        from scriptmode_local._agent import host_agent
+
         host_agent.HostAgent(self._folder, self._job, fleet, self._tasks, (commands, events)).serve()
 
     def _pull_image(self) -> Outcome | None:
@@ -294,6 +295,9 @@ class Agent:
         limit, passed = float(self._request.limits.max_run), self._state.seconds_in("Training")
         wait_left = self._wait_left()
         self._links.send("train", left=min(limit - passed, wait_left))
+        # Now, when the hosts start: the package may be another one after a long job.
+        from scriptmode_local._inputs import pipe_mode
+
         if self._checkpoints:
             self._tasks.start(self._checkpoints.run, "the upload of checkpoints", is_endless=True)
         # The script has the grace period; `train` needs the margin after it to kill, reap and report.

@@ -28,7 +28,9 @@ _START_SECONDS = 60.0
 #: The modules that run the agents of training and tuning jobs; named, not imported: agents import this package.
 AGENT_MODULE, TUNING_MODULE = "scriptmode_local._agent.agent_process", "scriptmode_local._tuning.tuning_agent"
 #: What the agent of a job whose hosts are processes imports after its start.
-AGENT_IMPORTS = ("scriptmode._core.request.parse", "scriptmode_local._hosts.process_fleet")
+AGENT_IMPORTS = (
+    "scriptmode._core.request.parse", "scriptmode_local._agent.host_agent", "scriptmode_local._hosts.process_fleet",
+)  # fmt: skip
 #: What starts agents sooner than a new interpreter, in the calls of a server.
 FORK_SERVER: ContextVar[ForkServer | None] = ContextVar("FORK_SERVER", default=None)
 #: A file that is there from the end of a server with which its container ends, and the seconds for which it counts.

@@ -80,7 +80,25 @@ class SlurmAgent:
         """
         if state.secondary not in ("Pending", "Interrupted") and folder.has_agent() and _has_heartbeat(folder):
             return AgentLocation(Presence.ALIVE)
-        return locate_job(folder)
+        try:
+            number = find_own_number(folder)
+        except PlatformError as error:
+            return AgentLocation(Presence.UNKNOWN, str(error))
+        if number is None:
+            # The client that submits the job holds the lock until the number is recorded.
+            return AgentLocation(Presence.ALIVE if folder.has_agent() else Presence.GONE)
+        try:
+            status = commands.STATES.status(number, is_urgent=folder.stop_requested() is not None)
+            if status is not None and status.state == "CANCELLED":
+                # Only the accounting knows by whom; in the first second it calls a job that never ran "allocation".
+                record = commands.find_record(number, wait=0)
+                status = replace(record, name=status.name) if record else status
+        except PlatformError as error:
+            return AgentLocation(Presence.UNKNOWN, f"Slurm does not answer: {error}")
+        if status is None or not _is_own(folder, status):
+            unknown = Termination(text=f"Slurm does not know job {number} any more")
+            return AgentLocation(Presence.GONE, termination=unknown)
+        return _describe_location(folder, status)
 
     def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:
         """Return why Slurm ends the job, as it says at the moment; None where it says nothing of an end."""
@@ -154,29 +172,6 @@ def _let_slurm_tell(folder: JobFolder, *, is_stopped: bool) -> None:
         if is_stopped:
             commands.cancel(number, wait=0)
         time.sleep(max(0.0, left) + _CHECK_SECONDS)
-
-
-def locate_job(folder: JobFolder) -> AgentLocation:
-    """Return where the batch job of a training job is; Slurm is asked."""
-    try:
-        number = find_own_number(folder)
-    except PlatformError as error:
-        return AgentLocation(Presence.UNKNOWN, str(error))
-    if number is None:
-        # The client that submits the job holds the lock until the number is recorded.
-        return AgentLocation(Presence.ALIVE if folder.has_agent() else Presence.GONE)
-    try:
-        status = commands.STATES.status(number, is_urgent=folder.stop_requested() is not None)
-        if status is not None and status.state == "CANCELLED":
-            # Only the accounting knows by whom; in the first second it calls a job that never ran "allocation".
-            record = commands.find_record(number, wait=0)
-            status = replace(record, name=status.name) if record else status
-    except PlatformError as error:
-        return AgentLocation(Presence.UNKNOWN, f"Slurm does not answer: {error}")
-    if status is None or not _is_own(folder, status):
-        unknown = Termination(text=f"Slurm does not know job {number} any more")
-        return AgentLocation(Presence.GONE, termination=unknown)
-    return _describe_location(folder, status)
 
 
 def _is_queued_again(status: JobStatus) -> bool:

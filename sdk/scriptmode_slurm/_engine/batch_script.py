@@ -186,13 +186,10 @@ def submission_environment(script: str, environ: Mapping[str, str], header: Iter
 
 
 def _option(name: str, value: object) -> str:
-    option = f"--{name.replace('_', '-')}"
-    return option if value is True else f"{option}={_quote(str(value))}"
-
-
-def _quote(value: str) -> str:
-    """Quote a value for a line of options, in which sbatch knows the quotes and backslashes of a shell, alone."""
-    if all(character.isalnum() or character in "_-+=:,.@%/[]()*!&|" for character in value):
-        return value
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    """Return an option for a line, in which sbatch knows the quotes and backslashes of a shell, alone."""
+    option, text = f"--{name.replace('_', '-')}", str(value)
+    if value is True:
+        return option
+    if not all(character.isalnum() or character in "_-+=:,.@%/[]()*!&|" for character in text):
+        text = '"{}"'.format(text.replace("\\", "\\\\").replace('"', '\\"'))
+    return f"{option}={text}"

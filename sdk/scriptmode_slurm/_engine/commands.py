@@ -197,11 +197,6 @@ def find_order(partition: str) -> list[int]:
     return [_job_number(job) for job in queue]
 
 
-def expand_nodes(nodes: str) -> tuple[str, ...]:
-    """Return the names of a list of nodes such as ``n[1-2]``, in its order."""
-    return tuple(_run(("scontrol", "show", "hostnames", nodes)).split()) if nodes else ()
-
-
 def find_nodes(
     nodes: Iterable[str], *, wait: float = RETRY_SECONDS, seconds: float = _COMMAND_SECONDS
 ) -> dict[str, Mapping[str, str]]:

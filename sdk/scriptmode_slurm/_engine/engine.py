@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 from scriptmode._core.text.messages import Problem
 from scriptmode.errors import DataError, PlatformError
 from scriptmode_local._data.durable import replace_file
-from scriptmode_local._hosts.local_agent import AGENT_MODULE
-from scriptmode_local._hosts.planned_processes import plan_processes
 from scriptmode_local._hosts.process_engine import ProcessEngine
 from scriptmode_local._store.job_store import ENGINE_RECORD, JobFolder
-from scriptmode_slurm._engine import batch_script, commands, fleet
+from scriptmode_slurm._engine import batch_script, commands
 from scriptmode_slurm._engine.agent import CLUSTER, NUMBER, SlurmAgent, find_own_job
-from scriptmode_slurm._engine.settings import SlurmSettings, parse_settings, settings_from_json
+from scriptmode_slurm._engine.settings import parse_settings, settings_from_json
 
 if TYPE_CHECKING:
     from scriptmode._core.spec.host_values import PlannedHost
@@ -30,17 +28,6 @@ if TYPE_CHECKING:
 
 #: The batch script in the job's folder.
 _SCRIPT = "job.sh"
-
-
-def _parse(given: HostSettings) -> SlurmSettings:
-    """Return the settings; raise `SpecError` for wrong ones, and `DataError` for those of a damaged record."""
-    try:
-        recorded = settings_from_json(given.recorded) if given.recorded else None
-    except ValueError as error:
-        raise DataError(
-            f"the Slurm settings of the first job are damaged: {error}", advice="start a new job: scriptmode run"
-        ) from error
-    return parse_settings(given.options, os.environ, recorded)
 
 
 class SlurmEngine(SlurmAgent, ProcessEngine):
@@ -64,11 +51,21 @@ class SlurmEngine(SlurmAgent, ProcessEngine):
                 yield Problem(what, "use 'slurm' or 'slurm:PARTITION'", "instance_type")
 
     def settings(self, given: HostSettings) -> dict[str, object]:
-        """Return the settings of `Slurm`, of the variable and of the config files."""
-        return _parse(given).to_json()
+        """Return the settings of `Slurm`, of the variable and of the config files.
+
+        Raises `SpecError` for wrong ones, and `DataError` for those of a damaged record.
+        """
+        try:
+            recorded = settings_from_json(given.recorded) if given.recorded else None
+        except ValueError as error:
+            what = f"the Slurm settings of the first job are damaged: {error}"
+            raise DataError(what, advice="start a new job: scriptmode run") from error
+        return parse_settings(given.options, os.environ, recorded).to_json()
 
     def plan(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> tuple[dict[str, PlannedHost], str]:
         """Return the environment of each host, and what sbatch would get."""
+        from scriptmode_local._hosts.planned_processes import plan_processes
+
         own = settings_from_json(job.engine)
         gpus = {
             host: batch_script.gpus_of_host(own.all_options(component.partition), len(component.hosts))
@@ -107,6 +104,8 @@ class SlurmEngine(SlurmAgent, ProcessEngine):
 
         This process is its batch step or, with ``host``, the step on that host's node.
         """
+        from scriptmode_slurm._engine import fleet
+
         if host:
             return fleet.NodeFleet(folder, job, host, tasks, inherited)
         resources, nodes = job.request.resources, int(inherited.get("SLURM_JOB_NUM_NODES", "0"))
@@ -126,6 +125,6 @@ class SlurmEngine(SlurmAgent, ProcessEngine):
     @staticmethod
     def _render(folder: JobFolder, job: Job) -> str:
         settings = settings_from_json(job.engine)
-        agent = (sys.executable, "-m", AGENT_MODULE, "--foreground", str(folder.path))
+        agent = (sys.executable, "-m", "scriptmode_slurm._engine", str(folder.path), *job.request.resources.hosts)
         partitions = commands.list_partitions()
         return batch_script.render_batch_script(job, settings, str(folder.agent_log), agent, partitions)

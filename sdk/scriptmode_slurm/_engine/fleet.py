@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-import secrets
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
     from scriptmode_local._store.job_store import JobFolder
     from scriptmode_local._system.forked_tasks import Tasks
 
-#: The program of a host's agent. It is named, not imported: agents import this package.
-_HOST_AGENT = "scriptmode_local._agent.host_agent"
 _ADDRESS_SECONDS = 60.0
 #: Seconds in which Slurm has to say whether a node is lost.
 _ANSWER_SECONDS = 2.0
@@ -50,47 +46,26 @@ class SlurmFleet(Fleet):
         self._job = job
         self._tasks = tasks
         self._inherited = inherited
-        self._nodes: dict[str, steps.Node] = {}
+        self._steps: Mapping[str, steps.StartedStep] = {}
         self.sandboxes = {name: Sandbox(name, folder.host(name)) for name in job.request.resources.hosts}
 
-    def prepare(self) -> None:
-        """Assign a node to each host, and write the hosts' configuration files."""
-        ports, places = {}, {}
-        interface = settings_from_json(self._job.engine).interface
-        allocated = (
-            (steps.Node(name, allocation.component, address), allocation)
-            for allocation in steps.parse_allocations(self._inherited)
-            for name, address in _list_nodes(allocation.nodes, with_addresses=not interface)
-        )
-        for host, (node, allocation) in zip(self.sandboxes, allocated):
-            self._nodes[host] = node
-            ports[host] = addresses.port_block(allocation.job)
-            places[host] = f"Slurm job {allocation.job}, partition {allocation.partition}, {node.name}"
-        if missing := self.sandboxes.keys() - self._nodes.keys():
-            what = f"Slurm gave the job {len(self._nodes)} nodes, so there is none for {min(missing)}"
-            raise DataError(what, advice="leave options out that change the number of nodes")
-        self._folder.write_places(places)
-        resolved = self._find_addresses(interface)
-        write_hosts_file(self._folder.channels / "hosts", resolved)
-        content = cluster_of_machines(self.sandboxes, resolved, ports, secrets.token_hex(32))
-        for sandbox in self.sandboxes.values():
-            sandbox.prepare(self._job.request, content)
-
-    def _find_addresses(self, interface: str) -> dict[str, str]:
+    def _find_addresses(self) -> dict[str, str]:
         """Return the address of each host: its node's in Slurm's configuration, or that of the interface to use."""
-        if interface:
+        if interface := settings_from_json(self._job.engine).interface:
             return {host: self._ask_address(host, interface) for host in self.sandboxes}
-        resolved = {host: addresses.resolve_address(node.name, node.address) for host, node in self._nodes.items()}
+        names = {host: step.node.name for host, step in self._steps.items()}
+        nodes = commands.find_nodes(names.values())
+        resolved = {host: addresses.resolve_address(name, nodes[name]["NodeAddr"]) for host, name in names.items()}
         # This node may know itself by a loopback address alone.
         others = [address for address in resolved.values() if not addresses.is_loopback(address)]
         own = self._inherited.get("SLURMD_NODENAME", "")
-        for host, node in self._nodes.items():
-            if node.name == own and addresses.is_loopback(resolved[host]):
+        for host, name in names.items():
+            if name == own and addresses.is_loopback(resolved[host]):
                 resolved[host] = addresses.find_own_address(*others[:1]) or resolved[host]
         return resolved
 
     def _ask_address(self, host: str, interface: str) -> str:
-        node = self._nodes[host]
+        node = self._steps[host].node
         command = steps.step_command(node, host, (sys.executable, "-m", addresses.__name__, interface))
         done = run_program(command, _ADDRESS_SECONDS, env=steps.step_environment(self._inherited))
         if done.code or not done.output.strip():
@@ -102,9 +77,25 @@ class SlurmFleet(Fleet):
         return done.output.split()[0]
 
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
-        """Start a step on each node, which runs the agent of the host there."""
-        self.prepare()
-        first, *others = [self._start_agent(host, node) for host, node in self._nodes.items()]
+        """Write the configuration files of the hosts, whose agents have been started on a node each, and wait."""
+        ports, places = {}, {}
+        self._steps = steps.STARTED.get({}) or steps.start_steps(
+            str(self._folder.path), list(self.sandboxes), self._inherited
+        )
+        for host, step in self._steps.items():
+            ports[host] = addresses.port_block(step.node.job)
+            places[host] = f"Slurm job {step.node.job}, partition {step.node.partition}, {step.node.name}"
+            self._tasks.keep_private(step.commands, step.events)
+        if missing := self.sandboxes.keys() - self._steps.keys():
+            what = f"Slurm gave the job {len(self._steps)} nodes, so there is none for {min(missing)}"
+            raise DataError(what, advice="leave options out that change the number of nodes")
+        self._folder.write_places(places)
+        resolved = self._find_addresses()
+        write_hosts_file(self._folder.channels / "hosts", resolved)
+        content = cluster_of_machines(self.sandboxes, resolved, ports, os.urandom(32).hex())
+        for sandbox in self.sandboxes.values():
+            sandbox.prepare(self._job.request, content)
+        first, *others = [StartedAgent((host,), *step[1:]) for host, step in self._steps.items()]
         return [replace(first, warning=self._describe_setup()), *others]
 
     def _describe_setup(self) -> str:
@@ -114,28 +105,9 @@ class SlurmFleet(Fleet):
         failed = "; ".join(": ".join(filter(None, pair)) for pair in [*pairs][:3])
         return f"a line of Slurm(setup=...) failed: {failed}" if failed else ""
 
-    def _start_agent(self, host: str, node: steps.Node) -> StartedAgent:
-        their_commands, command_pipe = os.pipe()
-        event_pipe, their_events = os.pipe()
-        try:
-            # With its parent it would end at once, and the step be killed: that ends at the end of its input instead.
-            process = subprocess.Popen(
-                steps.step_command(node, host, (sys.executable, "-m", _HOST_AGENT, str(self._folder.path), host)),
-                stdin=their_commands,
-                stdout=their_events,
-                env=steps.step_environment(self._inherited),
-                cwd="/",
-                start_new_session=True,
-            )
-        finally:
-            os.close(their_commands)
-            os.close(their_events)
-        self._tasks.keep_private(command_pipe, event_pipe)
-        return StartedAgent((host,), process, command_pipe, event_pipe)
-
     def find_disconnected(self, code: int | None = None) -> Problem | None:  # noqa: ARG002 - whatever it is
         """Return which host's node does not answer Slurm any more; the other hosts fail before Slurm ends the job."""
-        hosts = {node.name: host for host, node in self._nodes.items()}
+        hosts = {step.node.name: host for host, step in self._steps.items()}
         # The hosts that are left run until the answer.
         with suppress(PlatformError):
             for name, node in commands.find_nodes(hosts, wait=0, seconds=_ANSWER_SECONDS).items():
@@ -195,13 +167,6 @@ class NodeFleet(ProcessFleet):
         return misplaced
 
 
-def _list_nodes(nodes: str, *, with_addresses: bool) -> list[tuple[str, str]]:
-    """Return the nodes of a list such as ``n[1-2]`` in its order, with the addresses that Slurm's configuration has."""
-    if with_addresses and nodes:
-        return [(name, record["NodeAddr"]) for name, record in commands.find_nodes([nodes]).items()]
-    return [(name, "") for name in commands.expand_nodes(nodes)]
-
-
 def _revalidate(directory: Path) -> None:
     """Change a directory and all below it, so that NFS reads their entries again; it caches them for up to a minute."""
     left = [os.fspath(directory)]
@@ -209,7 +174,7 @@ def _revalidate(directory: Path) -> None:
         path = left.pop()
         with suppress(OSError):
             # A directory, because a task that still copies checkpoints copies files.
-            changed = os.path.join(path, f".scriptmode-{secrets.token_hex(8)}")  # noqa: PTH118 - of thousands
+            changed = os.path.join(path, f".scriptmode-{os.urandom(8).hex()}")  # noqa: PTH118 - of thousands
             os.mkdir(changed)  # noqa: PTH102
             os.rmdir(changed)  # noqa: PTH106
         with suppress(OSError), os.scandir(path) as entries:

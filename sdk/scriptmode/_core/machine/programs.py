@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import tempfile
@@ -46,12 +47,23 @@ def run_program(
             argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True
         )
         try:
-            code = process.wait(seconds)
+            code = process.wait(0 if _await_end(process.pid, seconds) else seconds)
         except subprocess.TimeoutExpired:
             raise TimeoutError(f"it did not end within {seconds:g} s") from None
         finally:
             process_tree.stop_group(process)
         return ProgramResult(code, _text(output), _text(errors))
+
+
+def _await_end(pid: int, seconds: float) -> bool:
+    """Wait for the end of a child, at most ``seconds``: `Popen.wait` notices it up to 50 ms late. False: it has to."""
+    # Other systems have no such function, and old kernels no such call.
+    with suppress(AttributeError, OSError), os.fdopen(os.pidfd_open(pid), "rb") as child:
+        poll = select.poll()
+        poll.register(child, select.POLLIN)
+        poll.poll(seconds * 1000)
+        return True
+    return False
 
 
 def _text(file: IO[bytes]) -> str:

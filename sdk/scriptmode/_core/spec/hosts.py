@@ -6,12 +6,10 @@ from collections.abc import Collection
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from pkgutil import resolve_name
+from typing import ClassVar, NamedTuple
 
 from scriptmode.errors import invalid
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 #: The group of entry points that name engines of other packages.
 GROUP = "scriptmode.engines"
@@ -116,19 +114,18 @@ def instance_kind(instance_type: str) -> HostKind:
         return HostKind.CLOUD
     from scriptmode._core.machine.entry_points import find_entry_point
 
-    point = find_entry_point(GROUP, name)
-    return _load_kind(point) if point else HostKind.CLOUD
+    value = find_entry_point(GROUP, name)
+    return _load_kind(name, value) if value else HostKind.CLOUD
 
 
 @cache
-def _load_kind(point: EntryPoint) -> HostKind:
-    name = point.name
+def _load_kind(name: str, value: str) -> HostKind:
     try:
-        kind = point.load()
+        kind = resolve_name(value)
     except Exception as error:
-        raise invalid("instance_type", f"is {name!r}, whose engine {point.value} fails: {error!r}", _CORRECT) from error
+        raise invalid("instance_type", f"is {name!r}, whose engine {value} fails: {error!r}", _CORRECT) from error
     if not isinstance(kind, HostKind):
-        raise invalid("instance_type", f"is {name!r}, and {point.value} is not a HostKind: {kind!r}", _CORRECT)
+        raise invalid("instance_type", f"is {name!r}, and {value} is not a HostKind: {kind!r}", _CORRECT)
     return kind
 
 
