@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from scriptmode_local._store.shapes import LAST_SECOND
 from scriptmode_local._store.state import STATUS_OF, JobSummary
 
 if TYPE_CHECKING:
-    from scriptmode_local._store.job_record import JobFacts
+    from scriptmode_local._store.job_record import Job, JobFacts
     from scriptmode_local._store.job_store import JobFolder, JobStore
 
 #: How much of the logs is searched for the last value of a metric, and of how many hosts.
@@ -65,6 +65,15 @@ def select_jobs(store: JobStore, select: Callable[[list[JobSummary]], dict[str, 
         with suppress(OSError):
             replace_file(store.ended_jobs, _render(rows), durable=False)
     return select([*others, *(JobSummary._make((name, *row[_VERSION:], 0)) for name, row in kept.items())])
+
+
+def running_jobs(store: JobStore) -> Iterator[Job]:
+    """Yield what was recorded of each job whose end is not recorded; whether their agents live is not asked."""
+    for name in store.names() - _read(store.ended_jobs).keys():
+        with suppress(ScriptmodeError, OSError):
+            folder = store.find(name)
+            if not folder.read_state().ended:
+                yield folder.read_job()
 
 
 def _job_summary(store: JobStore, name: str) -> JobSummary | None:

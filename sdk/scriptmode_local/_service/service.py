@@ -17,7 +17,7 @@ from scriptmode._core.aws.s3_uris import is_in_local_bucket
 from scriptmode._core.machine.data_dir import FILE_SYSTEMS_VARIABLE, default_data_dir
 from scriptmode._core.spec.hosts import CLIENT_REGION, LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
 from scriptmode._core.spec.names import SERVER_TAGS
-from scriptmode._core.spec.service_values import ENDED, JobEvent
+from scriptmode._core.spec.service_values import JobEvent
 from scriptmode._core.spec.whole_numbers import truth_value
 from scriptmode.errors import ScriptmodeError, invalid
 from scriptmode_local._data import file_uris
@@ -227,13 +227,13 @@ class LocalPlatform(StoredJobs):
         return capacity.describe_crowding(job, self._at_once(jobs))
 
     def _describe_sharing(self, uri: str | None) -> str:
+        from scriptmode_local._service.job_index import running_jobs
+
         # With a queue of one, jobs take turns.
-        with suppress(ScriptmodeError):
-            summaries = self.list() if uri and self._queue != 1 else []
-            for name in [row["TrainingJobName"] for row in summaries if row["TrainingJobStatus"] not in ENDED]:
-                if (self.record(name).request.output.checkpoint_uri or "").rstrip("/") == str(uri).rstrip("/"):
-                    what = f"training job {name}, which has not ended, writes checkpoints to {uri}, too"
-                    return f"{what}: each job may overwrite those of the other; give each another checkpoint_s3_uri"
+        for other in running_jobs(self._store) if uri and self._queue != 1 else ():
+            if (other.request.output.checkpoint_uri or "").rstrip("/") == str(uri).rstrip("/"):
+                what = f"training job {other.request.name}, which has not ended, writes checkpoints to {uri}, too"
+                return f"{what}: each job may overwrite those of the other; give each another checkpoint_s3_uri"
         return ""
 
     def _at_once(self, jobs: int) -> int:
