@@ -105,6 +105,12 @@ class Browser:
             typed = {"windowsVirtualKeyCode": 9} if key == "Tab" else typed
             self.page._call("Input.dispatchKeyEvent", type=kind, key=key, code=key, **typed)
 
+    def point(self, selector, x, y):
+        self.value(
+            "(plot => { const box = plot.getBoundingClientRect(); plot.dispatchEvent(new PointerEvent('pointermove',"
+            f" {{ clientX: box.left + {x}, clientY: box.top + {y} }})) }})(document.querySelector({selector!r}))"
+        )
+
     def resize(self, width):
         self.page._call(
             "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False
@@ -275,10 +281,7 @@ def test_one_outlier_flattens_no_chart_and_the_log_scale_is_kept_in_the_address(
     browser.open(f"#job={NAME}")
     browser.until("document.querySelectorAll('path.curve').length === 1")
     assert browser.value("withoutOutliers([...Array(20).keys(), 9000])") == list(range(20))
-    browser.value(
-        "(plot => { const box = plot.getBoundingClientRect(); plot.dispatchEvent(new PointerEvent('pointermove',"
-        " { clientX: box.left + 54, clientY: box.top })) })(document.querySelector('.plot'))"
-    )
+    browser.point(".plot", 54, 0)
     assert browser.value("document.querySelector('figcaption span').innerText") == "1, value 1"
     browser.value("document.querySelector('[aria-label=Metrics] input').click()")
     assert browser.value("location.hash") == f"#job={NAME}&y=log"
@@ -459,6 +462,41 @@ def test_a_tuning_job_has_its_objective_over_jobs_and_ranges_and_its_best_so_far
     assert columns == [[0.25, 0.25, 0.25], [0.25, 0.25, 0.75], [0, 0, 0.5]]
     assert browser.texts(".best") == ["0"]
     assert browser.value("document.querySelectorAll('.dots').length") == 2
+
+
+#: Ranges of each kind in place of the tuning job's, and values for its three training jobs; the last has no objective.
+RANGES = """
+const values = [["1e-5", "adam"], ["1e-3", "sgd"], ["1e-1", "adam"]], final = "FinalHyperParameterTuningJobObjectiveMetric";
+window.replaced = (target, answer) => {
+  if (target.startsWith("Describe")) answer.HyperParameterTuningJobConfig.ParameterRanges = {
+    ContinuousParameterRanges: [{ Name: "rate", MinValue: "1e-5", MaxValue: "0.1", ScalingType: "Logarithmic" }],
+    CategoricalParameterRanges: [{ Name: "optimizer", Values: ["adam", "sgd"] }] };
+  if (answer.BestTrainingJob) answer.BestTrainingJob.TrainingJobName = "trial-2";
+  answer.TrainingJobSummaries?.forEach((trial, index) => Object.assign(trial, { TrainingJobName: `trial-${index + 1}`,
+    TunedHyperParameters: { rate: values[index][0], optimizer: values[index][1] },
+    [final]: index < 2 ? { ...trial[final], Value: 2 - index } : undefined }));
+  return answer;
+};
+"""
+
+
+@pytest.mark.slow
+def test_parallel_coordinates_have_a_line_for_each_trial_and_mark_the_best(browser, tuned):
+    browser.open("#list=tuning")
+    browser.until_shown(tuned)
+    browser.value(RANGES + REPLACED)
+    browser.click(tuned)
+    browser.until("document.querySelectorAll('.parallel .curve').length === 2")
+    heights = "[...document.querySelectorAll('.parallel %s')].map(path => path.getAttribute('d').split('L').map(place => +place.split(' ')[1]))"
+    # On the logarithmic axis 1e-3 is in the middle of 1e-5 and 0.1; categories are points; the objective is the last.
+    assert browser.value(heights % ".curve") == [[214, 169, 34], [124, 79, 214]]
+    assert browser.value(heights % ".marked") == [[124, 79, 214]]
+    texts = browser.value("[...document.querySelectorAll('.parallel text')].map(text => text.textContent)")
+    assert texts[:9] == ["rate", "0.00001", "0.0001", "0.001", "0.01", "0.1", "optimizer", "adam", "sgd"]
+    shown = "document.querySelector('.whole p').innerText"
+    assert browser.value(shown) == "best: trial-2, rate 0.001, optimizer sgd, loss 1; 1 without a value"
+    browser.point(".parallel", 70, 210)
+    assert browser.value(shown).startswith("trial-1, rate 1.00e-5, optimizer adam, ")
 
 
 @pytest.mark.slow
