@@ -42,6 +42,17 @@ print("Total: 100%")
 """
 EPOCH_METRICS = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}, {"Name": "accuracy", "Regex": "accuracy=([0-9.]+)"}]
 ALGORITHM = {"TrainingInputMode": "File", "TrainingImage": TENSORFLOW, "MetricDefinitions": METRICS}
+#: Passes each answer of the server to `replaced`, with its operation.
+REPLACED = """
+window.real = fetch;
+window.fetch = async (url, options) => {
+  const answer = await real(url, options), target = options.headers["X-Amz-Target"].split(".")[1];
+  return new Response(JSON.stringify(replaced(target, await answer.json().catch(() => ({})))), answer);
+};
+null
+"""
+#: Records the operation of each request.
+SENT = "window.sent = []; window.replaced = (target, answer) => { sent.push(target); return answer; };"
 NAME = "page-test-1"
 SECONDS = 60
 
@@ -72,10 +83,6 @@ class Browser:
         )
         self.until(f"!!{found} && !{found}.disabled")
         self.value(f"{found}.click()")
-
-    def names(self):
-        """The names of the jobs in the list."""
-        return self.texts(".list .name")
 
     def texts(self, selector):
         return self.value(f"[...document.querySelectorAll({selector!r})].map(each => each.innerText)")
@@ -231,7 +238,7 @@ def test_the_list_is_filtered_by_name_and_status_and_the_address_keeps_both(brow
     assert browser.value("location.hash") == "#filter=other&status=Completed"
     browser.fill("input[type=search]", "PAIR-")
     browser.until_shown("pair-2")
-    assert browser.names() == ["pair-2", "pair-1"]
+    assert browser.texts(".list .name") == ["pair-2", "pair-1"]
     browser.click("pair-2")
     browser.until("document.title === 'Completed: pair-2'")
     browser.click("Training jobs")
@@ -294,8 +301,9 @@ def test_one_outlier_flattens_no_chart_and_the_log_scale_is_kept_in_the_address(
 def test_the_log_of_an_ended_job_is_that_of_the_selected_host(browser, pair):
     browser.open("#job=pair-1")
     browser.until_shown("Total: 100%")
-    for _ in range(3):
-        browser.value("poll()")
+    browser.value(SENT + REPLACED)
+    # Nothing else is asked once all is known.
+    browser.until("(sent = [], poll().then(() => sent.join() === 'DescribeTrainingJob'))")
     lines = "document.querySelector('[role=log]').innerText"
     assert "algo-1" in browser.value(lines)
     browser.fill("[aria-label=Host]", "algo-2")
@@ -330,8 +338,10 @@ def test_a_job_is_found_by_keys_and_followed_to_its_end_without_loading_the_page
     browser.until(f"({label}).startsWith('loss: 1 value from 4 to 4,')")
     phases = "[...document.querySelectorAll('.phases li')].map(each => each.innerText.split('\\n').join(' '))"
     before = browser.value(phases)[-1]
+    browser.value("[...document.querySelectorAll('dd button')].find(button => button.innerText === 'Copy').focus()")
     assert re.fullmatch(r"Training [\d.]+ s", before)
     browser.until(f"{phases}.at(-1).startsWith('Training') && {phases}.at(-1) !== '{before}'")
+    assert browser.value("document.activeElement.innerText") == "Copy"
     gate.touch()
     browser.until(f"({label}).startsWith('loss: 2 values from 1 to 4, the last 1')")
     browser.until("document.querySelector('.log').innerText.includes('step 2 loss=1')")
@@ -357,17 +367,6 @@ def test_a_job_that_waits_has_its_position(tmp_path, chromium):
         )
         browser.until_shown("Places\nalgo-1: Slurm job 7, partition gpu, node1")
         assert "Region" not in browser.value("document.querySelector('.facts').innerText")
-
-
-#: Passes each answer of the server to `replaced`, with its operation.
-REPLACED = """
-window.real = fetch;
-window.fetch = async (url, options) => {
-  const answer = await real(url, options), target = options.headers["X-Amz-Target"].split(".")[1];
-  return new Response(JSON.stringify(replaced(target, await answer.json().catch(() => ({})))), answer);
-};
-null
-"""
 
 
 @pytest.mark.slow
@@ -414,12 +413,10 @@ def test_polls_at_once_write_each_line_of_a_log_once(browser, pair):
 def test_a_hidden_tab_asks_nothing_and_one_that_stays_open_does_not_grow(browser, pair):
     browser.open("#filter=pair-")
     browser.until_shown("pair-1")
-    browser.value(
-        "window.sent = 0; window.real = fetch; window.fetch = (...all) => { sent++; return real(...all); }; null"
-    )
+    browser.value(SENT + REPLACED)
     for _ in range(3):
         browser.value("dispatchEvent(new Event('x')); poll()")
-    browser.until("sent >= 3")
+    browser.until("sent.length >= 3")
     elements = browser.value("document.querySelectorAll('*').length")
     for _ in range(20):
         browser.value("poll()")
@@ -427,10 +424,10 @@ def test_a_hidden_tab_asks_nothing_and_one_that_stays_open_does_not_grow(browser
     hide = "Object.defineProperty(document, 'hidden', { value: %s, configurable: true }); document.dispatchEvent(new Event('visibilitychange'))"
     browser.value(hide % "true")
     browser.value("poll()")
-    sent = browser.value("new Promise(end => setTimeout(() => { sent = 0; setTimeout(() => end(sent), 6000); }, 500))")
-    assert sent == 0
+    sent = browser.value("new Promise(end => setTimeout(() => { sent = []; setTimeout(() => end(sent), 6000); }, 500))")
+    assert sent == []
     browser.value(hide % "false")
-    browser.until("sent > 0")
+    browser.until("sent.length > 0")
 
 
 @pytest.mark.slow
