@@ -277,6 +277,7 @@ def test_the_x_axis_is_what_the_log_names_and_each_host_has_a_curve(browser, pai
         pytest.approx([0.2, 0.4, 0.6, 0.8]), pytest.approx([-2, 0, 2, 4, 6]), [5],
         pytest.approx([0.01, 0.1, 1, 10, 100]),
     ]  # fmt: skip
+    assert browser.value("[3600, 3661, 86460].map(duration)") == ["1 h", "1 h 1 min", "1 d"]
     assert browser.value("[12345, 1234567, 0.123456, -3].map(number)") == ["12345", "1234567", "0.1235", "-3"]
     browser.open("#job=pair-1")
     browser.until("document.querySelectorAll('[aria-label=Metrics] path.curve').length === 4")
@@ -454,7 +455,9 @@ def test_a_tuning_job_has_its_objective_over_jobs_and_ranges_and_its_best_so_far
     browser.click(tuned)
     browser.until("document.querySelectorAll('.list tbody tr').length === 3")
     assert browser.texts("figcaption b") == ["loss", "rate"]
-    assert "Range of rate\n0.25, 0.75, 0.5" in browser.value("document.querySelector('.facts').innerText")
+    facts = browser.texts(".facts div")
+    assert "Range of rate\n0.25, 0.75, 0.5" in facts
+    assert "Training jobs\n3, 3 completed" in facts
     columns = [list(map(float, row.split("\t")[2:5])) for row in browser.texts(".list tbody tr")]
     assert columns == [[0.25, 0.25, 0.25], [0.25, 0.25, 0.75], [0, 0, 0.5]]
     assert browser.texts(".best") == ["0"]
@@ -468,7 +471,7 @@ window.replaced = (target, answer) => {
   if (target.startsWith("Describe")) answer.HyperParameterTuningJobConfig.ParameterRanges = {
     ContinuousParameterRanges: [{ Name: "rate", MinValue: "1e-5", MaxValue: "0.1", ScalingType: "Logarithmic" }],
     CategoricalParameterRanges: [{ Name: "optimizer", Values: ["adam", "sgd"] }] };
-  if (answer.BestTrainingJob) answer.BestTrainingJob.TrainingJobName = "trial-2";
+  if (answer.BestTrainingJob) answer = { ...answer, FailureReason: "broken", BestTrainingJob: { TrainingJobName: "trial-2" } };
   answer.TrainingJobSummaries?.forEach((trial, index) => Object.assign(trial, { TrainingJobName: `trial-${index + 1}`,
     TunedHyperParameters: { rate: values[index][0], optimizer: values[index][1] },
     [final]: index < 2 ? { ...trial[final], Value: 2 - index } : undefined }));
@@ -492,6 +495,7 @@ def test_parallel_coordinates_have_a_line_for_each_trial_and_mark_the_best(brows
     assert texts[:9] == ["rate", "0.00001", "0.0001", "0.001", "0.01", "0.1", "optimizer", "adam", "sgd"]
     shown = "document.querySelector('.whole p').innerText"
     assert browser.value(shown) == "best: trial-2, rate 0.001, optimizer sgd, loss 1; 1 without a value"
+    assert browser.texts("#content .reason") == ["broken"]
     browser.point(".parallel", 70, 210)
     assert browser.value(shown).startswith("trial-1, rate 1.00e-5, optimizer adam, ")
 
