@@ -273,9 +273,9 @@ def test_the_x_axis_is_what_the_log_names_and_each_host_has_a_curve(browser, pai
         "document.querySelector('path.curve').getAttribute('d').match(/[\\d.]+(?=[ML]|$)/g)"
     )
     assert float(first) < float(equal[0]) == float(equal[1]) < float(last)
-    assert browser.value("[[0.03, 0.98], [-3, 7], [5, 5], [0.002, 700, true]].map(each => ticks(...each))") == [
+    assert browser.value("[[0.03, 0.98], [-3, 7], [5, 5], [0.002, 700, true], [0.02, 0.7, true]].map(each => ticks(...each))") == [
         pytest.approx([0.2, 0.4, 0.6, 0.8]), pytest.approx([-2, 0, 2, 4, 6]), [5],
-        pytest.approx([0.01, 0.1, 1, 10, 100]),
+        pytest.approx([0.01, 0.1, 1, 10, 100]), pytest.approx([0.02, 0.05, 0.1, 0.2, 0.5]),
     ]  # fmt: skip
     assert browser.value("[3600, 3661, 86460].map(duration)") == ["1 h", "1 h 1 min", "1 d"]
     assert browser.value("[12345, 1234567, 0.123456, -3].map(number)") == ["12345", "1234567", "0.1235", "-3"]
