@@ -497,6 +497,7 @@ def test_parallel_coordinates_have_a_line_for_each_trial_and_mark_the_best(brows
     assert browser.value(shown) == "best: trial-2, rate 0.001, optimizer sgd, loss 1; 1 without a value"
     assert browser.texts("#content .reason") == ["broken"]
     browser.point(".parallel", 70, 210)
+    browser.value("document.querySelector('[aria-label=Objective] input').click()")
     assert browser.value(shown).startswith("trial-1, rate 1.00e-5, optimizer adam, ")
 
 
