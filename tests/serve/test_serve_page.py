@@ -42,6 +42,17 @@ print("Total: 100%")
 """
 EPOCH_METRICS = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}, {"Name": "accuracy", "Regex": "accuracy=([0-9.]+)"}]
 ALGORITHM = {"TrainingInputMode": "File", "TrainingImage": TENSORFLOW, "MetricDefinitions": METRICS}
+#: Passes each answer of the server to `replaced`, with its operation.
+REPLACED = """
+window.real = fetch;
+window.fetch = async (url, options) => {
+  const answer = await real(url, options), target = options.headers["X-Amz-Target"].split(".")[1];
+  return new Response(JSON.stringify(replaced(target, await answer.json().catch(() => ({})))), answer);
+};
+null
+"""
+#: Records the operation of each request.
+SENT = "window.sent = []; window.replaced = (target, answer) => { sent.push(target); return answer; };"
 NAME = "page-test-1"
 SECONDS = 60
 
@@ -73,10 +84,6 @@ class Browser:
         self.until(f"!!{found} && !{found}.disabled")
         self.value(f"{found}.click()")
 
-    def names(self):
-        """The names of the jobs in the list."""
-        return self.texts(".list .name")
-
     def texts(self, selector):
         return self.value(f"[...document.querySelectorAll({selector!r})].map(each => each.innerText)")
 
@@ -104,6 +111,12 @@ class Browser:
             typed = {"text": "\r", "windowsVirtualKeyCode": 13} if key == "Enter" else {}
             typed = {"windowsVirtualKeyCode": 9} if key == "Tab" else typed
             self.page._call("Input.dispatchKeyEvent", type=kind, key=key, code=key, **typed)
+
+    def point(self, selector, x, y):
+        self.value(
+            "(plot => { const box = plot.getBoundingClientRect(); plot.dispatchEvent(new PointerEvent('pointermove',"
+            f" {{ clientX: box.left + {x}, clientY: box.top + {y} }})) }})(document.querySelector({selector!r}))"
+        )
 
     def resize(self, width):
         self.page._call(
@@ -225,7 +238,7 @@ def test_the_list_is_filtered_by_name_and_status_and_the_address_keeps_both(brow
     assert browser.value("location.hash") == "#filter=other&status=Completed"
     browser.fill("input[type=search]", "PAIR-")
     browser.until_shown("pair-2")
-    assert browser.names() == ["pair-2", "pair-1"]
+    assert browser.texts(".list .name") == ["pair-2", "pair-1"]
     browser.click("pair-2")
     browser.until("document.title === 'Completed: pair-2'")
     browser.click("Training jobs")
@@ -260,10 +273,11 @@ def test_the_x_axis_is_what_the_log_names_and_each_host_has_a_curve(browser, pai
         "document.querySelector('path.curve').getAttribute('d').match(/[\\d.]+(?=[ML]|$)/g)"
     )
     assert float(first) < float(equal[0]) == float(equal[1]) < float(last)
-    assert browser.value("[[0.03, 0.98], [-3, 7], [5, 5], [0.002, 700, true]].map(each => ticks(...each))") == [
+    assert browser.value("[[0.03, 0.98], [-3, 7], [5, 5], [0.002, 700, true], [0.02, 0.7, true]].map(each => ticks(...each))") == [
         pytest.approx([0.2, 0.4, 0.6, 0.8]), pytest.approx([-2, 0, 2, 4, 6]), [5],
-        pytest.approx([0.01, 0.1, 1, 10, 100]),
+        pytest.approx([0.01, 0.1, 1, 10, 100]), pytest.approx([0.02, 0.05, 0.1, 0.2, 0.5]),
     ]  # fmt: skip
+    assert browser.value("[3600, 3661, 86460].map(duration)") == ["1 h", "1 h 1 min", "1 d"]
     assert browser.value("[12345, 1234567, 0.123456, -3].map(number)") == ["12345", "1234567", "0.1235", "-3"]
     browser.open("#job=pair-1")
     browser.until("document.querySelectorAll('[aria-label=Metrics] path.curve').length === 4")
@@ -275,10 +289,7 @@ def test_one_outlier_flattens_no_chart_and_the_log_scale_is_kept_in_the_address(
     browser.open(f"#job={NAME}")
     browser.until("document.querySelectorAll('path.curve').length === 1")
     assert browser.value("withoutOutliers([...Array(20).keys(), 9000])") == list(range(20))
-    browser.value(
-        "(plot => { const box = plot.getBoundingClientRect(); plot.dispatchEvent(new PointerEvent('pointermove',"
-        " { clientX: box.left + 54, clientY: box.top })) })(document.querySelector('.plot'))"
-    )
+    browser.point(".plot", 54, 0)
     assert browser.value("document.querySelector('figcaption span').innerText") == "1, value 1"
     browser.value("document.querySelector('[aria-label=Metrics] input').click()")
     assert browser.value("location.hash") == f"#job={NAME}&y=log"
@@ -291,8 +302,9 @@ def test_one_outlier_flattens_no_chart_and_the_log_scale_is_kept_in_the_address(
 def test_the_log_of_an_ended_job_is_that_of_the_selected_host(browser, pair):
     browser.open("#job=pair-1")
     browser.until_shown("Total: 100%")
-    for _ in range(3):
-        browser.value("poll()")
+    browser.value(SENT + REPLACED)
+    # Nothing else is asked once all is known.
+    browser.until("(sent = [], poll().then(() => sent.join() === 'DescribeTrainingJob'))")
     lines = "document.querySelector('[role=log]').innerText"
     assert "algo-1" in browser.value(lines)
     browser.fill("[aria-label=Host]", "algo-2")
@@ -327,8 +339,10 @@ def test_a_job_is_found_by_keys_and_followed_to_its_end_without_loading_the_page
     browser.until(f"({label}).startsWith('loss: 1 value from 4 to 4,')")
     phases = "[...document.querySelectorAll('.phases li')].map(each => each.innerText.split('\\n').join(' '))"
     before = browser.value(phases)[-1]
+    browser.value("[...document.querySelectorAll('dd button')].find(button => button.innerText === 'Copy').focus()")
     assert re.fullmatch(r"Training [\d.]+ s", before)
     browser.until(f"{phases}.at(-1).startsWith('Training') && {phases}.at(-1) !== '{before}'")
+    assert browser.value("document.activeElement.innerText") == "Copy"
     gate.touch()
     browser.until(f"({label}).startsWith('loss: 2 values from 1 to 4, the last 1')")
     browser.until("document.querySelector('.log').innerText.includes('step 2 loss=1')")
@@ -354,17 +368,6 @@ def test_a_job_that_waits_has_its_position(tmp_path, chromium):
         )
         browser.until_shown("Places\nalgo-1: Slurm job 7, partition gpu, node1")
         assert "Region" not in browser.value("document.querySelector('.facts').innerText")
-
-
-#: Passes each answer of the server to `replaced`, with its operation.
-REPLACED = """
-window.real = fetch;
-window.fetch = async (url, options) => {
-  const answer = await real(url, options), target = options.headers["X-Amz-Target"].split(".")[1];
-  return new Response(JSON.stringify(replaced(target, await answer.json().catch(() => ({})))), answer);
-};
-null
-"""
 
 
 @pytest.mark.slow
@@ -411,12 +414,10 @@ def test_polls_at_once_write_each_line_of_a_log_once(browser, pair):
 def test_a_hidden_tab_asks_nothing_and_one_that_stays_open_does_not_grow(browser, pair):
     browser.open("#filter=pair-")
     browser.until_shown("pair-1")
-    browser.value(
-        "window.sent = 0; window.real = fetch; window.fetch = (...all) => { sent++; return real(...all); }; null"
-    )
+    browser.value(SENT + REPLACED)
     for _ in range(3):
         browser.value("dispatchEvent(new Event('x')); poll()")
-    browser.until("sent >= 3")
+    browser.until("sent.length >= 3")
     elements = browser.value("document.querySelectorAll('*').length")
     for _ in range(20):
         browser.value("poll()")
@@ -424,10 +425,10 @@ def test_a_hidden_tab_asks_nothing_and_one_that_stays_open_does_not_grow(browser
     hide = "Object.defineProperty(document, 'hidden', { value: %s, configurable: true }); document.dispatchEvent(new Event('visibilitychange'))"
     browser.value(hide % "true")
     browser.value("poll()")
-    sent = browser.value("new Promise(end => setTimeout(() => { sent = 0; setTimeout(() => end(sent), 6000); }, 500))")
-    assert sent == 0
+    sent = browser.value("new Promise(end => setTimeout(() => { sent = []; setTimeout(() => end(sent), 6000); }, 500))")
+    assert sent == []
     browser.value(hide % "false")
-    browser.until("sent > 0")
+    browser.until("sent.length > 0")
 
 
 @pytest.mark.slow
@@ -454,11 +455,50 @@ def test_a_tuning_job_has_its_objective_over_jobs_and_ranges_and_its_best_so_far
     browser.click(tuned)
     browser.until("document.querySelectorAll('.list tbody tr').length === 3")
     assert browser.texts("figcaption b") == ["loss", "rate"]
-    assert "Range of rate\n0.25, 0.75, 0.5" in browser.value("document.querySelector('.facts').innerText")
+    facts = browser.texts(".facts div")
+    assert "Range of rate\n0.25, 0.75, 0.5" in facts
+    assert "Training jobs\n3, 3 completed" in facts
     columns = [list(map(float, row.split("\t")[2:5])) for row in browser.texts(".list tbody tr")]
     assert columns == [[0.25, 0.25, 0.25], [0.25, 0.25, 0.75], [0, 0, 0.5]]
     assert browser.texts(".best") == ["0"]
     assert browser.value("document.querySelectorAll('.dots').length") == 2
+
+
+#: Ranges of each kind in place of the tuning job's, and values for its three training jobs; the last has no objective.
+RANGES = """
+const values = [["1e-5", "adam"], ["1e-3", "sgd"], ["1e-1", "adam"]], final = "FinalHyperParameterTuningJobObjectiveMetric";
+window.replaced = (target, answer) => {
+  if (target.startsWith("Describe")) answer.HyperParameterTuningJobConfig.ParameterRanges = {
+    ContinuousParameterRanges: [{ Name: "rate", MinValue: "1e-5", MaxValue: "0.1", ScalingType: "Logarithmic" }],
+    CategoricalParameterRanges: [{ Name: "optimizer", Values: ["adam", "sgd"] }] };
+  if (answer.BestTrainingJob) answer = { ...answer, FailureReason: "broken", BestTrainingJob: { TrainingJobName: "trial-2" } };
+  answer.TrainingJobSummaries?.forEach((trial, index) => Object.assign(trial, { TrainingJobName: `trial-${index + 1}`,
+    TunedHyperParameters: { rate: values[index][0], optimizer: values[index][1] },
+    [final]: index < 2 ? { ...trial[final], Value: 2 - index } : undefined }));
+  return answer;
+};
+"""
+
+
+@pytest.mark.slow
+def test_parallel_coordinates_have_a_line_for_each_trial_and_mark_the_best(browser, tuned):
+    browser.open("#list=tuning")
+    browser.until_shown(tuned)
+    browser.value(RANGES + REPLACED)
+    browser.click(tuned)
+    browser.until("document.querySelectorAll('.parallel .curve').length === 2")
+    heights = "[...document.querySelectorAll('.parallel %s')].map(path => path.getAttribute('d').split('L').map(place => +place.split(' ')[1]))"
+    # On the logarithmic axis 1e-3 is in the middle of 1e-5 and 0.1; categories are points; the objective is the last.
+    assert browser.value(heights % ".curve") == [[214, 169, 34], [124, 79, 214]]
+    assert browser.value(heights % ".marked") == [[124, 79, 214]]
+    texts = browser.value("[...document.querySelectorAll('.parallel text')].map(text => text.textContent)")
+    assert texts[:9] == ["rate", "0.00001", "0.0001", "0.001", "0.01", "0.1", "optimizer", "adam", "sgd"]
+    shown = "document.querySelector('.whole p').innerText"
+    assert browser.value(shown) == "best: trial-2, rate 0.001, optimizer sgd, loss 1; 1 without a value"
+    assert browser.texts("#content .reason") == ["broken"]
+    browser.point(".parallel", 70, 210)
+    browser.value("document.querySelector('[aria-label=Objective] input').click()")
+    assert browser.value(shown).startswith("trial-1, rate 1.00e-5, optimizer adam, ")
 
 
 @pytest.mark.slow
