@@ -56,7 +56,7 @@ check: light lint
 
 ## Measure and print the figures of the documentation and more, all or those of NAMES="client wire".
 bench: setup
-	$(BIN)/python -m tests.benchmarks $(NAMES)
+	$(BIN)/python -m tests.benchmarks $(if $(WRITE),--write) $(NAMES)
 
 ## Build the guides and the API reference as HTML in build/docs.
 docs: light

@@ -1,13 +1,15 @@
-"""``python -m tests.benchmarks [--list] [--smallest] [NAME ...]``: measure side by side, print medians and ratios."""
+"""``python -m tests.benchmarks [--list | --smallest | --write] [NAME ...]``: measure side by side, print medians."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
 import os
+import re
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 from tests.benchmarks import figures
 
@@ -17,31 +19,47 @@ NAMES = (
     "command_line", "entry_point", "serve", "scale",
 )  # fmt: skip
 
+#: Each has tables, below lines `<!-- bench NAME -->`.
+PAGES = ("sdk/docs/reference/figures.md", "sdk/docs/reference/scale.md")
+
 
 def main() -> int:
+    """Return 1 if a figure misses its bound."""
     options = parse(sys.argv[1:])
     if options.smallest:
         # Read when the modules are imported, and by the processes that they start.
         os.environ[figures.SMALLEST_VARIABLE] = "1"
     began = time.monotonic()
+    are_kept = True
     for name in options.names or NAMES:
         module = importlib.import_module(f"tests.benchmarks.{name}")
         print(f"{name}: {str(module.__doc__).strip().splitlines()[0]}", flush=True)
         if not options.list:
-            measure(module.run)
+            measured = measure(module.run)
+            are_kept = are_kept and all(figure.is_kept for figure in measured)
+            for page in map(Path, PAGES if options.write else ()):
+                page.write_text(with_table(page.read_text(), name, measured))
     if not options.list:
         print(f"{time.monotonic() - began:.0f} s")
-    return 0
+    return 0 if are_kept else 1
 
 
-def measure(run: figures.Benchmark) -> None:
+def measure(run: figures.Benchmark) -> list[figures.Figure]:
     """Print the figures of a benchmark and its seconds."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["SCRIPTMODE_DATA_DIR"] = f"{folder}/data"
-        for figure in run(folder):
-            print(figure.line(), flush=True)
+        measured = run(folder)
+    for figure in measured:
+        print(figure.line(), flush=True)
     print(f"  in {time.monotonic() - began:.0f} s", flush=True)
+    return measured
+
+
+def with_table(page: str, name: str, measured: list[figures.Figure]) -> str:
+    """Return a page whose table of a benchmark is that of its figures."""
+    table = "| figure | measured | bound |\n|---|---|---|\n" + "".join(figure.row() for figure in measured)
+    return re.sub(rf"(<!-- bench {name} -->\n\n)(?:\|.*\n)*", lambda place: place[1] + table, page)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -50,10 +68,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"benchmarks to run (default: all): {', '.join(NAMES)}"
     )
-    parser.add_argument("--list", action="store_true", help="print what each benchmark measures and run none")
-    parser.add_argument(
+    one = parser.add_mutually_exclusive_group()
+    one.add_argument("--list", action="store_true", help="print what each benchmark measures and run none")
+    one.add_argument(
         "--smallest", action="store_true", help="run once at the smallest size, to test that it works; no valid figures"
     )
+    one.add_argument("--write", action="store_true", help=f"write the figures into {' and '.join(PAGES)}")
     options = parser.parse_args(arguments)
     for name in options.names:
         if name not in NAMES:
