@@ -1,7 +1,7 @@
 """Amazon S3 as a store of objects, with its downloads and their retries.
 
-obstore reads first (`S3Reader`). boto3 lists, looks objects up, and reads what obstore cannot read, which finds the
-reason.
+obstore reads first (`S3Reader`), and `signed_requests` lists and looks objects up. boto3 does what these cannot, which
+finds the reason.
 
 **This is where a failed download is retried**: obstore resumes a read where the connection broke, `s3_reader.RETRIES`
 times. If that fails, `S3Store._resume` reads through boto3 within `S3Store._retry`, which retries each transient error
@@ -64,7 +64,7 @@ class S3Store:
         self._verifier = Verifier(self._headers)
 
     def prepare(self, uri: str) -> None:
-        """Load boto3's client and find the credentials for a bucket, without connecting."""
+        """Find the credentials for a bucket, and load boto3's client if they are not variables, without connecting."""
         self._bucket(parse_s3_uri(uri).bucket)
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
@@ -131,7 +131,7 @@ class S3Store:
 
     def _checksum(self, item: StoredObject) -> Checksum | None:
         """Return what a stream is compared with: at any cost, but not over TLS, which authenticates each record."""
-        is_encrypted = self._bucket(parse_s3_uri(item.uri).bucket).is_encrypted
+        is_encrypted = self._bucket(parse_s3_uri(item.uri).bucket).reader.is_encrypted
         return self._verifier.checksum(item, thorough=not is_encrypted)
 
     def _headers(self, item: StoredObject) -> Mapping[str, str]:
@@ -238,7 +238,7 @@ class S3Store:
                     stall=self._stall,
                     raise_if_cancelled=raise_if_cancelled,
                 )
-                self._buckets[name] = _Bucket(reader, self._s3.is_encrypted)
+                self._buckets[name] = _Bucket(reader)
             return self._buckets[name]
 
 
@@ -251,7 +251,5 @@ class _Bucket:
     """One bucket, and whether obstore can read it."""
 
     reader: S3Reader
-    #: Whether its connections use TLS.
-    is_encrypted: bool
     works: bool = False
     failures: int = 0

@@ -70,6 +70,8 @@ class S3Reader:
         What ``raise_if_cancelled`` raises aborts a read; it is called after every part of `PART_BYTES`.
         """
         self._settings = settings
+        #: Whether its connections use TLS.
+        self.is_encrypted = settings.url.startswith("https:")
         self._connect_seconds = connect_seconds
         self._stall = stall
         self._raise_if_cancelled = raise_if_cancelled
@@ -142,7 +144,7 @@ class S3Reader:
             client.update(proxy_url=settings.url, proxy_excludes=urlsplit(settings.url).hostname)
         elif settings.proxy:
             client["proxy_url"] = settings.proxy
-        if settings.authorities and settings.url.startswith("https:"):
+        if settings.authorities and self.is_encrypted:
             # Versions before 0.11 reject it, so that boto3 reads.
             client["root_certificate"] = Path(settings.authorities).read_text()
         return S3Store(
