@@ -31,7 +31,7 @@ RETRIES = 3
 #: Time limit of a whole response, in times without a byte that count as broken.
 RESPONSE_STALLS = 4
 #: A longer body is read in parts of about this size, so that the read can be aborted between two of them.
-PART_BYTES = 1024 * 1024
+PART_BYTES = 256 * 1024
 #: obstore asks for credentials again when they expire in 5 minutes. botocore renews those that expire in 10 (botocore
 #: credentials.py, ``_mandatory_refresh_timeout``), so that what it returns lasts at least as long.
 CREDENTIALS_LAST = dt.timedelta(minutes=10)
