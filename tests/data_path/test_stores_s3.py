@@ -111,9 +111,9 @@ def test_an_object_that_is_overwritten_is_not_mixed_with_the_old_one(s3_server, 
         store.read(item, 0, 5)
 
 
-def test_checks_of_jobs_keep_their_clients_while_the_settings_of_aws_are_the_same(monkeypatch):
+def test_checks_of_jobs_keep_their_store_while_the_settings_of_aws_are_the_same(monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "one")
-    first = s3_locations.shared_clients()
-    assert s3_locations.shared_clients() is first
+    first = s3_locations.shared_store()
+    assert s3_locations.shared_store() is first
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    assert s3_locations.shared_clients() is not s3_locations.shared_clients()
+    assert s3_locations.shared_store() is not s3_locations.shared_store()

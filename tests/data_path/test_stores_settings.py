@@ -42,6 +42,7 @@ def test_servers_are_verified_against_a_custom_ca_bundle(secure_server, certific
     monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate[0]))
     store = S3Store()
     item = store.find("s3://bkt/x")
+    assert store._s3._direct["bkt"] is not None  # nor did boto3 look it up
     assert b"".join(store.read(item, 0, item.size)) == CONTENT
     assert b"".join(store.read(item, 1_000, 2_000_000)) == CONTENT[1_000:2_000_000]
     # The obstore of Python 3.9 knows the system's authorities alone.
@@ -132,13 +133,15 @@ def test_a_bucket_is_where_boto3_has_it(monkeypatch, no_credentials, settings, u
     assert (of_variables is not None) == is_enough
 
 
-def test_a_download_loads_no_boto3_where_the_environment_has_the_credentials(monkeypatch, no_credentials):
+def test_checks_and_downloads_load_no_boto3_where_the_environment_has_the_credentials(monkeypatch, no_credentials):
     with FaultyS3({"x": CONTENT}, checksums={"x": {"crc32": "AAAAAA=="}}) as server:
         server.use(monkeypatch)
         code = (
             "import sys; from scriptmode_local._data.s3_store import S3Store\n"
             "store = S3Store(); (item,) = store.objects('s3://bkt/'); assert store.find(item.uri) == item\n"
             "store.read_unverified(item, 0, item.size); assert store._verifier.checksum(item, thorough=True)\n"
+            "from scriptmode._core.aws import s3; s3.require_credentials(item.uri)\n"
+            "from scriptmode_local._inputs import s3_locations; s3_locations._require_bucket(store, 's3://bkt/out')\n"
             "assert 'botocore' not in sys.modules\n"
         )
         subprocess.run([sys.executable, "-c", code], check=True, timeout=600)

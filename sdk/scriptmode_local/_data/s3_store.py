@@ -49,7 +49,7 @@ class S3Store:
     def __init__(self, *, retry_seconds: float = RETRY_SECONDS, stall: float = STALL) -> None:
         """Try a request again for ``retry_seconds``; lose a connection ``stall`` seconds after its last byte."""
         settings = {
-            "connect_timeout": CONNECT_SECONDS,
+            "connect_timeout": min(CONNECT_SECONDS, stall),
             "read_timeout": stall,
             "max_pool_connections": 64,
             # Retries are done here, where it is known which bytes have come.
