@@ -115,6 +115,7 @@ def test_obstore_asks_boto3_again_for_credentials_that_expire_soon(monkeypatch, 
         ({"AWS_USE_DUALSTACK_ENDPOINT": "true"}, "https://bkt.s3.dualstack.eu-west-1.amazonaws.com", False),
         ({"AWS_ENDPOINT_URL": "http://localhost:99/base/"}, "http://localhost:99/base/bkt", False),
         ({"AWS_ENDPOINT_URL": "http://no:1", "AWS_ENDPOINT_URL_S3": "http://yes:2/"}, "http://yes:2/bkt", True),
+        ({"AWS_ENDPOINT_URL": "https://s3-accelerate.amazonaws.com"}, "https://bkt.s3-accelerate.amazonaws.com", False),
         ({"AWS_CONFIG_FILE": os.devnull}, "https://bkt.s3.eu-west-1.amazonaws.com", False),
         ({"https_proxy": "http://proxy"}, "https://bkt.s3.eu-west-1.amazonaws.com", False),
         ({"https_proxy": "http://proxy", "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, "http://127.0.0.1:1/bkt", True),
@@ -131,6 +132,7 @@ def test_a_bucket_is_where_boto3_has_it(monkeypatch, no_credentials, settings, u
     for found in (of_boto3, *([of_variables] if is_enough else [])):
         assert (found.url, found.region, found.credentials()) == (url, region, ("a", "b", None))
     assert (of_variables is not None) == is_enough
+    assert environment_settings("zone--x-s3") is environment_settings("point-s3alias") is None
 
 
 def test_checks_and_downloads_load_no_boto3_where_the_environment_has_the_credentials(monkeypatch, no_credentials):

@@ -33,10 +33,11 @@ _KNOWN = frozenset({
     "AWS_SHARED_CREDENTIALS_FILE",
 })  # fmt: skip
 _FILES = {"AWS_CONFIG_FILE": "~/.aws/config", "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials"}
+_BUCKET = "([a-z0-9]|-(?!-|s3alias)){3,63}"
 #: With the bucket. Other partitions and kinds of buckets have other hosts (Amazon S3 endpoints and quotas).
 _URL = re.compile(
-    r"https?://[A-Za-z0-9.-]+(:\d+)?/[a-z0-9-]{3,63}|"
-    r"https://([a-z0-9]|-(?!-|s3alias)){3,63}\.s3\.(af|ap|ca|eu|il|me|mx|sa|us)-[a-z]+-\d\.amazonaws\.com"
+    rf"https?://(?!s3-accelerate)[A-Za-z0-9.-]+(:\d+)?/{_BUCKET}|"
+    rf"https://{_BUCKET}\.s3\.(af|ap|ca|eu|il|me|mx|sa|us)-[a-z]+-\d\.amazonaws\.com"
 )
 _NO_CONTENT = hashlib.sha256(b"").hexdigest()
 
