@@ -87,30 +87,32 @@ class S3Store:
 
         The checksum of a whole object is compared; the object is read once more if it differs.
         """
-        content = self.read_unverified(item, start, end)
+        content: list[Buffer] = []
+        self.read_unverified(item, start, end, lambda _, data: content.append(data))
         if (start, end) == (0, item.size):
             expected = self._checksum(item)
 
             def read_again() -> None:
-                nonlocal content
-                content = self.read_unverified(item, start, end)
+                content.clear()
+                self.read_unverified(item, start, end, lambda _, data: content.append(data))
 
             self._verifier.check(item, expected, lambda: content, read_again)
         return content
 
-    def read_unverified(self, item: StoredObject, start: int, end: int) -> Sequence[Buffer]:
-        """Return bytes as `read`, whose caller compares the checksum by `check`."""
+    def read_unverified(self, item: StoredObject, start: int, end: int, sink: Callable[[int, Buffer], object]) -> None:
+        """Read bytes as `read`, and pass them to ``sink`` in order, with their offsets; `check` verifies them."""
         wanted, began = _s3_object(item), time.monotonic()
         bucket = self._bucket(wanted.location.bucket)
-        content: list[Buffer] = []
+        done = 0
         if bucket.works or bucket.failures < FAILURES:
-            content += bucket.reader.read(wanted.location.key, start, end, size=item.size, etag=item.version) or ()
-            if sum(map(len, content)) == end - start:
+            key, size = wanted.location.key, item.size
+            done = bucket.reader.read(key, start, end, size=size, etag=item.version, sink=sink)
+            if done == end - start:
                 bucket.works = self._answered = True
-                return content
+                return
             bucket.failures += 1
         try:
-            return self._resume(wanted, start, end, content, began)
+            self._resume(wanted, (start, end), done, sink, began)
         except PlatformError as error:
             self._raise_explained(wanted, error)
 
@@ -149,24 +151,22 @@ class S3Store:
         """Return an answer that has no object's bytes, with retries."""
         return self._retry(lambda: s3.within(uri, s3.ANSWER_STALLS * self._stall, call))
 
-    def _resume(self, item: S3Object, start: int, end: int, content: list[Buffer], began: float) -> Sequence[Buffer]:
-        """Read through boto3, with retries; each attempt starts after the bytes that have come.
-
-        ``content`` is what has come since ``began``.
-        """
-        done, length = sum(map(len, content)), end - start
+    def _resume(
+        self, item: S3Object, span: tuple[int, int], done: int, sink: Callable[[int, Buffer], object], began: float
+    ) -> None:
+        """Read through boto3, with retries; each starts after the ``done`` bytes that have come since ``began``."""
+        start, end = span
 
         def read_rest() -> None:
             nonlocal done
             for chunk in self._s3.stream(item, start + done, end, window=self._stall):
                 raise_if_cancelled()
-                if len(chunk) > length - done:
+                if len(chunk) > (length := end - start) - done:
                     raise s3.unexpected_answer_error(item, f"more than {length:,} bytes", f"{length:,} bytes were")
-                content.append(chunk)
+                sink(start + done, chunk)
                 done += len(chunk)
 
         self._retry(read_rest, lambda: done, began)
-        return content
 
     def _raise_explained(self, item: S3Object, error: PlatformError) -> NoReturn:
         if (explained := self._explained(item, error)) is error:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -78,11 +78,13 @@ class S3Reader:
         self._store: S3Store | None = None
         self._creating = Lock()
 
-    def read(self, key: str, start: int, end: int, *, size: int, etag: str) -> Sequence[bytes | memoryview] | None:
-        """Return the bytes from ``start`` up to ``end`` of the object of just that size and ETag ("": any), in parts.
+    def read(
+        self, key: str, start: int, end: int, *, size: int, etag: str, sink: Callable[[int, memoryview], object]
+    ) -> int:
+        """Read the bytes from ``start`` up to ``end`` of the object of just that size and ETag ("": any).
 
-        Return what came of them where the connection broke or was slow, and None where obstore cannot read them, or the
-        object has changed.
+        ``sink`` gets each part with its offset in the object. Return the number of bytes that it got: fewer where the
+        connection broke or was slow, 0 where obstore cannot read them, or the object has changed.
         """
         import obstore
         from obstore.exceptions import BaseError
@@ -90,35 +92,34 @@ class S3Reader:
         # Other keys obstore does not request as they are written.
         is_path = key.isprintable() and not any(part in ("", ".", "..") for part in key.split("/"))
         if not is_path or S3Reader._process not in (0, os.getpid()):
-            return None
+            return 0
         S3Reader._process = os.getpid()
         options: dict[str, object] = {"if_match": etag} if etag else {}
         if (start, end) != (0, size):
             options["range"] = (start, end)
-        parts: list[bytes | memoryview] = []
+        done = start
         # OSError and ValueError: a missing object, and settings that obstore rejects.
         with suppress(BaseError, OSError, ValueError):
             result = obstore.get(self._opened(), key, options=options)
             meta = result.meta
             # Not every endpoint honours If-Match.
-            is_same = meta["size"] == size and etag in ("", meta["e_tag"] or etag)
-            if is_same and result.range == (start, end) and not self._read_body(result, end - start, parts):
-                return None
-        return parts or None
+            if meta["size"] != size or etag not in ("", meta["e_tag"] or etag) or result.range != (start, end):
+                return 0
+            for part in self._parts(result, end - start):
+                # boto3 tells of more bytes than were asked for.
+                if len(part) > end - done:
+                    break
+                sink(done, part)
+                done += len(part)
+        return done - start
 
-    def _read_body(self, response: GetResult, length: int, parts: list[bytes | memoryview]) -> bool:
-        """Append a response's body to ``parts``; return whether it has no more than that length."""
+    def _parts(self, response: GetResult, length: int) -> Iterator[memoryview]:
         if length <= PART_BYTES:
-            parts.append(memoryview(response.bytes()))
-        else:
-            left = length
-            for part in response.stream(min_chunk_size=PART_BYTES):
-                self._raise_if_cancelled()
-                left -= len(part)
-                if left < 0:
-                    return False
-                parts.append(part)
-        return sum(map(len, parts)) <= length
+            yield memoryview(response.bytes())
+            return
+        for part in response.stream(min_chunk_size=PART_BYTES):
+            self._raise_if_cancelled()
+            yield memoryview(part)
 
     def _opened(self) -> S3Store:
         with self._creating:
