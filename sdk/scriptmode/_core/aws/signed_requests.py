@@ -80,9 +80,9 @@ class BucketRequests:
         # A connection would read the certificates of all authorities again.
         self._tls = ssl.create_default_context(cafile=settings.authorities or None) if self._scheme == "https" else None
 
-    def page(self, prefix: str, after: str) -> tuple[list[S3Object], str] | None:
-        """Return the first objects of a prefix and where the next page begins, "" at the end."""
-        query = {"list-type": "2", "prefix": prefix, "encoding-type": "url"}
+    def page(self, prefix: str, after: str, most: int = 1000) -> tuple[list[S3Object], str] | None:
+        """Return at most ``most`` objects of a prefix and where the next page begins, "" at the end."""
+        query = {"list-type": "2", "prefix": prefix, "encoding-type": "url", "max-keys": str(most)}
         answer = self._send("GET", "", {**query, "continuation-token": after} if after else query, {})
         # The parser is botocore's, too.
         root = ET.fromstring(answer[1] if answer else "<None/>")  # noqa: S314
