@@ -80,10 +80,7 @@ def _against(kind: Kind, peers: Path, target: Path, client: object) -> list[Figu
     processor = [min(copies.processor) for copies in (ours, s5cmd, rclone)]
     return [
         Figure(f"{kind.title}: File mode", took, "s"),
-        # boto3's import and client take 0.4 s, s5cmd all of 512 MiB 0.6 s.
-        Figure(
-            f"{kind.title}: s5cmd / File mode", others[0] / took, "x", 0.8 if kind.size < MIB else None, at_most=False
-        ),
+        Figure(f"{kind.title}: s5cmd / File mode", others[0] / took, "x", 0.8, at_most=False),
         Figure(f"{kind.title}: rclone / File mode", others[1] / took, "x"),
         Figure(f"{kind.title}: CPU of File mode / the least of both", processor[0] / min(processor[1:]), "x"),
     ]

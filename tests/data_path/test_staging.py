@@ -150,4 +150,4 @@ def test_memory_stays_bounded_while_large_objects_are_downloaded(server, tmp_pat
     )
     run = subprocess.run([sys.executable, "-c", code, tmp_path / "data"], stdout=subprocess.PIPE, check=True)
     assert (tmp_path / "data/x").read_bytes() == server.contents["x"]
-    assert int(run.stdout) < 256 * 1024
+    assert int(run.stdout) < 72 * 1024

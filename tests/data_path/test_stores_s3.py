@@ -50,6 +50,8 @@ def test_every_key_is_listed_found_and_read_as_it_is_written(bucket):
         key = item.uri.partition(f"s3://{bucket}/")[2]
         assert b"".join(store.read(item, 0, item.size)) == key.encode()
         assert store.find(item.uri) == item
+    # S3 accepted every signature that boto3 did not make.
+    assert store._s3._direct[bucket] is not None
 
 
 @pytest.mark.usefixtures("s3")
@@ -108,18 +110,18 @@ def test_an_object_that_is_overwritten_is_not_mixed_with_the_old_one(s3_server, 
         store.read(item, 0, 5)
 
 
-def test_checks_of_jobs_keep_their_clients_while_the_settings_of_aws_are_the_same(monkeypatch):
+def test_checks_of_jobs_keep_their_store_while_the_settings_of_aws_are_the_same(monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "one")
-    first = s3_locations.shared_clients()
-    assert s3_locations.shared_clients() is first
+    first = s3_locations.shared_store()
+    assert s3_locations.shared_store() is first
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    assert s3_locations.shared_clients() is not s3_locations.shared_clients()
+    assert s3_locations.shared_store() is not s3_locations.shared_store()
 
 
 def test_a_check_of_a_prefix_lists_two_keys_at_a_time_until_one_is_an_object(monkeypatch):
     with FaultyS3(dict.fromkeys(("in/", "in/a/", *(f"in/b{number}" for number in range(9))), b"")) as running:
         running.use(monkeypatch)
-        store, _ = s3_locations.shared_clients()
+        store = s3_locations.shared_store()
         assert next(store.objects("s3://bkt/in/")).uri == "s3://bkt/in/b0"
         assert len(running.asked) == 2
         assert len(list(store.objects("s3://bkt/in/"))) == 9

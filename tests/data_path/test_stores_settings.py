@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import os
 import random
 import ssl
 import subprocess
@@ -13,6 +14,7 @@ from fakes.processes import until
 
 from scriptmode._core.aws import s3_reader
 from scriptmode._core.aws.s3 import S3
+from scriptmode._core.aws.signed_requests import environment_settings
 from scriptmode.errors import DataError
 from scriptmode_local._data.object_store import StoredObject
 from scriptmode_local._data.s3_store import S3Store
@@ -41,6 +43,7 @@ def test_servers_are_verified_against_a_custom_ca_bundle(secure_server, certific
     monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate[0]))
     store = S3Store()
     item = store.find("s3://bkt/x")
+    assert store._s3._direct["bkt"] is not None  # nor did boto3 look it up
     assert b"".join(store.read(item, 0, item.size)) == CONTENT
     assert b"".join(store.read(item, 1_000, 2_000_000)) == CONTENT[1_000:2_000_000]
     # The obstore of Python 3.9 knows the system's authorities alone.
@@ -98,26 +101,51 @@ def test_obstore_asks_boto3_again_for_credentials_that_expire_soon(monkeypatch, 
 
     settings = s3_reader.BucketSettings(f"{server.endpoint}/bkt", "us-east-1", credentials)
     reader = s3_reader.S3Reader(settings, connect_seconds=5, stall=5, raise_if_cancelled=lambda: None)
-    about = {"size": len(CONTENT), "etag": server.etag("x")}
-    until(lambda: b"".join(reader.read("x", 0, 5, **about)) == CONTENT[:5] and len(asked) > 2)
+    about = {"size": len(CONTENT), "etag": server.etag("x"), "sink": lambda *_: None}
+    until(lambda: reader.read("x", 0, 5, **about) == 5 and len(asked) > 2)
 
 
 @pytest.mark.parametrize(
-    ("settings", "url", "region"),
+    ("settings", "url", "is_enough"),
     [
-        ({}, "https://bkt.s3.us-east-1.amazonaws.com", "us-east-1"),
-        ({"AWS_DEFAULT_REGION": "eu-west-1"}, "https://bkt.s3.eu-west-1.amazonaws.com", "eu-west-1"),
-        ({"AWS_DEFAULT_REGION": "cn-north-1"}, "https://bkt.s3.cn-north-1.amazonaws.com.cn", "cn-north-1"),
-        ({"AWS_USE_DUALSTACK_ENDPOINT": "true"}, "https://bkt.s3.dualstack.us-east-1.amazonaws.com", "us-east-1"),
-        ({"AWS_ENDPOINT_URL": "http://localhost:99/base/"}, "http://localhost:99/base/bkt", "us-east-1"),
-        ({"AWS_ENDPOINT_URL": "http://no:1", "AWS_ENDPOINT_URL_S3": "http://yes:2"}, "http://yes:2/bkt", "us-east-1"),
+        ({}, "https://bkt.s3.eu-west-1.amazonaws.com", True),
+        ({"AWS_DEFAULT_REGION": ""}, "https://bkt.s3.us-east-1.amazonaws.com", False),
+        ({"AWS_DEFAULT_REGION": "cn-north-1"}, "https://bkt.s3.cn-north-1.amazonaws.com.cn", False),
+        ({"AWS_USE_DUALSTACK_ENDPOINT": "true"}, "https://bkt.s3.dualstack.eu-west-1.amazonaws.com", False),
+        ({"AWS_ENDPOINT_URL": "http://localhost:99/base/"}, "http://localhost:99/base/bkt", False),
+        ({"AWS_ENDPOINT_URL": "http://no:1", "AWS_ENDPOINT_URL_S3": "http://yes:2/"}, "http://yes:2/bkt", True),
+        ({"AWS_ENDPOINT_URL": "https://s3-accelerate.amazonaws.com"}, "https://bkt.s3-accelerate.amazonaws.com", False),
+        ({"AWS_CONFIG_FILE": os.devnull}, "https://bkt.s3.eu-west-1.amazonaws.com", False),
+        ({"https_proxy": "http://proxy"}, "https://bkt.s3.eu-west-1.amazonaws.com", False),
+        ({"https_proxy": "http://proxy", "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, "http://127.0.0.1:1/bkt", True),
     ],
 )
-def test_a_bucket_is_where_boto3_has_it(monkeypatch, no_credentials, settings, url, region):
-    for name, value in {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", **settings}.items():
-        monkeypatch.setenv(name, value)
-    settings = S3(settings={"read_timeout": 5}).bucket_settings("bkt")
-    assert (settings.url, settings.region, settings.credentials()) == (url, region, ("a", "b", None))
+def test_a_bucket_is_where_boto3_has_it(monkeypatch, no_credentials, settings, url, is_enough):
+    usual = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_DEFAULT_REGION": "eu-west-1"}
+    monkeypatch.delenv("https_proxy", raising=False)
+    for name, value in {**usual, **settings}.items():
+        if value:
+            monkeypatch.setenv(name, value)
+    of_boto3, of_variables = S3(settings={"read_timeout": 5})._settings_of_boto3("bkt"), environment_settings("bkt")
+    region = os.environ.get("AWS_DEFAULT_REGION", "us-east-1")
+    for found in (of_boto3, *([of_variables] if is_enough else [])):
+        assert (found.url, found.region, found.credentials()) == (url, region, ("a", "b", None))
+    assert (of_variables is not None) == is_enough
+    assert environment_settings("zone--x-s3") is environment_settings("point-s3alias") is None
+
+
+def test_checks_and_downloads_load_no_boto3_where_the_environment_has_the_credentials(monkeypatch, no_credentials):
+    with FaultyS3({"x": CONTENT}, checksums={"x": {"crc32": "AAAAAA=="}}) as server:
+        server.use(monkeypatch)
+        code = (
+            "import sys; from scriptmode_local._data.s3_store import S3Store\n"
+            "store = S3Store(); (item,) = store.objects('s3://bkt/'); assert store.find(item.uri) == item\n"
+            "store.read_unverified(item, 0, item.size, print); assert store._verifier.checksum(item, thorough=True)\n"
+            "from scriptmode._core.aws import s3; s3.require_credentials(item.uri)\n"
+            "from scriptmode_local._inputs import s3_locations; s3_locations._require_bucket(store, 's3://bkt/out')\n"
+            "assert 'botocore' not in sys.modules\n"
+        )
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
 
 
 @pytest.mark.parametrize("is_here", [False, True], ids=["elsewhere", "on this machine"])

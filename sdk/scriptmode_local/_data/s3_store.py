@@ -1,7 +1,7 @@
 """Amazon S3 as a store of objects, with its downloads and their retries.
 
-obstore reads first (`S3Reader`). boto3 lists, looks objects up, and reads what obstore cannot read, which finds the
-reason.
+obstore reads first (`S3Reader`), and `signed_requests` lists and looks objects up. boto3 does what these cannot, which
+finds the reason.
 
 **This is where a failed download is retried**: obstore resumes a read where the connection broke, `s3_reader.RETRIES`
 times. If that fails, `S3Store._resume` reads through boto3 within `S3Store._retry`, which retries each transient error
@@ -52,7 +52,7 @@ class S3Store:
         ``page`` objects are listed at a time.
         """
         settings = {
-            "connect_timeout": CONNECT_SECONDS,
+            "connect_timeout": min(CONNECT_SECONDS, stall),
             "read_timeout": stall,
             "max_pool_connections": 64,
             # Retries are done here, where it is known which bytes have come.
@@ -68,7 +68,7 @@ class S3Store:
         self._verifier = Verifier(self._headers)
 
     def prepare(self, uri: str) -> None:
-        """Load boto3's client and find the credentials for a bucket, without connecting."""
+        """Find the credentials for a bucket, and load boto3's client if they are not variables, without connecting."""
         self._bucket(parse_s3_uri(uri).bucket)
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
@@ -91,30 +91,32 @@ class S3Store:
 
         The checksum of a whole object is compared; the object is read once more if it differs.
         """
-        content = self.read_unverified(item, start, end)
+        content: list[Buffer] = []
+        self.read_unverified(item, start, end, lambda _, data: content.append(data))
         if (start, end) == (0, item.size):
             expected = self._checksum(item)
 
             def read_again() -> None:
-                nonlocal content
-                content = self.read_unverified(item, start, end)
+                content.clear()
+                self.read_unverified(item, start, end, lambda _, data: content.append(data))
 
             self._verifier.check(item, expected, lambda: content, read_again)
         return content
 
-    def read_unverified(self, item: StoredObject, start: int, end: int) -> Sequence[Buffer]:
-        """Return bytes as `read`, whose caller compares the checksum by `check`."""
+    def read_unverified(self, item: StoredObject, start: int, end: int, sink: Callable[[int, Buffer], object]) -> None:
+        """Read bytes as `read`, and pass them to ``sink`` in order, with their offsets; `check` verifies them."""
         wanted, began = _s3_object(item), time.monotonic()
         bucket = self._bucket(wanted.location.bucket)
-        content: list[Buffer] = []
+        done = 0
         if bucket.works or bucket.failures < FAILURES:
-            content += bucket.reader.read(wanted.location.key, start, end, size=item.size, etag=item.version) or ()
-            if sum(map(len, content)) == end - start:
+            key, size = wanted.location.key, item.size
+            done = bucket.reader.read(key, start, end, size=size, etag=item.version, sink=sink)
+            if done == end - start:
                 bucket.works = self._answered = True
-                return content
+                return
             bucket.failures += 1
         try:
-            return self._resume(wanted, start, end, content, began)
+            self._resume(wanted, (start, end), done, sink, began)
         except PlatformError as error:
             self._raise_explained(wanted, error)
 
@@ -135,7 +137,7 @@ class S3Store:
 
     def _checksum(self, item: StoredObject) -> Checksum | None:
         """Return what a stream is compared with: at any cost, but not over TLS, which authenticates each record."""
-        is_encrypted = self._bucket(parse_s3_uri(item.uri).bucket).is_encrypted
+        is_encrypted = self._bucket(parse_s3_uri(item.uri).bucket).reader.is_encrypted
         return self._verifier.checksum(item, thorough=not is_encrypted)
 
     def _headers(self, item: StoredObject) -> Mapping[str, str]:
@@ -153,24 +155,22 @@ class S3Store:
         """Return an answer that has no object's bytes, with retries."""
         return self._retry(lambda: s3.within(uri, s3.ANSWER_STALLS * self._stall, call))
 
-    def _resume(self, item: S3Object, start: int, end: int, content: list[Buffer], began: float) -> Sequence[Buffer]:
-        """Read through boto3, with retries; each attempt starts after the bytes that have come.
-
-        ``content`` is what has come since ``began``.
-        """
-        done, length = sum(map(len, content)), end - start
+    def _resume(
+        self, item: S3Object, span: tuple[int, int], done: int, sink: Callable[[int, Buffer], object], began: float
+    ) -> None:
+        """Read through boto3, with retries; each starts after the ``done`` bytes that have come since ``began``."""
+        start, end = span
 
         def read_rest() -> None:
             nonlocal done
             for chunk in self._s3.stream(item, start + done, end, window=self._stall):
                 raise_if_cancelled()
-                if len(chunk) > length - done:
+                if len(chunk) > (length := end - start) - done:
                     raise s3.unexpected_answer_error(item, f"more than {length:,} bytes", f"{length:,} bytes were")
-                content.append(chunk)
+                sink(start + done, chunk)
                 done += len(chunk)
 
         self._retry(read_rest, lambda: done, began)
-        return content
 
     def _raise_explained(self, item: S3Object, error: PlatformError) -> NoReturn:
         if (explained := self._explained(item, error)) is error:
@@ -242,7 +242,7 @@ class S3Store:
                     stall=self._stall,
                     raise_if_cancelled=raise_if_cancelled,
                 )
-                self._buckets[name] = _Bucket(reader, self._s3.is_encrypted)
+                self._buckets[name] = _Bucket(reader)
             return self._buckets[name]
 
 
@@ -255,7 +255,5 @@ class _Bucket:
     """One bucket, and whether obstore can read it."""
 
     reader: S3Reader
-    #: Whether its connections use TLS.
-    is_encrypted: bool
     works: bool = False
     failures: int = 0

@@ -24,6 +24,7 @@ from scriptmode_local._data.prefetch import ordered_prefetch
 from scriptmode_local._data.stores import Stores
 
 if TYPE_CHECKING:
+    from scriptmode_local._data.object_store import Buffer
     from scriptmode_local._data.s3_store import S3Store
 
 READ_ONLY = 0o444
@@ -184,11 +185,14 @@ def _fill(stores: Stores, chunk: _Chunk, descriptor: int) -> None:
 
 
 def _download(store: S3Store, item: StoredObject, descriptor: int, start: int, end: int) -> None:
-    for buffer in store.read_unverified(item, start, end):
-        left = memoryview(buffer)
+    def write(offset: int, data: Buffer) -> None:
+        left = memoryview(data)
         while left:
-            written = os.pwrite(descriptor, left, start)
-            start, left = start + written, left[written:]
+            written = os.pwrite(descriptor, left, offset)
+            offset, left = offset + written, left[written:]
+
+    # Each part is written when it has come: its memory is used again before it has left the processor's caches.
+    store.read_unverified(item, start, end, write)
 
 
 def _cannot_store(error: OSError, item: StoredObject, folder: Path) -> DataError:

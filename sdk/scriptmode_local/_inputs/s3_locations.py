@@ -21,7 +21,6 @@ from scriptmode.errors import CredentialsError, DataError, DataNotFoundError, Pl
 from scriptmode_local._system.together import run_together
 
 if TYPE_CHECKING:
-    from scriptmode._core.aws.s3 import S3
     from scriptmode._core.spec.job_request import JobRequest
     from scriptmode._core.spec.training_job import TrainingJobSpec
     from scriptmode_local._data.channel_source import ChannelSource
@@ -84,7 +83,7 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
     for argument, what, uri in (*used, *((argument, argument, uri) for argument, uri in buckets.items())):
         with _refuse_missing(argument, what):
             require_credentials(uri)
-    store, client = shared_clients()
+    store = shared_store()
     # Those that have an object, of which S3 is not asked again.
     known = set()
 
@@ -100,7 +99,7 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
                 known.add(parse_s3_uri(archive).bucket)
             except DataNotFoundError:
                 # The answer about an object does not say which of both is missing.
-                _require_bucket(client, archive)
+                _require_bucket(store, archive)
                 raise
 
     checks = [partial(check_source, source) for source in sources]
@@ -108,31 +107,28 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
     for argument, uri in buckets.items():
         with _refuse_missing(argument, argument):
             if parse_s3_uri(uri).bucket not in known:
-                _require_bucket(client, uri)
+                _require_bucket(store, uri)
 
 
-def shared_clients() -> tuple[S3Store, S3]:
-    """Return clients that do not try again, the same for the same settings: most of a create's time made them."""
+def shared_store() -> S3Store:
+    """Return a store that does not try again, the same for the same settings: most of a create's time made it."""
     settings = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
     # Without a key in the environment it may be one of a file, which changes.
-    create = _clients if "AWS_ACCESS_KEY_ID" in settings else _clients.__wrapped__
+    create = _store if "AWS_ACCESS_KEY_ID" in settings else _store.__wrapped__
     return create(frozenset(settings.items()))
 
 
 @lru_cache(maxsize=1)
-def _clients(_settings: frozenset[tuple[str, str]]) -> tuple[S3Store, S3]:
-    from scriptmode._core.aws.s3 import S3
+def _store(_settings: frozenset[tuple[str, str]]) -> S3Store:
     from scriptmode_local._data.s3_store import S3Store
 
-    settings = {"connect_timeout": _SECONDS, "read_timeout": _SECONDS, "retries": {"total_max_attempts": 1}}
     # Whether a prefix has an object is what is asked; the first key may be that of a directory.
-    return S3Store(retry_seconds=0, stall=_SECONDS, page=2), S3(settings=settings)
+    return S3Store(retry_seconds=0, stall=_SECONDS, page=2)
 
 
-def _require_bucket(client: S3, uri: str) -> None:
-    bucket = parse_s3_uri(uri).bucket
-    if not client.has_bucket(bucket, owner=None):
-        raise DataNotFoundError(f"{uri}: there is no bucket {bucket!r}", advice="create it, or correct the URI")
+def _require_bucket(store: S3Store, uri: str) -> None:
+    """Raise `DataNotFoundError` where there is no bucket: a list of what is in none is an error."""
+    next(store.objects(uri), None)
 
 
 @contextmanager

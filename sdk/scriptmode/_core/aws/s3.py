@@ -18,6 +18,7 @@ from scriptmode._core.aws.direct_endpoints import create_client, is_loopback
 from scriptmode._core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, NOT_S3, code_of, translate_s3_errors
 from scriptmode._core.aws.s3_reader import BucketSettings
 from scriptmode._core.aws.s3_uris import SCHEME, S3Location, S3Object, parse_s3_uri
+from scriptmode._core.aws.signed_requests import BucketRequests, environment_settings
 from scriptmode._core.spec.inputs import LEAST_RATE
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError, ScriptmodeError, invalid
 
@@ -39,11 +40,12 @@ _T = TypeVar("_T")
 
 def require_credentials(uri: str) -> None:
     """Raise `CredentialsError` when boto3's standard settings give no credentials for ``uri``; asks no bucket."""
+    if all(map(os.environ.get, ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"))):
+        return
     import botocore.session
 
-    is_given = all(map(os.environ.get, ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")))  # a session takes 10 ms
     with translate_s3_errors(uri):
-        if not is_given and botocore.session.Session().get_credentials() is None:
+        if botocore.session.Session().get_credentials() is None:
             raise CredentialsError(f"{uri}: there are no AWS credentials", HOW_TO_GIVE_CREDENTIALS)
 
 
@@ -56,6 +58,8 @@ class S3:
     def __init__(self, client: Any = None, settings: Mapping[str, Any] | None = None) -> None:
         self._client = client
         self._settings = dict(settings or {})
+        #: By bucket what asks without boto3; None after the first answer that boto3 must explain.
+        self._direct: dict[str, BucketRequests | None] = {}
         self._connecting = Lock()
 
     def objects(self, prefix: str) -> Iterator[S3Object]:
@@ -68,6 +72,8 @@ class S3:
     def page(self, prefix: str, *, after: str = "", most: int = MOST_KEYS) -> tuple[list[S3Object], str]:
         """Return at most ``most`` objects of a prefix, and the ``after`` for the next call, "" at the end."""
         location = parse_s3_uri(prefix)
+        if (listed := self._ask(location, lambda direct: direct.page(location.key, after, most))) is not None:
+            return listed
         asked = {"Bucket": location.bucket, "Prefix": location.key, "MaxKeys": most}
         with self._translated(prefix):
             page = self._connected(prefix).list_objects_v2(**asked, **({"ContinuationToken": after} if after else {}))
@@ -83,9 +89,12 @@ class S3:
     def head(self, uri: str, *, owner: str | None = None, checksum: bool = False) -> tuple[S3Object, Mapping[str, Any]]:
         """Return the object of exactly that key, and what else HeadObject says of it, on demand its checksum."""
         location = parse_s3_uri(uri)
-        mode = {"ChecksumMode": "ENABLED"} if checksum else {}
-        with self._translated(uri):
-            head = self._connected(uri).head_object(Bucket=location.bucket, Key=location.key, **mode, **_owned(owner))
+        head = None if owner else self._ask(location, lambda direct: direct.head(location.key, checksum=checksum))
+        if head is None:
+            mode = {"ChecksumMode": "ENABLED"} if checksum else {}
+            named = {"Bucket": location.bucket, "Key": location.key, **mode, **_owned(owner)}
+            with self._translated(uri):
+                head = self._connected(uri).head_object(**named)
         if "ETag" not in head and str(head.get("ContentType", "")).startswith("text/html"):
             # Each object of S3 has an ETag; a proxy's page has none.
             raise _foreign_answer_error(uri, head, "an object with an ETag")
@@ -110,6 +119,9 @@ class S3:
 
     def bucket_settings(self, bucket: str) -> BucketSettings:
         """Return how boto3 reads a bucket, for another client."""
+        return environment_settings(bucket) or self._settings_of_boto3(bucket)
+
+    def _settings_of_boto3(self, bucket: str) -> BucketSettings:
         from botocore import utils
 
         uri = f"{SCHEME}{bucket}"
@@ -124,11 +136,6 @@ class S3:
         proxy = "" if is_loopback(url) else utils.get_environ_proxies(url).get(signed.scheme) or ""
         bundle = self._session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE") or ""
         return BucketSettings(url, region, lambda: credentials.get_frozen_credentials()[:3], bundle, proxy)
-
-    @property
-    def is_encrypted(self) -> bool:
-        """Whether the client, once there is one, speaks TLS with its endpoint."""
-        return self._client is not None and str(self._client.meta.endpoint_url).startswith("https:")
 
     def exists(self, uri: str, *, kms_key: str | None = None, owner: str | None = None) -> bool:
         """Return whether an object of that very key exists, encrypted with ``kms_key``; False if access is denied.
@@ -240,6 +247,26 @@ class S3:
         except DataError as error:
             if code_of(error) not in _BEING_MADE:
                 raise
+
+    def _ask(self, location: S3Location, request: Callable[[BucketRequests], _T | None]) -> _T | None:
+        """Return the answer to a request that is sent without boto3; None where boto3 must send it."""
+        bucket, direct = location.bucket, None
+        try:
+            if bucket not in self._direct:
+                settings = environment_settings(bucket) if self._settings and self._client is None else None
+                self._direct[bucket] = settings and BucketRequests(bucket, settings, self._settings["read_timeout"])
+            direct = self._direct[bucket]
+            answer = request(direct) if direct else None
+        except BucketRequests.FAILURES as error:
+            answer = None
+            if direct and isinstance(error, socket.timeout):
+                from botocore.exceptions import ReadTimeoutError
+
+                with self._translated(str(location)):
+                    raise ReadTimeoutError(endpoint_url=direct.url, error=error) from error
+        if answer is None:
+            self._direct[bucket] = None
+        return answer
 
     def _translated(self, uri: str) -> AbstractContextManager[None]:
         """Raise what boto3 raises as errors of ours that name ``uri`` and the endpoint."""

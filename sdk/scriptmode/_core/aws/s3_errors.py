@@ -19,7 +19,7 @@ _CODES: dict[str, tuple[type[PlatformError], str, str]] = {
     "InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken(Exception)?|InvalidToken": (
         CredentialsError, "S3 does not accept the credentials ({code}: {message})", HOW_TO_GIVE_CREDENTIALS
     ),
-    "NoSuchBucket": (DataNotFoundError, "there is no bucket {bucket!r}", "correct the URI or create it"),
+    "NoSuchBucket": (DataNotFoundError, "there is no bucket {bucket!r}", "create it, or correct the URI"),
     "404|NoSuchKey|NotFound": (DataNotFoundError, "there is no such object", "correct the URI"),
     "403|AccessDenied|Forbidden|AllAccessDisabled": (
         DataAccessError, "access denied ({message})", "the credentials in use must be allowed to use this place"

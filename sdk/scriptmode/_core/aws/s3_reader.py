@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -31,7 +31,7 @@ RETRIES = 3
 #: Time limit of a whole response, in times without a byte that count as broken.
 RESPONSE_STALLS = 4
 #: A longer body is read in parts of about this size, so that the read can be aborted between two of them.
-PART_BYTES = 1024 * 1024
+PART_BYTES = 256 * 1024
 #: obstore asks for credentials again when they expire in 5 minutes. botocore renews those that expire in 10 (botocore
 #: credentials.py, ``_mandatory_refresh_timeout``), so that what it returns lasts at least as long.
 CREDENTIALS_LAST = dt.timedelta(minutes=10)
@@ -70,17 +70,21 @@ class S3Reader:
         What ``raise_if_cancelled`` raises aborts a read; it is called after every part of `PART_BYTES`.
         """
         self._settings = settings
+        #: Whether its connections use TLS.
+        self.is_encrypted = settings.url.startswith("https:")
         self._connect_seconds = connect_seconds
         self._stall = stall
         self._raise_if_cancelled = raise_if_cancelled
         self._store: S3Store | None = None
         self._creating = Lock()
 
-    def read(self, key: str, start: int, end: int, *, size: int, etag: str) -> Sequence[bytes | memoryview] | None:
-        """Return the bytes from ``start`` up to ``end`` of the object of just that size and ETag ("": any), in parts.
+    def read(
+        self, key: str, start: int, end: int, *, size: int, etag: str, sink: Callable[[int, memoryview], object]
+    ) -> int:
+        """Read the bytes from ``start`` up to ``end`` of the object of just that size and ETag ("": any).
 
-        Return what came of them where the connection broke or was slow, and None where obstore cannot read them, or the
-        object has changed.
+        ``sink`` gets each part with its offset in the object. Return the number of bytes that it got: fewer where the
+        connection broke or was slow, 0 where obstore cannot read them, or the object has changed.
         """
         import obstore
         from obstore.exceptions import BaseError
@@ -88,35 +92,34 @@ class S3Reader:
         # Other keys obstore does not request as they are written.
         is_path = key.isprintable() and not any(part in ("", ".", "..") for part in key.split("/"))
         if not is_path or S3Reader._process not in (0, os.getpid()):
-            return None
+            return 0
         S3Reader._process = os.getpid()
         options: dict[str, object] = {"if_match": etag} if etag else {}
         if (start, end) != (0, size):
             options["range"] = (start, end)
-        parts: list[bytes | memoryview] = []
+        done = start
         # OSError and ValueError: a missing object, and settings that obstore rejects.
         with suppress(BaseError, OSError, ValueError):
             result = obstore.get(self._opened(), key, options=options)
             meta = result.meta
             # Not every endpoint honours If-Match.
-            is_same = meta["size"] == size and etag in ("", meta["e_tag"] or etag)
-            if is_same and result.range == (start, end) and not self._read_body(result, end - start, parts):
-                return None
-        return parts or None
+            if meta["size"] != size or etag not in ("", meta["e_tag"] or etag) or result.range != (start, end):
+                return 0
+            for part in self._parts(result, end - start):
+                # boto3 tells of more bytes than were asked for.
+                if len(part) > end - done:
+                    break
+                sink(done, part)
+                done += len(part)
+        return done - start
 
-    def _read_body(self, response: GetResult, length: int, parts: list[bytes | memoryview]) -> bool:
-        """Append a response's body to ``parts``; return whether it has no more than that length."""
+    def _parts(self, response: GetResult, length: int) -> Iterator[memoryview]:
         if length <= PART_BYTES:
-            parts.append(memoryview(response.bytes()))
-        else:
-            left = length
-            for part in response.stream(min_chunk_size=PART_BYTES):
-                self._raise_if_cancelled()
-                left -= len(part)
-                if left < 0:
-                    return False
-                parts.append(part)
-        return sum(map(len, parts)) <= length
+            yield memoryview(response.bytes())
+            return
+        for part in response.stream(min_chunk_size=PART_BYTES):
+            self._raise_if_cancelled()
+            yield memoryview(part)
 
     def _opened(self) -> S3Store:
         with self._creating:
@@ -142,7 +145,7 @@ class S3Reader:
             client.update(proxy_url=settings.url, proxy_excludes=urlsplit(settings.url).hostname)
         elif settings.proxy:
             client["proxy_url"] = settings.proxy
-        if settings.authorities and settings.url.startswith("https:"):
+        if settings.authorities and self.is_encrypted:
             # Versions before 0.11 reject it, so that boto3 reads.
             client["root_certificate"] = Path(settings.authorities).read_text()
         return S3Store(
