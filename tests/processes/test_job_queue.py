@@ -20,7 +20,10 @@ pytestmark = pytest.mark.usefixtures("jobs_of_the_command")
 def queued(jobs, script=SLEEPS, most=1, **fields):
     request = jobs.request(script, **fields)
     LocalPlatform(data_dir=jobs.data_dir, queue=most).create(request)
-    return request["TrainingJobName"]
+    name = request["TrainingJobName"]
+    # Its agent enters the queue; on a busy machine that of the next job could come first.
+    until(lambda: [*(jobs.data_dir / "queue").glob(f"*-{name}")] or secondary(jobs, name) != "Pending")
+    return name
 
 
 def secondary(jobs, name):

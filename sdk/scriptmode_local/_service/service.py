@@ -227,11 +227,13 @@ class LocalPlatform(StoredJobs):
         return capacity.describe_crowding(job, self._at_once(jobs))
 
     def _describe_sharing(self, uri: str | None) -> str:
+        # With a queue of one, jobs take turns.
+        if not uri or self._queue == 1:
+            return ""
         from scriptmode_local._service.job_index import running_jobs
 
-        # With a queue of one, jobs take turns.
-        for other in running_jobs(self._store) if uri and self._queue != 1 else ():
-            if (other.request.output.checkpoint_uri or "").rstrip("/") == str(uri).rstrip("/"):
+        for other in running_jobs(self._store):
+            if (other.request.output.checkpoint_uri or "").rstrip("/") == uri.rstrip("/"):
                 what = f"training job {other.request.name}, which has not ended, writes checkpoints to {uri}, too"
                 return f"{what}: each job may overwrite those of the other; give each another checkpoint_s3_uri"
         return ""
