@@ -498,5 +498,7 @@ def create_job(platform: Platform, request: JobRequest, source_dir: str = "") ->
         interrupt = KeyboardInterrupt(text)
         vars(interrupt)["job_name"] = job.name
         raise interrupt from error
-    log_lines.warn((f"warning: {event}" for event in log_lines.describe_events(job.name, platform)), sys.stderr)
+    if request.output.checkpoint_uri:
+        # The service tells of another job that writes them.
+        log_lines.warn((f"warning: {event}" for event in log_lines.describe_events(job.name, platform)), sys.stderr)
     return job

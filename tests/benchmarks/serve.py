@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from tests.benchmarks.command_line import make_jobs
 from tests.benchmarks.figures import Figure, amount
@@ -19,6 +22,8 @@ from scriptmode_local._store.job_store import JobStore
 RUNS, AT_ONCE, CREATES, LISTED, LISTS = amount((20, 50, 200, 1000, 50), smallest=(1, 2, 4, 10, 2))
 #: Clients that use the server at once, and the seconds after which its memory is compared.
 CLIENTS, EARLY_SECONDS, LATE_SECONDS = amount((10, 180, 300), smallest=(2, 1, 2))
+#: How many clients describe a job, every so many seconds, how often.
+CROWDS = amount(((100, 1, 20), (1000, 10, 3)), smallest=((4, 0.1, 2), (8, 0.1, 2)))
 
 
 def run(folder: str) -> list[Figure]:
@@ -42,8 +47,12 @@ def run(folder: str) -> list[Figure]:
     moto.stop()
     make_jobs(JobStore(Path(folder) / "listed"), LISTED)
     with server("--queue", "1", data_dir=f"{folder}/listed") as running:
-        listing = Client(running.url).sagemaker.list_training_jobs
+        ours = Client(running.url)
+        listing = ours.sagemaker.list_training_jobs
         slowest_list = max(taken(listing, MaxResults=100) for _ in range(LISTS))
+        ours.create("watched")
+        crowds = {(clients, pause): describe(running, clients, pause, times) for clients, pause, times in CROWDS}
+        ours.stop()
         with ThreadPoolExecutor(CLIENTS) as threads:
             begun = time.monotonic()
             used = [threads.submit(Client(running.url).use, begun + LATE_SECONDS) for _ in range(CLIENTS)]
@@ -57,6 +66,14 @@ def run(folder: str) -> list[Figure]:
         Figure(f"the slowest of {AT_ONCE} creates at once", slowest, "ms", 2000),
         Figure(f"memory of the server after {CREATES} creates", memory, "MiB", 150),
         Figure(f"the slowest of {LISTS} lists of 100 of {LISTED:,} jobs", slowest_list, "ms", 100),
+        *(
+            Figure(f"{clients:,} clients describe a job every {pause} s: {which}", value, "ms", bound)
+            for (clients, pause), spent in crowds.items()
+            for which, value, bound in (
+                ("median", statistics.median(spent), 20),
+                ("99 of 100", statistics.quantiles(spent, n=100)[-1], 200),
+            )
+        ),
         Figure(
             f"a list while {CLIENTS} clients create and delete jobs, of {len(lists)}", statistics.median(lists), "ms"
         ),
@@ -101,6 +118,27 @@ class Client(Account):
                 self.sagemaker.stop_training_job(TrainingJobName=job["TrainingJobName"])
         while listing(StatusEquals="Stopping")["TrainingJobSummaries"]:
             time.sleep(0.1)
+
+
+def describe(running: RunningServer, clients: int, pause: float, times: int) -> list[float]:
+    """Return the milliseconds of calls of clients that begin one after the other and keep a connection each."""
+    headers = {"X-Amz-Target": "SageMaker.DescribeTrainingJob", "Content-Type": "application/x-amz-json-1.1"}
+
+    def watch(number: int) -> list[float]:
+        connection, spent = HTTPConnection(urlsplit(running.url).netloc, timeout=60), []
+        for turn in range(times):
+            time.sleep(max(0.0, begun + pause * (turn + number / clients) - time.monotonic()))
+            asked = time.perf_counter()
+            connection.request("POST", "/", '{"TrainingJobName": "watched"}', headers)
+            with connection.getresponse() as answer:
+                assert json.load(answer)["TrainingJobName"] == "watched"
+            spent.append(1000 * (time.perf_counter() - asked))
+        connection.close()
+        return spent
+
+    with ThreadPoolExecutor(clients) as threads:
+        begun = time.monotonic() + 1
+        return [milliseconds for spent in threads.map(watch, range(clients)) for milliseconds in spent]
 
 
 def memory_of(running: RunningServer) -> float:
