@@ -485,6 +485,10 @@ def create_job(platform: Platform, request: JobRequest, source_dir: str = "") ->
     job = TrainingJob(request.name, platform, source_dir=source_dir)
     try:
         platform.create(request)
+        if request.output.checkpoint_uri:
+            events = log_lines.describe_events(job.name, platform, at_start=True)
+            with suppress(OSError):
+                log_lines.warn((f"warning: {event}" for event in events), sys.stderr)
     except KeyboardInterrupt as error:
         text = f"Training job {job.name} may have been started: scriptmode describe {job.name}"
         if request.resources.host_kind.has_local_jobs:
@@ -498,7 +502,4 @@ def create_job(platform: Platform, request: JobRequest, source_dir: str = "") ->
         interrupt = KeyboardInterrupt(text)
         vars(interrupt)["job_name"] = job.name
         raise interrupt from error
-    if request.output.checkpoint_uri:
-        # The service tells of another job that writes them.
-        log_lines.warn((f"warning: {event}" for event in log_lines.describe_events(job.name, platform)), sys.stderr)
     return job

@@ -64,6 +64,8 @@ def test_a_uri_without_its_slashes_is_no_directory(here, words):
     scheme = "file:///b/x" if "file" in words[1] else "s3://b/x"
     with pytest.raises(SpecError, match=f"is no URI; write {scheme}, or ./[sf3ile]+[:/].* for a path"):
         read("train.py", *words)
+    with pytest.raises(SpecError, match="write s3://b//x, or"):
+        read("train.py", "--input", "a=s3:/b//x")
     assert read("train.py", "--output-path", "./s3:x").arguments["output_path"] == f"file://{here}/s3:x"
 
 

@@ -259,6 +259,7 @@ def test_a_form_stores_what_its_policy_allows(tmp_path, has_keys, s3):
         found = client.get_object(Bucket="forms", Key="up/f.txt")
         assert (found["Body"].read(), found["Metadata"]) == (b"hello", {"a": "b"})
         undated = base64.b64encode(b'{"EXPIRATION": "2099-01-01T00:00:00Z", "conditions": [{}]}')
+        nested = base64.b64encode(b"[" * 40_000)
         for status, *cases in (
             (403, {"seconds": -1}, {"key": "down"}, {"x-amz-meta-a": "c"}, {"x-amz-meta-b": "c"}, {"acl": "private"}),
             (400, {"content": b"h"}, {"content": bytes(10)}, {"file": "other"}, {"key": None}, {"key": "up//x"}),
@@ -266,6 +267,7 @@ def test_a_form_stores_what_its_policy_allows(tmp_path, has_keys, s3):
             (403 if has_keys else 201, {"x-amz-signature": "0"}, {"signer": api.client("s3")}),
             (403 if has_keys else 201, {"headers": {"x-amz-meta-b": "c"}}),
             (403 if has_keys else 400, {"policy": None, "key": None}, {"policy": undated}, {"query": "?delete"}),
+            (403 if has_keys else 400, {"policy": nested}),
         ):
             assert [post(**changes) for changes in cases] == [status] * len(cases)
         assert client.get_object(Bucket="forms", Key="up/f.txt")["Metadata"] == {"a": "b"}

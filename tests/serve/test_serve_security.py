@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import boto3
 import pytest
+import urllib3
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
@@ -74,8 +75,10 @@ def test_with_a_key_every_request_is_signed_with_it_and_a_refusal_is_logged_with
         unchecked = api.client("sagemaker", config=Config(parameter_validation=False), **keys)
         with pytest.raises(ClientError, match="hyperParameters"):
             unchecked.create_training_job(TrainingJobName="j", HyperParameters={"token": "s3cret" * 999})
+        urllib3.request("POST", api.server.url, headers={"X-Amz-Target": "\x7f" * 50_000})
         logged = capfd.readouterr().err
         assert "s3cret" not in logged
+        assert max(map(len, logged.splitlines())) < 3000
         for text in (
             "ListTrainingJobs is refused: UnrecognizedClientException: The security token included in the request is",
             "POST / is refused: InvalidSignatureException: The request signature we calculated does not match",

@@ -104,7 +104,9 @@ def _inputs(job: JobRequest) -> list[str]:
 
 
 def _checkpoints(job: JobRequest) -> list[str]:
-    uri, here = job.output.checkpoint_uri, job.output.checkpoint_local_path or "/opt/ml/checkpoints"
+    uri, kind = job.output.checkpoint_uri, job.resources.host_kind
+    usual = "/opt/ml/checkpoints" if kind.runs_images else "the directory checkpoints beside SM_MODEL_DIR"
+    here = job.output.checkpoint_local_path or usual
     return [f"checkpoints: {uri}, copied to {here} at the start and from there while the job runs"] if uri else []
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import click
@@ -23,6 +23,12 @@ from scriptmode_serve._operations.request_mapping import HostTable, require_host
 
 #: The group of entry points of verbs that run ``scriptmode serve`` elsewhere.
 _VERBS = "scriptmode.serve"
+
+
+def _report(line: str) -> None:
+    # A full disk below the log changes no answer.
+    with suppress(OSError):
+        output.echo(line, err=True)
 
 
 class _ServeGroup(Group):
@@ -99,7 +105,7 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
         table = replace(table, hosts=hosts)
     quotas = parse_quotas(parse_pairs("--quota", options.pop("quotas"), "ml.p4d.24xlarge=2"))
     settings = Settings(host, port, table, queue=options.pop("queue") or 0, quotas=quotas, **options)
-    server = Server(settings, partial(output.echo, err=True))
+    server = Server(settings, _report)
     signal.signal(signal.SIGTERM, lambda *_: server.end())
     if as_json:
         output.print_json_line({"url": server.url})

@@ -96,9 +96,9 @@ def location_uri(what: str, text: str, *, is_local: bool, exists: bool = False) 
     path = text.removeprefix(_FILE)
     if "://" in path:
         return text
-    scheme, colon, rest = path.replace("//", ":", 1).partition(":")
-    if colon and scheme in ("s3", "file"):
-        step = f"write {scheme}://{'/' * (scheme == 'file')}{rest.lstrip(':/')}, or ./{path} for a path"
+    if found := re.match("(s3|file)(?::|//)[:/]*", path):
+        scheme, rest = found[1], path[found.end() :]
+        step = f"write {scheme}://{'/' * (scheme == 'file')}{rest}, or ./{path} for a path"
         raise SpecError(f"{what} {text!r} is no URI", advice=step)
     if not is_local or not path:
         needed = "an s3:// URI" + (", or a directory of this machine" if is_local else ", which Amazon SageMaker needs")

@@ -66,7 +66,8 @@ def _labelled(
     given = {key: value for key, value in parameters.items() if not key.startswith(contract.RESERVED_PREFIX)}
     source = parameters.get(contract.SUBMIT_DIRECTORY, "the image")
     # Amazon SageMaker has no files of a machine.
-    is_served = not job.resources.host_kind.has_local_jobs and "file://" in str(job)
+    uris = (job.source_uri, job.output.path, job.output.checkpoint_uri, description.artifact_uri)
+    is_served = not job.resources.host_kind.has_local_jobs and any(map(is_file, filter(None, uris)))
     return {
         "job": job.name,
         "status": _status(description),
@@ -84,7 +85,7 @@ def _labelled(
         "environment": ", ".join(sorted(job.environment)),
         "checkpoints": _checkpoints(description, is_here=not is_served),
         "output": job.output.path,
-        "model": model_uri(description),
+        "model": description.artifact_uri if is_served else model_uri(description),
     }
 
 

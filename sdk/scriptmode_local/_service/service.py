@@ -17,7 +17,7 @@ from scriptmode._core.aws.s3_uris import is_in_local_bucket
 from scriptmode._core.machine.data_dir import FILE_SYSTEMS_VARIABLE, default_data_dir
 from scriptmode._core.spec.hosts import CLIENT_REGION, LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
 from scriptmode._core.spec.names import SERVER_TAGS
-from scriptmode._core.spec.service_values import JobEvent
+from scriptmode._core.spec.service_values import CHECKPOINTS_SHARED, JobEvent
 from scriptmode._core.spec.whole_numbers import truth_value
 from scriptmode.errors import ScriptmodeError, invalid
 from scriptmode_local._data import file_uris
@@ -343,7 +343,7 @@ class LocalPlatform(StoredJobs):
         if failure:
             state = state.with_status("Failed", now, reason=failure)
         elif sharing := self._describe_sharing(parsed.output.checkpoint_uri):
-            state = state.with_event(JobEvent("CheckpointsShared", sharing, time=now))
+            state = state.with_event(JobEvent(CHECKPOINTS_SHARED, sharing, time=now))
         start.start_job(self._store, job, state)
         return job.arn
 

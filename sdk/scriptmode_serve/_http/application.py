@@ -20,6 +20,8 @@ from scriptmode_serve._operations import aws_json
 from scriptmode_serve._operations.aws_json import ApiError, Operation
 
 _TITLES = {"Logs_20140328": "CloudWatch Logs"}
+#: Characters of what a client has sent in a line of the log.
+_LONGEST = 300
 #: Operations that the server reports, with the argument that names the job.
 _REPORTED = {
     f"{verb}{kind}": f"{kind}Name"
@@ -41,8 +43,8 @@ def describe_refusal(environ: Environ, error: ApiError) -> str:
     """Return the log's line of a refused request; of the reason no value of its body, which may be a secret."""
     call = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2] or "{REQUEST_METHOD} {PATH_INFO}".format(**environ)
     reason = error.message if error.status == HTTPStatus.FORBIDDEN else re.split("['\"=:]", error.message)[0]
-    told = f"{environ['REMOTE_ADDR']}: {call} is refused: {error.code}: {reason.strip()}"
-    return f"{time.strftime('%Y-%m-%d %H:%M:%S')} {escape_unprintable(told)}"
+    line = f"{environ['REMOTE_ADDR']}: {call[:_LONGEST]} is refused: {error.code}: {reason.strip()[:_LONGEST]}"
+    return f"{time.strftime('%Y-%m-%d %H:%M:%S')} {escape_unprintable(line)}"
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def _check_fields(fields: dict[str, str]) -> None:
     try:
         _, conditions = itemgetter("expiration", "conditions")(json.loads(base64.b64decode(fields.get("policy", ""))))
         named = [name for part in conditions for name in (part if isinstance(part, dict) else part[1:2])]
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise ApiError("InvalidPolicyDocument", f"Invalid Policy, without expiration or conditions: {error}") from error
     named += ["policy", "awsaccesskeyid", "signature"]
     extra = {"bucket", *filter(fields.get, fields)} - {str(name).lower().lstrip("$") for name in named}

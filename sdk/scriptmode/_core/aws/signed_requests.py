@@ -11,13 +11,12 @@ import hashlib
 import hmac
 import os
 import re
+import socket
 import ssl
 import weakref
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from http import HTTPStatus, client
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote_plus, urlencode, urlsplit
 from xml.etree import ElementTree as ET
@@ -46,7 +45,9 @@ def environment_settings(bucket: str) -> BucketSettings | None:
     """Return how boto3 reads a bucket; None where more than the variables of `_KNOWN` says how."""
     region, key, secret = map(os.environ.get, ("AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"))
     others = {name for name in os.environ if name.startswith("AWS_")} - _KNOWN
-    has_files = any(Path(os.environ.get(name, usual)).expanduser().exists() for name, usual in _FILES.items())
+    # Without an error where there is no home, or only another user may read it.
+    files = (os.path.expanduser(os.environ.get(name, usual)) for name, usual in _FILES.items())  # noqa: PTH111
+    has_files = any(map(os.path.exists, files))
     if not (region and key and secret) or others or has_files:
         return None
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
@@ -75,12 +76,11 @@ class BucketRequests:
         self._timeout = timeout
         self._scheme, self._host, self._path, _, _ = urlsplit(settings.url)
         self._idle: list[client.HTTPConnection] = []
-        self._opened = ExitStack()
-        weakref.finalize(self, self._opened.close)
+        weakref.finalize(self, _close, self._idle)
         # A connection would read the certificates of all authorities again.
         self._tls = ssl.create_default_context(cafile=settings.authorities or None) if self._scheme == "https" else None
 
-    def page(self, prefix: str, after: str, most: int = 1000) -> tuple[list[S3Object], str] | None:
+    def page(self, prefix: str, after: str, most: int) -> tuple[list[S3Object], str] | None:
         """Return at most ``most`` objects of a prefix and where the next page begins, "" at the end."""
         query = {"list-type": "2", "prefix": prefix, "encoding-type": "url", "max-keys": str(most)}
         answer = self._send("GET", "", {**query, "continuation-token": after} if after else query, {})
@@ -110,22 +110,30 @@ class BucketRequests:
     ) -> tuple[Mapping[str, str], bytes] | None:
         path = f"{self._path}/{quote(key, safe='/~')}"
         text = urlencode(sorted(query.items()), quote_via=quote, safe="~")
-        connection = self._idle.pop() if self._idle else self._connect()
-        connection.request(
-            method, f"{path}?{text}" if text else path, headers=self._signed(method, path, text, headers)
-        )
-        response = connection.getresponse()
-        content = response.read()
+        target, is_kept = f"{path}?{text}" if text else path, True
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                connection, is_kept = self._connect(), False
+            try:
+                connection.request(method, target, headers=self._signed(method, path, text, headers))
+                response = connection.getresponse()
+                content = response.read()
+                break
+            except (OSError, client.HTTPException) as error:
+                connection.close()
+                # The server may have closed a connection that was kept.
+                if not is_kept or isinstance(error, socket.timeout):
+                    raise
         self._idle.append(connection)
         received = {name.lower(): value for name, value in response.getheaders()}
         return (received, content) if response.status == HTTPStatus.OK else None
 
     def _connect(self) -> client.HTTPConnection:
-        connection = client.HTTPConnection(self._host, timeout=self._timeout)
-        if self._tls is not None:
-            connection = client.HTTPSConnection(self._host, timeout=self._timeout, context=self._tls)
-        self._opened.callback(connection.close)
-        return connection
+        if self._tls is None:
+            return client.HTTPConnection(self._host, timeout=self._timeout)
+        return client.HTTPSConnection(self._host, timeout=self._timeout, context=self._tls)
 
     def _signed(self, method: str, path: str, query: str, headers: Mapping[str, str]) -> dict[str, str]:
         """Return the headers of a request with its signature (Signature Version 4, S3 API)."""
@@ -142,6 +150,11 @@ class BucketRequests:
         credential = "/".join((access_key, *scope))
         authorization = f"{text[0]} Credential={credential}, SignedHeaders={names}, Signature={signature.hex()}"
         return {**signed, "authorization": authorization}
+
+
+def _close(connections: Iterable[client.HTTPConnection]) -> None:
+    for connection in connections:
+        connection.close()
 
 
 def _mac(key: bytes, text: str) -> bytes:

@@ -11,7 +11,7 @@ from typing import TextIO
 
 from scriptmode._core.platforms.registry import Platform
 from scriptmode._core.spec.job_description import JobDescription
-from scriptmode._core.spec.service_values import LogEvent
+from scriptmode._core.spec.service_values import CHECKPOINTS_SHARED, LogEvent
 from scriptmode._core.text import messages
 from scriptmode._core.text.colours import colours_enabled
 from scriptmode.errors import ScriptmodeError
@@ -27,10 +27,10 @@ def warn(warnings: Iterable[str], stream: TextIO | None = None) -> None:
         write_line(text, stream)
 
 
-def describe_events(name: str, platform: Platform) -> list[str]:
-    """Return the events of a job as texts; none where they cannot be read, as the job itself counts more."""
+def describe_events(name: str, platform: Platform, *, at_start: bool = False) -> list[str]:
+    """Return the events of a job's start, or all others, as texts; none where they cannot be read."""
     with suppress(ScriptmodeError):
-        return list(map(str, platform.events(name)))
+        return [str(event) for event in platform.events(name) if (event.reason == CHECKPOINTS_SHARED) == at_start]
     return []
 
 
@@ -52,11 +52,12 @@ def model_uri(description: JobDescription) -> str:
     """Return the URI of a job's model; "" without one, and for an archive on this machine that is known to be empty."""
     uri = description.artifact_uri
     path = Path(uri[len("file://") :])
-    if uri.startswith("file://") and path.is_file():
-        import tarfile
+    with suppress(OSError):
+        if uri.startswith("file://") and path.is_file():
+            import tarfile
 
-        with suppress(OSError, EOFError, tarfile.TarError), tarfile.open(path) as archive:
-            return uri if archive.next() else ""
+            with suppress(EOFError, tarfile.TarError), tarfile.open(path) as archive:
+                return uri if archive.next() else ""
     return uri
 
 

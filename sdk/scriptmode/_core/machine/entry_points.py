@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import os
 import sys
 from functools import cache
 from pathlib import Path
@@ -34,7 +36,9 @@ def find_entry_point(group: str, name: str) -> str:
 @cache
 def _own_values(group: str) -> dict[str, str]:
     """Return the values of this package's entry points, without `importlib.metadata`, whose import takes 20 ms."""
-    files = (path for folder in sys.path for path in Path(folder).glob("scriptmode-*.dist-info/entry_points.txt"))
-    text = next((path.read_text(encoding="utf-8") for path in files), "")
+    # glob.glob passes over what this user may not read, as importlib.metadata does.
+    names = (os.path.join(glob.escape(folder), "scriptmode-*.dist-info/entry_points.txt") for folder in sys.path)  # noqa: PTH118
+    files = (path for name in names for path in glob.glob(name))  # noqa: PTH207
+    text = next((Path(path).read_text(encoding="utf-8") for path in files), "")
     pairs = (line.partition("=") for line in text.partition(f"[{group}]\n")[2].partition("\n[")[0].splitlines())
     return {name.strip(): value.strip() for name, _, value in pairs}

@@ -121,7 +121,7 @@ def instance_kind(instance_type: str) -> HostKind:
 @cache
 def _load_kind(name: str, value: str) -> HostKind:
     try:
-        kind = resolve_name(value)
+        kind = resolve_name(value.partition("[")[0].strip())
     except Exception as error:
         raise invalid("instance_type", f"is {name!r}, whose engine {value} fails: {error!r}", _CORRECT) from error
     if not isinstance(kind, HostKind):

@@ -84,6 +84,8 @@ class Metric:
     epoch: int | None = None
 
 
+#: The reason of the event that a service records of a new job with another one's checkpoints.
+CHECKPOINTS_SHARED = "CheckpointsShared"
 #: Reasons of events whose subject is missing from what the job has left.
 LOSSES = frozenset({"LogLost", "OutputLeftOut", "CheckpointsNotCopied"})
 
