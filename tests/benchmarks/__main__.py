@@ -6,6 +6,7 @@ import argparse
 import importlib
 import os
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -47,9 +48,13 @@ def main() -> int:
 def measure(run: figures.Benchmark) -> list[figures.Figure]:
     """Print the figures of a benchmark and its seconds."""
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["SCRIPTMODE_DATA_DIR"] = f"{folder}/data"
+    folder = tempfile.mkdtemp()
+    os.environ["SCRIPTMODE_DATA_DIR"] = f"{folder}/data"
+    try:
         measured = run(folder)
+    finally:
+        # Agents of jobs that have ended may still remove their own.
+        shutil.rmtree(folder, ignore_errors=True)
     for figure in measured:
         print(figure.line(), flush=True)
     print(f"  in {time.monotonic() - began:.0f} s", flush=True)

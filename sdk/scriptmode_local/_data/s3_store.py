@@ -49,7 +49,7 @@ class S3Store:
     def __init__(self, *, retry_seconds: float = RETRY_SECONDS, stall: float = STALL, page: int = s3.MOST_KEYS) -> None:
         """Try a request again for ``retry_seconds``; lose a connection ``stall`` seconds after its last byte.
 
-        ``page`` objects are listed at a time.
+        ``page`` objects are listed first.
         """
         settings = {
             "connect_timeout": min(CONNECT_SECONDS, stall),
@@ -75,7 +75,8 @@ class S3Store:
         """Yield every object whose key begins with the URI's, in the order of keys, a page in memory at a time."""
         after: str | None = None
         while after != "":
-            page, after = self._ask(prefix, partial(self._s3.page, prefix, after=after or "", most=self._page))
+            most = s3.MOST_KEYS if after else self._page
+            page, after = self._ask(prefix, partial(self._s3.page, prefix, after=after or "", most=most))
             for item in page:
                 # Consoles create such a key, without content, for a directory.
                 if not item.location.key.endswith("/"):

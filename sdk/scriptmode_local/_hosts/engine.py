@@ -70,9 +70,9 @@ class Engine(LocalAgent, ABC):
 
 
 def find_kind(folder: JobFolder) -> HostKind:
-    """Return what the hosts of a job are, where one of its two records of them is damaged by the other one."""
+    """Return what the hosts of a job are: from ``hosts.json``, or from its request where that is damaged."""
     try:
-        # That of the request has the same types, and takes several times as long to read.
+        # The request takes several times as long to read.
         return host_kind(folder.read_hosts().types)
     except UnreadableJobError:
         return folder.read_facts().kind

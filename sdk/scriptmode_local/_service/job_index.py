@@ -69,10 +69,13 @@ def select_jobs(store: JobStore, select: Callable[[list[JobSummary]], dict[str, 
 
 def running_jobs(store: JobStore) -> Iterator[Job]:
     """Yield what was recorded of each job whose end is not recorded; whether their agents live is not asked."""
-    for name in store.names() - _read(store.ended_jobs).keys():
+    known = _read(store.ended_jobs)
+    # As in `select_jobs`: else another job may have got a name.
+    is_current = known.pop("", []) == [*(store.version() or ())]
+    for name, version in store.versions(store.names() - (known.keys() if is_current else set())):
         with suppress(ScriptmodeError, OSError):
             folder = store.find(name)
-            if not folder.read_state().ended:
+            if known.get(name, [])[:_VERSION] != version and not folder.read_state().ended:
                 yield folder.read_job()
 
 

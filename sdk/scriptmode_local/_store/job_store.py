@@ -12,7 +12,7 @@
   ``progress.json``   the progress of the channels' data
   ``usage/``          the resources that the hosts use and have used, two files for each of their agents
   ``reserve``         space for the final state, should the disk be full by then; removed when the job ended
-  ``stop``            exists once a stop was requested; its modification time is that of the request
+  ``stop``            exists once a stop was requested, at its modification time; not empty for a stop without grace
   ``agent.log``       warnings and errors of the agent
   ``setup.log``       those of the lines that Slurm runs before the agent
   ``logs/``           one file for each host
@@ -202,6 +202,8 @@ class JobFolder(AgentFolder):
             if agent and not now and process_tree.send_signal(agent, signal.SIGUSR2):
                 return
             what = f"training job {self.name} cannot be asked to stop{' now' if now else ''}: {error}"
+            if now and self.stop_requested() is not None:
+                raise DataError(f"{what}; it stops after its grace period", "free some space, and try again") from error
             raise DataError(what, advice="stop it as a user, or on a machine, that can write its folder") from error
 
     def stop_requested(self) -> float | None:

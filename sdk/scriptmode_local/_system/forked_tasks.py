@@ -51,8 +51,10 @@ class Children:
         system.adopt_orphans()
 
     def _on_end(self, number: int, _frame: FrameType | None) -> None:
-        self.is_asked_to_stop |= number == signal.SIGUSR2
-        self.terminated |= number != signal.SIGUSR2
+        if number == signal.SIGUSR2:
+            self.is_asked_to_stop = True
+        else:
+            self.terminated = True
 
     def wait(self, seconds: float, readable: Collection[int] = ()) -> None:
         """Return when a child ended, a signal came or one of ``readable`` can be read, or ``seconds`` have passed."""

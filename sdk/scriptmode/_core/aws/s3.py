@@ -74,9 +74,9 @@ class S3:
         location = parse_s3_uri(prefix)
         if (listed := self._ask(location, lambda direct: direct.page(location.key, after, most))) is not None:
             return listed
-        asked = {"Bucket": location.bucket, "Prefix": location.key, "MaxKeys": most}
+        options = {"Bucket": location.bucket, "Prefix": location.key, "MaxKeys": most}
         with self._translated(prefix):
-            page = self._connected(prefix).list_objects_v2(**asked, **({"ContinuationToken": after} if after else {}))
+            page = self._connected(prefix).list_objects_v2(**options, **({"ContinuationToken": after} if after else {}))
         if not page.keys() & {"Contents", "IsTruncated", "KeyCount", "Name"}:
             # botocore parses any XML, also a proxy's page, as a listing of nothing.
             raise _foreign_answer_error(prefix, page, "a listing")

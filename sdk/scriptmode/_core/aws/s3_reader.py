@@ -86,32 +86,39 @@ class S3Reader:
         ``sink`` gets each part with its offset in the object. Return the number of bytes that it got: fewer where the
         connection broke or was slow, 0 where obstore cannot read them, or the object has changed.
         """
+        done = start
+        for part in self._read(key, start, end, size=size, etag=etag):
+            sink(done, part)
+            done += len(part)
+        return done - start
+
+    def _read(self, key: str, start: int, end: int, *, size: int, etag: str) -> Iterator[memoryview]:
+        """Yield what obstore reads of a part of an object, until it fails: not of what happens to it outside."""
         import obstore
         from obstore.exceptions import BaseError
 
         # Other keys obstore does not request as they are written.
         is_path = key.isprintable() and not any(part in ("", ".", "..") for part in key.split("/"))
         if not is_path or S3Reader._process not in (0, os.getpid()):
-            return 0
+            return
         S3Reader._process = os.getpid()
         options: dict[str, object] = {"if_match": etag} if etag else {}
         if (start, end) != (0, size):
             options["range"] = (start, end)
-        done = start
+        left = end - start
         # OSError and ValueError: a missing object, and settings that obstore rejects.
         with suppress(BaseError, OSError, ValueError):
             result = obstore.get(self._opened(), key, options=options)
             meta = result.meta
             # Not every endpoint honours If-Match.
             if meta["size"] != size or etag not in ("", meta["e_tag"] or etag) or result.range != (start, end):
-                return 0
-            for part in self._parts(result, end - start):
+                return
+            for part in self._parts(result, left):
                 # boto3 tells of more bytes than were asked for.
-                if len(part) > end - done:
-                    break
-                sink(done, part)
-                done += len(part)
-        return done - start
+                if len(part) > left:
+                    return
+                left -= len(part)
+                yield part
 
     def _parts(self, response: GetResult, length: int) -> Iterator[memoryview]:
         if length <= PART_BYTES:

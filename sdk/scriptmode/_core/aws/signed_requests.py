@@ -131,9 +131,15 @@ class BucketRequests:
         return (received, content) if response.status == HTTPStatus.OK else None
 
     def _connect(self) -> client.HTTPConnection:
-        if self._tls is None:
-            return client.HTTPConnection(self._host, timeout=self._timeout)
-        return client.HTTPSConnection(self._host, timeout=self._timeout, context=self._tls)
+        connection = client.HTTPConnection(self._host, timeout=self._timeout)
+        if self._tls is not None:
+            connection = client.HTTPSConnection(self._host, timeout=self._timeout, context=self._tls)
+        try:
+            connection.connect()
+        except socket.timeout as error:
+            # Not that of a read: boto3 finds the reason.
+            raise ConnectionError(f"{self.url} cannot be reached") from error
+        return connection
 
     def _signed(self, method: str, path: str, query: str, headers: Mapping[str, str]) -> dict[str, str]:
         """Return the headers of a request with its signature (Signature Version 4, S3 API)."""
