@@ -91,6 +91,10 @@ def test_credentials_that_expire_are_renewed_while_reading(tmp_path, monkeypatch
     assert is_read_by_obstore(store)
 
 
+def raise_full(*_):
+    raise OSError("full")
+
+
 def test_obstore_asks_boto3_again_for_credentials_that_expire_soon(monkeypatch, server):
     monkeypatch.setattr(s3_reader, "CREDENTIALS_LAST", dt.timedelta(minutes=4))
     asked = []
@@ -103,6 +107,8 @@ def test_obstore_asks_boto3_again_for_credentials_that_expire_soon(monkeypatch, 
     reader = s3_reader.S3Reader(settings, connect_seconds=5, stall=5, raise_if_cancelled=lambda: None)
     about = {"size": len(CONTENT), "etag": server.etag("x"), "sink": lambda *_: None}
     until(lambda: reader.read("x", 0, 5, **about) == 5 and len(asked) > 2)
+    with pytest.raises(OSError, match="full"):
+        reader.read("x", 0, 5, **{**about, "sink": raise_full})
 
 
 @pytest.mark.parametrize(
