@@ -14,6 +14,7 @@ from fakes.processes import until
 from fakes.promptness import stretched
 
 from scriptmode_local._remote import tls_stream
+from scriptmode_local._remote.frames import wait_for
 from scriptmode_local._remote.tls_stream import ListeningStream, StreamKeys, connect
 
 KEYS, OTHERS = StreamKeys.create(), StreamKeys.create()
@@ -178,6 +179,33 @@ def is_refused(connection, content):
         return not connection.send(content)
     except OSError:
         return True
+
+
+@pytest.mark.parametrize("megabytes", [1, 64], ids=["on its way", "more than there is room for"])
+@pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
+def test_an_end_that_closes_before_it_has_read_everything_loses_nothing_that_it_sent(listener, version, megabytes):
+    sent = []
+
+    def fill_and_close():
+        with closing(ListeningStream(KEYS, listener)) as near:
+            until(near.read)
+            while len(sent) < megabytes << 4 and (count := near.write(bytes(1 << 16))):
+                sent.append(count)
+            wait_for([near.fileno()], seconds=60)
+
+    thread = threading.Thread(target=fill_and_close, daemon=True)
+    thread.start()
+    with proven_by_hand(listener, version=version) as far:
+        far.sendall(b"begin")
+        received = len(far.recv(1))
+        far.sendall(bytes(40_000))
+        # It waits for this end now, which has not read what was sent.
+        thread.join(0.5)
+        while content := far.recv(1 << 16):
+            received += len(content)
+    # A write that had no room for all of it may have sent a part.
+    assert sum(sent) <= received < sum(sent) + (1 << 16)
+    until(lambda: not thread.is_alive())
 
 
 def half(content):

@@ -233,6 +233,8 @@ def test_what_an_agent_told_before_its_end_counts(agent, links):
         b'{"event": "started", "processes": {"agent": {"pid": 1, "started": 2, "boot": "b"}}}\n',
         b'{"event": "failed", "kind": "ClientError", "failure": {"cause": "x"}}\n',
         b'{"event": "started", "processes": {"algo-1": {"pid": 1, "started": 2}}}\n',
+        b'{"event": "progress", "channels": [{"channel": "a", "mode": "File", "done": 1, "total": "x"}]}\n',
+        b'{"event": "progress", "channels": [{"channel": "a", "mode": "Pipe", "done": 1, "epoch": 0.5}]}\n',
         b"[" * 100_000 + b"\n",
     ],
     ids=lambda line: repr(line[:40]),

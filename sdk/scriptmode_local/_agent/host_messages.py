@@ -40,9 +40,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from scriptmode_local._store.shapes import shortened_repr, validate_shape
+from scriptmode_local._store.shapes import PROCESSES, PROGRESS, shortened_repr, validate_shape
 
-_IDENTITY = {"pid!": int, "started!": int, "boot!": str}
 _COMMANDS: Mapping[str, object] = {
     "stage": {},
     "train": {"left": float},
@@ -52,8 +51,8 @@ _COMMANDS: Mapping[str, object] = {
 }
 _EVENTS: Mapping[str, object] = {
     "staged": {},
-    "started": {"processes!": {"*": _IDENTITY}},
-    "progress": {"channels!": [{"channel!": str, "mode!": str, "done!": int}]},
+    "started": {"processes!": PROCESSES},
+    "progress": {"channels!": PROGRESS},
     "waiting": {"message!": str},
     "alive": {},
     "log": {"host!": str, "text!": str},

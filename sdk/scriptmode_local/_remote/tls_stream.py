@@ -36,7 +36,7 @@ _MOST_UNPROVEN = 16
 _READ = 64 << 10
 _ACCEPTED = b"\n"
 #: The socket has nothing to read, or no room.
-_NOT_NOW = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_NOT_NOW = (ssl.SSLWantReadError, ssl.SSLWantWriteError, BlockingIOError)
 #: Seconds for what the two ends say last to each other.
 _LAST_SECONDS = 5.0
 
@@ -122,8 +122,11 @@ class TlsStream:
         """Send the end, and wait some seconds for that of the other end: what was sent has arrived then."""
         deadline = time.monotonic() + _LAST_SECONDS
         with self.socket, suppress(OSError):
-            with suppress(*_NOT_NOW):
+            # It raises for something unread. To close with that would reset the connection, and lose what was sent.
+            with suppress(ssl.SSLError):
                 self.socket.unwrap()
+            # What follows is read without TLS.
+            self.socket.shutdown(socket.SHUT_WR)
             while self.read() != b"" and time.monotonic() < deadline:
                 wait_for([self.fileno()], seconds=1)
 

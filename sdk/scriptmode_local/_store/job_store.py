@@ -68,8 +68,6 @@ _READ_ONLY = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _JOB_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 #: Records of an engine about one job: what a scheduler knows the job by, and where the hosts are.
 ENGINE_RECORD, _PLACES = "engine.json", "places.json"
-_PROCESSES = {"*": {"pid!": int, "started!": int, "boot!": str}}
-_PROGRESS = [{"channel!": str, "mode!": str, "done!": int, "total": (int,), "epoch": (int,)}]
 
 
 @dataclass(frozen=True)
@@ -260,7 +258,7 @@ class JobFolder(AgentFolder):
 
         try:
             content = regular_files.read_json(self.path / "progress.json")
-            shapes.validate_shape(content, _PROGRESS, "")
+            shapes.validate_shape(content, shapes.PROGRESS, "")
             return tuple(ChannelProgress(**fields) for fields in content)
         except (OSError, ValueError, TypeError):
             return ()
@@ -562,7 +560,7 @@ def _parse_record(content: Any, _: str) -> dict[str, str]:
 def _parse_processes(content: Any) -> dict[str, ProcessIdentity]:
     from scriptmode_runtime._processes.proc import ProcessIdentity
 
-    shapes.validate_shape(content, _PROCESSES, "")
+    shapes.validate_shape(content, shapes.PROCESSES, "")
     return {name: ProcessIdentity(**identity) for name, identity in content.items()}
 
 

@@ -8,6 +8,9 @@ from typing import Any
 
 #: The last second of the year 9999, which `datetime` can still render.
 LAST_SECOND = 253402300799
+#: Identities of processes by their names, and the progress of channels, as records and a host's agent have them.
+PROCESSES = {"*": {"pid!": int, "started!": int, "boot!": str}}
+PROGRESS = [{"channel!": str, "mode!": str, "done!": int, "total": (int,), "epoch": (int,)}]
 _SHOWN_CHARACTERS = 60
 
 
