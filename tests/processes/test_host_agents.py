@@ -93,6 +93,9 @@ def test_agents_that_are_started_by_a_command_stage_and_train_a_host_each(jobs, 
     folder = prepared(SHARD, hosts=2, channels=[channel("train", f"file://{jobs.folder}/in", "ShardedByS3Key")])
     agents = [executed(folder, host) for host in ("algo-1", "algo-2")]
     for agent in agents:
+        # A scheduler sends it to all processes of a host.
+        agent.event("alive")
+        agent.process.send_signal(signal.SIGTERM)
         agent.tell(do="stage")
     for agent in agents:
         agent.event("staged")

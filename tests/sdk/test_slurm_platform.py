@@ -4,6 +4,7 @@ import json
 from contextlib import nullcontext
 
 import pytest
+from fakes import slurm_programs
 from fakes.command_line import invoke
 from fakes.processes import until
 from fakes.slurm import FakeSlurm
@@ -22,7 +23,7 @@ from scriptmode import (
 from scriptmode._core.request.parse import parse_request
 from scriptmode.planning._host_plans import job_roles
 from scriptmode_local import LocalPlatform
-from scriptmode_slurm._engine import commands
+from scriptmode_slurm._engine import addresses, commands
 from scriptmode_slurm._engine.engine import SlurmEngine
 
 PENDING = {"state": "PENDING", "reason": "Priority"}
@@ -237,13 +238,20 @@ def test_a_header_on_the_command_line_that_no_job_can_have_is_refused(cluster, t
 
 
 @pytest.mark.parametrize(
-    ("line", "words"), [("#SBATCH --array=1-3", "which has 'array'; give the batch"), (None, "No such f")]
+    ("name", "words"),
+    [("site.sh", "which has 'array'; give the batch"), ("none.sh", "No such f"), ("n" * 300, "File name too long")],
 )
-def test_a_batch_script_that_is_none_of_one_job_is_refused(cluster, tmp_path, line, words):
-    if line:
-        (tmp_path / "site.sh").write_text(f"#!/bin/sh\n{line}\n")
+def test_a_batch_script_that_is_none_of_one_job_is_refused(cluster, tmp_path, name, words):
+    (tmp_path / "site.sh").write_text("#!/bin/sh\n#SBATCH --array=1-3\n")
     with pytest.raises(SpecError, match=words):
-        Slurm.from_sbatch(tmp_path / "site.sh")
+        Slurm.from_sbatch(tmp_path / name)
+
+
+def test_the_batch_script_of_a_job_trains_on_a_node(cluster, estimator):
+    slurm_programs.Programs(cluster.programs).add("srun", 'while [ "${1#--}" != "$1" ]; do shift; done\nexec "$@"')
+    job = estimator(platform=Slurm(interface=addresses.list_interfaces()[0].name)).fit(wait=False)
+    assert cluster.reaches(1, "COMPLETED", "FAILED")["state"] == "COMPLETED"
+    assert "hello" in [event.message for event in job.logs()]
 
 
 @pytest.mark.parametrize("again", [lambda job: job.rerun(), lambda job: Estimator.attach(job.name).fit(wait=False)])

@@ -1,20 +1,19 @@
 """What a job's steps on the nodes of a cluster are given: addresses, ports, variables and a command."""
 
+import contextvars
 import ipaddress
 import os
 import socket
-import subprocess
-import sys
 
 import pytest
 from fakes import slurm_programs
 from fakes.local_jobs import request_for
-from fakes.processes import until
 
 from scriptmode._core.request.parse import parse_request
 from scriptmode.errors import DataError
 from scriptmode_local._store.job_record import Job
 from scriptmode_local._store.job_store import JobFolder
+from scriptmode_local._store.state import starting_state
 from scriptmode_local._system.forked_tasks import Tasks
 from scriptmode_local._system.ports import DEFAULT_EPHEMERAL, LOWEST, ROLES
 from scriptmode_slurm._engine import addresses, steps
@@ -73,6 +72,7 @@ def test_an_address_that_is_a_name_is_resolved_or_refused_with_the_option_that_r
 INHERITED = {
     "SLURM_JOB_ID": "17", "SLURM_JOB_NODELIST": "node[1-2]", "SLURMD_NODENAME": "node1", "SLURM_JOB_PARTITION": "gpu",
 }  # fmt: skip
+HOSTS = ["algo-1", "algo-2"]
 
 
 @pytest.fixture
@@ -83,30 +83,49 @@ def nodes(tmp_path, monkeypatch):
         pytest.skip("this machine has no network")
     programs = slurm_programs.Programs(tmp_path)
     answer = f"printf 'NodeName=%s NodeAddr=%s State=IDLE\\n' node1 127.0.1.1 node2 {known[0].address}"
-    programs.add("scontrol", f'[ "$2 $3" = "hostnames node[1-2]" ] && exec echo node1 node2\n{answer}')
-    programs.add("srun", f'echo "$*" >>{tmp_path}/srun.log')
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    hangs = f"[ -e {tmp_path}/hangs ] && rm {tmp_path}/hangs && exec sleep 600"
+    programs.add("scontrol", f'{hangs}\n[ "$2 $3" = "hostnames node[1-2]" ] && exec echo node1 node2\n{answer}')
+    programs.add("srun", f'echo "$1 $4" >>{tmp_path}/srun.log')
+    monkeypatch.setattr(steps, "_EARLY_SECONDS", 2.0)
+    for variable, value in {**INHERITED, "PATH": f"{tmp_path}:{os.environ['PATH']}"}.items():
+        monkeypatch.setenv(variable, value)
     return known
 
 
-def test_the_agents_of_hosts_start_before_that_of_the_job(tmp_path, nodes):
-    argv = (sys.executable, "-m", "scriptmode_slurm._engine", tmp_path / "absent", "algo-1", "algo-2")
-    done = subprocess.run(argv, env={**os.environ, **INHERITED}, capture_output=True, text=True, check=False)
-    assert "the agent of training job absent cannot start" in done.stderr
-    log = tmp_path / "srun.log"
-    until(lambda: log.exists() and log.read_text().count("\n") == len(("node1", "node2")))
-    words = sorted(line.split() for line in log.read_text().splitlines())
-    assert [(step[3], step[-1]) for step in words] == [("--nodelist=node1", "algo-1"), ("--nodelist=node2", "algo-2")]
-
-
-def test_a_node_that_knows_itself_by_a_loopback_address_has_another_one_for_the_others(tmp_path, nodes):
-    """Debian's /etc/hosts: the own name is 127.0.1.1."""
+@pytest.fixture
+def folder(tmp_path):
+    """The folder of a job that cannot have an agent: it has no lock."""
     folder = JobFolder(tmp_path / "data" / "jobs" / "job")
     folder.channels.mkdir(parents=True)
-    job = Job(
-        parse_request(request_for("job", hosts=2)), "arn", "us-east-1", "python", 1.0, engine=SlurmSettings().to_json()
-    )
-    fleet = SlurmFleet(folder, job, Tasks(), {**os.environ, **INHERITED})
+    return folder
+
+
+def create_fleet(folder):
+    request = parse_request(request_for("job", hosts=2))
+    job = Job(request, "arn", "us-east-1", "python", 1.0, engine=SlurmSettings().to_json())
+    return SlurmFleet(folder, job, Tasks(), dict(os.environ))
+
+
+@pytest.mark.parametrize(
+    ("status", "scontrol", "hosts", "early"),
+    [("Starting", "answers", HOSTS, HOSTS), ("Starting", "answers", HOSTS[:1], HOSTS[:1]),
+     ("Starting", "hangs", HOSTS, []), ("Stopped", "answers", HOSTS, [])],
+)  # fmt: skip
+def test_each_host_starts_once_early_or_by_the_agent(tmp_path, nodes, folder, *, status, scontrol, hosts, early):
+    (tmp_path / scontrol).touch()
+    folder.write_state(starting_state("job", "arn", 1.0).with_status(status, 2.0))
+    context = contextvars.copy_context()
+    assert context.run(steps.run_batch_step, str(folder.path), *hosts) == 1
+    assert [*context.run(steps.STARTED.get)] == early
+    for agent in context.run(create_fleet(folder).start_agents, None):
+        agent.process.wait()
+    asked = sorted((tmp_path / "srun.log").read_text().splitlines())
+    assert asked == ["--job-name=algo-1 --nodelist=node1", "--job-name=algo-2 --nodelist=node2"]
+
+
+def test_a_node_that_knows_itself_by_a_loopback_address_has_another_one_for_the_others(nodes, folder):
+    """Debian's /etc/hosts: the own name is 127.0.1.1."""
+    fleet = create_fleet(folder)
     for agent in fleet.start_agents(None):
         agent.process.wait()
     assert folder.read_places()["algo-2"] == "Slurm job 17, partition gpu, node2"

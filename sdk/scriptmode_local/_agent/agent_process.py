@@ -1,8 +1,8 @@
 """The process of a job's agent: detached from the client, or in the foreground as the batch step of a cluster's job.
 
 - ``<job folder> <lock>``, as `_system.detached` calls `main`: the descriptor ``lock`` is the job's lock, held.
-- ``--foreground <job folder>``, after ``python -m`` and this module: the agent takes the job's lock itself. The process
-  ends with the job, with 0 for a Completed one and 1 for any other, so that the scheduler records the outcome.
+- ``--foreground <job folder>``, as ``python -m scriptmode_slurm._engine`` calls `main`: the agent takes the job's lock
+  itself. The process ends with the job, with 0 for a Completed one and 1 for any other, for the scheduler's records.
 """
 
 from __future__ import annotations

@@ -275,6 +275,8 @@ class HostAgent:
 
 def main(arguments: list[str]) -> int:
     """Run the agent of one host of the given job directory; return the host's exit code, which a scheduler records."""
+    # Until `Children` handles it: the job's agent, which may start later, ends its hosts.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: None)
     folder, host = JobFolder(Path(arguments[0])), arguments[1]
     commands, events = above_streams(os.dup(0)), above_streams(os.dup(1))
     # What a library prints must not be read as an event, and no child may read the commands.

@@ -197,6 +197,11 @@ def find_order(partition: str) -> list[int]:
     return [_job_number(job) for job in queue]
 
 
+def expand_nodes(nodes: str) -> list[str]:
+    """Return the names of a list of nodes such as ``n[1-2]``, in its order; raise `PlatformError`."""
+    return _run(("scontrol", "show", "hostnames", nodes)).split()
+
+
 def find_nodes(
     nodes: Iterable[str], *, wait: float = RETRY_SECONDS, seconds: float = _COMMAND_SECONDS
 ) -> dict[str, Mapping[str, str]]:

@@ -79,9 +79,10 @@ class SlurmFleet(Fleet):
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
         """Write the configuration files of the hosts, whose agents have been started on a node each, and wait."""
         ports, places = {}, {}
-        self._steps = steps.STARTED.get({}) or steps.start_steps(
-            str(self._folder.path), list(self.sandboxes), self._inherited
-        )
+        self._steps = started = steps.STARTED.get({})
+        if self.sandboxes.keys() - started.keys():
+            # All of them, or those whose early start failed.
+            steps.start_steps(started, str(self._folder.path), self.sandboxes, self._inherited, commands.expand_nodes)
         for host, step in self._steps.items():
             ports[host] = addresses.port_block(step.node.job)
             places[host] = f"Slurm job {step.node.job}, partition {step.node.partition}, {step.node.name}"

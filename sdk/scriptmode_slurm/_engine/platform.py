@@ -97,7 +97,7 @@ class Slurm(LocalPlatform):
             lines = path.read_text(encoding="utf-8").split("\n")
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not text"
-            advice = (not path.exists() and did_you_mean_path(path)) or advice
+            advice = (isinstance(error, FileNotFoundError) and did_you_mean_path(path)) or advice
             raise invalid("script", f"is {os.fspath(script)!r}: {why}", advice) from error
         options, *others = commands.read_header(path)
         if refused := [name for name in REFUSED_IN_HEADER if name in options] or ["hetjob"] * len(others):
