@@ -121,19 +121,20 @@ class Client(Account):
 
 
 def describe(running: RunningServer, clients: int, pause: float, times: int) -> list[float]:
-    """Return the milliseconds of calls of clients that begin one after the other and keep a connection each."""
+    """Return the milliseconds of calls of clients that begin one after the other, each call on a connection."""
     headers = {"X-Amz-Target": "SageMaker.DescribeTrainingJob", "Content-Type": "application/x-amz-json-1.1"}
 
     def watch(number: int) -> list[float]:
-        connection, spent = HTTPConnection(urlsplit(running.url).netloc, timeout=60), []
+        spent = []
         for turn in range(times):
             time.sleep(max(0.0, begun + pause * (turn + number / clients) - time.monotonic()))
             asked = time.perf_counter()
+            connection = HTTPConnection(urlsplit(running.url).netloc, timeout=60)
             connection.request("POST", "/", '{"TrainingJobName": "watched"}', headers)
             with connection.getresponse() as answer:
                 assert json.load(answer)["TrainingJobName"] == "watched"
+            connection.close()
             spent.append(1000 * (time.perf_counter() - asked))
-        connection.close()
         return spent
 
     with ThreadPoolExecutor(clients) as threads:
