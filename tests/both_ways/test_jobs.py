@@ -206,7 +206,7 @@ def test_a_running_job_is_followed_and_watched_and_stops_with_its_model(way, tmp
         job.wait(0.1)
     assert "warning" not in capsys.readouterr().err
     way.estimator("", checkpoint_s3_uri=f"{uri}/").fit(wait=False)
-    assert f"warning: training job {job.name}, which has not ended, writes checkpoints to" in capsys.readouterr().err
+    assert f"warning: training job {job.name}, which had not ended at the start, writes to" in capsys.readouterr().err
     job.stop()
     with pytest.raises(TrainingJobStopped):
         job.wait()

@@ -81,11 +81,14 @@ def test_jobs_that_may_write_the_same_checkpoints_at_once_are_warned_of(jobs, op
     (jobs.folder / "sleeps.py").write_text(SLEEPS)
     run = ("run", str(jobs.folder / "sleeps.py"), "--no-wait", *kept)
     assert "checkpoints" not in program(*run, "--job-name", "first").stderr
-    warning = f"training job first, which has not ended, writes checkpoints to file://{kept[1]}, too: each"
+    warning = f"training job first, which had not ended at the start, writes to file://{kept[1]}, too: each"
+    # A directory below it, by another path.
+    run = (*run[:-1], f"{jobs.folder}/none/../kept/below")
+    warning = warning.replace(kept[1], run[-1])
     assert (warning in program(*run, "--job-name", "second", *options).stderr) == (options != ("--queue", "1"))
     program("stop", "first", "--now", "--wait")
     again = program("rerun", "first", "--job-name", "third", "--no-wait").stderr
-    assert again.startswith("warning: training job second, which has not ended, writes checkpoints")
+    assert again.startswith("warning: training job second, which had not ended at the start, writes to")
     program("stop", "second", "third", "--now")
 
 

@@ -233,8 +233,10 @@ class LocalPlatform(StoredJobs):
         from scriptmode_local._service.job_index import running_jobs
 
         for other in running_jobs(self._store):
-            if (other.request.output.checkpoint_uri or "").rstrip("/") == uri.rstrip("/"):
-                what = f"training job {other.request.name}, which has not ended, writes checkpoints to {uri}, too"
+            both = (uri, other.request.output.checkpoint_uri or "-")
+            place, theirs = (f"{os.path.normpath(text)}/" for text in both)
+            if place.startswith(theirs) or theirs.startswith(place):
+                what = f"training job {other.request.name}, which had not ended at the start, writes to {uri}, too"
                 return f"{what}: each job may overwrite those of the other; give each another checkpoint_s3_uri"
         return ""
 

@@ -42,7 +42,9 @@ def _sandboxed(start_response: StartResponse) -> StartResponse:
 def describe_refusal(environ: Environ, error: ApiError) -> str:
     """Return the log's line of a refused request; of the reason no value of its body, which may be a secret."""
     call = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2] or "{REQUEST_METHOD} {PATH_INFO}".format(**environ)
-    reason = error.message if error.status == HTTPStatus.FORBIDDEN else re.split("['\"=:]", error.message)[0]
+    reason = error.message
+    if error.status != HTTPStatus.FORBIDDEN:
+        reason = re.split("[=:]", re.sub("(?s)['\"].*['\"]", "...", reason))[0]
     line = f"{environ['REMOTE_ADDR']}: {call[:_LONGEST]} is refused: {error.code}: {reason.strip()[:_LONGEST]}"
     return f"{time.strftime('%Y-%m-%d %H:%M:%S')} {escape_unprintable(line)}"
 
