@@ -233,8 +233,7 @@ class LocalPlatform(StoredJobs):
         from scriptmode_local._service.job_index import running_jobs
 
         for other in running_jobs(self._store):
-            both = (uri, other.request.output.checkpoint_uri or "-")
-            place, theirs = (f"{os.path.normpath(text)}/" for text in both)
+            place, theirs = (f"{os.path.normpath(text)}/" for text in (uri, other.request.output.checkpoint_uri or "-"))
             if place.startswith(theirs) or theirs.startswith(place):
                 what = f"training job {other.request.name}, which had not ended at the start, writes to {uri}, too"
                 return f"{what}: each job may overwrite those of the other; give each another checkpoint_s3_uri"

@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -56,13 +57,13 @@ def run_program(
 
 
 def _await_end(pid: int, seconds: float) -> bool:
-    """Wait for the end of a child, at most ``seconds``: `Popen.wait` notices it up to 50 ms late. False: it has to."""
-    # Other systems have no such function, and old kernels no such call.
-    with suppress(AttributeError, OSError), os.fdopen(os.pidfd_open(pid), "rb") as child:
-        poll = select.poll()
-        poll.register(child, select.POLLIN)
-        poll.poll(seconds * 1000)
-        return True
+    """Wait at most ``seconds`` for a child's end, which `Popen.wait` notices 50 ms late; return whether it could."""
+    if sys.platform == "linux":
+        with suppress(OSError), os.fdopen(os.pidfd_open(pid), "rb") as child:
+            poll = select.poll()
+            poll.register(child, select.POLLIN)
+            poll.poll(seconds * 1000)
+            return True
     return False
 
 
