@@ -44,8 +44,8 @@ def translate_errors_to_options(options: Mapping[str, str]) -> Iterator[None]:
             raise
         names = "|".join(name for name, other in options.items() if "_" in name and not other.startswith("--set "))
         # Not within the names of files and in what is quoted.
-        named = rf"(?<![\w'\"/.-])({names or '(?!)'})(?![\w'\"/-]|\.\w)=?(\.\.\.)?"
-        advice = re.sub(named, lambda word: options[word[1]] + " " * word[0].endswith("="), error.advice or "")
+        named = rf"(?<![\w'\"/.-])({names or '(?!)'})(?![\w'\"/-]|\.\w)(?:=?\.\.\.|=(?=\s|$)|(=)?)"
+        advice = re.sub(named, lambda word: options[word[1]] + " " * bool(word[2]), error.advice or "")
         raise errors.with_suffix(type(error)(error.message, advice, argument=error.argument), f"({option})") from error
 
 
