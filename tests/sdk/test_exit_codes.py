@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from fakes.command_line import invoke
 
-from scriptmode import Estimator, TrainingJob
+from scriptmode import Estimator, SpecError, TrainingJob
+from scriptmode_cli._program.error_reporting import translate_errors_to_options
 
 ARN = "arn:aws:iam::123456789012:role/r"
 CLOUD = ("--instance-type", "ml.m5.large", "--role", ARN, "--image-uri", "i")
@@ -140,3 +141,9 @@ def test_a_wrong_word_exits_with_2_and_an_unknown_job_with_1_and_nothing_is_star
     assert not reference or (len(reference) == 1 and reference[0].startswith("see scriptmode"))
     assert [job["TrainingJobName"] for job in TrainingJob.list("local")] == ["taken"]
     assert {path.name for path in Path().iterdir()} == {"data", "empty", *(name.partition("/")[0] for name in FILES)}
+
+
+def test_an_option_of_an_advice_stands_apart_from_its_value():
+    written = r"--image-uri 'a', --image-uri or --image-uri for AWS's"
+    with pytest.raises(SpecError, match=written), translate_errors_to_options({"image_uri": "--image-uri"}):
+        raise SpecError("x", "image_uri='a', image_uri=... or image_uri= for AWS's", argument="image_uri")

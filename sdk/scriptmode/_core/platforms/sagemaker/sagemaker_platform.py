@@ -145,7 +145,7 @@ class SageMakerPlatform:
         """Call StopTrainingJob, unless the job has ended; raise `SpecError` for ``now``, which the service lacks."""
         if now:
             what = f"training job {name} cannot be stopped now: Amazon SageMaker's API has no such stop"
-            raise errors.SpecError(what, "stop it without that", argument="now")
+            raise errors.SpecError(what, "leave now out", argument="now")
         if not self.describe(name).has_ended:
             try:
                 self._call(name, lambda client: client.stop_training_job(TrainingJobName=name))
