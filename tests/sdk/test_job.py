@@ -110,7 +110,10 @@ def test_each_status_is_shown_once_with_the_log_between(capsys):
 
 @pytest.mark.parametrize(
     ("content", "shown"),
-    [({}, "its model is empty"), ({"a": b"1"}, "model: {uri}"), (None, "model: {uri}"), (b"damaged", "model: {uri}")],
+    [
+        ({}, "its model is empty"),
+        *((content, "model: {uri}") for content in ({"a": b"1"}, None, b"damaged", bytes(20_000))),
+    ],
 )
 def test_a_model_without_files_is_not_announced(content, shown, tmp_path, capsys):
     archive = tmp_path / "model.tar.gz"

@@ -56,7 +56,7 @@ def model_uri(description: JobDescription) -> str:
         if uri.startswith("file://") and path.is_file():
             import tarfile
 
-            with suppress(EOFError, tarfile.TarError), tarfile.open(path) as archive:
+            with suppress(EOFError, tarfile.TarError), tarfile.open(path, "r:gz") as archive:
                 return uri if archive.next() else ""
     return uri
 
