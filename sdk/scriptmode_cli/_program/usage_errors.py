@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from difflib import SequenceMatcher, get_close_matches
+from difflib import get_close_matches
 
 import click
 
 from scriptmode._core.spec.estimator_arguments import EstimatorArguments
+from scriptmode._core.text.messages import did_you_mean
 
 #: The key of a context's ``meta`` for the words after ``--``, of a command that passes them to the script.
 AFTER_DASHES = "scriptmode.arguments_after_dashes"
@@ -30,8 +31,8 @@ _WITHOUT_TEXT = {"entry_point", "platform", "sagemaker_session"}
 #: Verbs of other tools, and those that do the same here.
 _VERBS = {
     **dict.fromkeys(("launch", "start", "submit"), "run"), **dict.fromkeys(("resume", "restart"), "rerun"),
-    "status": "describe", "ps": "list", "kill": "stop", "cancel": "stop", "delete": "rm", "download": "model download",
-    "get": "download", "build": "install",
+    "status": "describe", "ps": "list", "ls": "list", "kill": "stop", "cancel": "stop", "delete": "rm",
+    "download": "model download", "get": "download", "build": "install",
 }  # fmt: skip
 
 
@@ -41,6 +42,9 @@ def usage_message(error: click.ClickException) -> str:
     kind = getattr(getattr(error, "param", None), "type", None)
     if isinstance(kind, click.IntRange):
         return f"{text.rstrip('.').replace('integer range', 'integer')}; write a whole number of at least {kind.min}"
+    if isinstance(kind, click.Choice):
+        head, _, value = text.partition("' is not one of ")[0].partition(": '")
+        return f"{head}: {value!r}; {did_you_mean(value, kind.choices)}"
     if ctx and isinstance(error, click.NoSuchOption):
         return f"{error.message.rstrip('.')}; {_instead_of_option(error.option_name, ctx)}"
     if ctx and "unexpected extra argument" in text:
@@ -67,9 +71,6 @@ def _instead_of_option(option: str, ctx: click.Context) -> str:
     near, name = _near(option, own), option.lstrip("-").replace("-", "_")
     if takes_arguments and not near and name in EstimatorArguments.__dataclass_fields__.keys() - _WITHOUT_TEXT:
         return f"write --set {name}=VALUE, or {option} after -- for the script"
-    if verbs := _verbs_with(option, ctx.find_root()):
-        step = "leave it out, or write it after -- for the script" if takes_arguments else "or leave it out"
-        return f"use it with scriptmode {' or '.join(verbs)}, {step}"
     if near:
         return f"did you mean {near[0]!r}?{' Write arguments of the script after --' if takes_arguments else ''}"
     if takes_arguments:
@@ -83,24 +84,14 @@ def _usage(ctx: click.Context) -> str:
     return f"write {' '.join([ctx.command_path, *ctx.command.collect_usage_pieces(ctx), *parameter])}"
 
 
-def _options(command: click.Command | None) -> list[str]:
-    parameters = command.params if command else ()
-    return [name for option in parameters for name in (*option.opts, *option.secondary_opts) if name.startswith("-")]
-
-
-def _verbs_with(option: str, root: click.Context) -> list[str]:
-    if not isinstance(group := root.command, click.Group):
-        return []
-    return [verb for verb in group.list_commands(root) if option in _options(group.get_command(root, verb))]
+def _options(command: click.Command) -> list[str]:
+    return [name for option in command.params for name in option.opts + option.secondary_opts if name.startswith("-")]
 
 
 def _near(word: str, known: Collection[str]) -> list[str]:
-    """Return the known words with the same first character and at most two edits, the most similar one first."""
+    """Return the similar known words with the same first character, the most similar one first."""
     stem, stems = word.strip("-"), {name.strip("-"): name for name in known}
-    close = get_close_matches(stem, stems)
-    return [stems[other] for other in close if stem[:1] == other[:1] and _count_edits(stem, other) <= 2]  # noqa: PLR2004
-
-
-def _count_edits(word: str, other: str) -> int:
-    changes = (code for code in SequenceMatcher(None, word, other).get_opcodes() if code[0] != "equal")
-    return sum(max(end - start, end_there - start_there) for _, start, end, start_there, end_there in changes)
+    if len(stem) == 1:
+        # Of a long option with one dash click names the first letter.
+        return [name for name in known if name.startswith(f"--{stem}")]
+    return [stems[other] for other in get_close_matches(stem, stems) if other[0] == stem[0]]
