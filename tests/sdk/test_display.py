@@ -98,7 +98,7 @@ def test_a_card_says_how_much_it_leaves_out():
     card = html_card.render_card(view)
     for said in ("and 5 more channels", "and 5 more metrics", "and 2 more hosts", "and 6 more logs"):
         assert f">{said}<" in card
-    assert [card.count(shown) for shown in ("<b>data-", "<b>metric-", "<b>algo-", "whole log of")] == [7, 7, 7, 2]
+    assert [card.count(shown) for shown in ("<b>data-", "<b>metric-", "<b>algo-", ">log of")] == [7, 7, 7, 2]
 
 
 def test_a_card_of_a_job_that_cannot_be_described_says_why():

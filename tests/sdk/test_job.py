@@ -25,7 +25,9 @@ from scriptmode import (
 from scriptmode._core.handle.log_lines import StatusLines, ended, show
 from scriptmode._core.request.parse import parse_description, parse_request
 from scriptmode._core.spec.service_values import LogEvent
+from scriptmode._display.html_card import render_card
 from scriptmode._display.job_list import JobList
+from scriptmode._display.snapshot import create_snapshot
 from scriptmode._results import artifacts
 from scriptmode.testing import Life, Phase, ServiceError
 from scriptmode_runtime._files.archive import MODEL_LIMITS
@@ -110,12 +112,9 @@ def test_each_status_is_shown_once_with_the_log_between(capsys):
 
 @pytest.mark.parametrize(
     ("content", "shown"),
-    [
-        ({}, "its model is empty"),
-        *((content, "model: {uri}") for content in ({"a": b"1"}, None, b"damaged", bytes(20_000))),
-    ],
+    [({}, "model: empty"), *((content, "model: {uri}") for content in ({"a": b"1"}, None, b"damaged", bytes(20_000)))],
 )
-def test_a_model_without_files_is_not_announced(content, shown, tmp_path, capsys):
+def test_every_view_shows_that_a_model_has_no_files(content, shown, tmp_path, capsys):
     archive = tmp_path / "model.tar.gz"
     if isinstance(content, bytes):
         archive.write_bytes(content)
@@ -125,10 +124,12 @@ def test_a_model_without_files_is_not_announced(content, shown, tmp_path, capsys
                 packed.add(__file__, name)
     _, job = started(Life.completed())
     job.wait()
-    uri = f"file://{archive}"
-    ended(replace(job.platform.describe(job.name), artifact_uri=uri))
-    expected = f"training job job-1: Completed, 330 s of training; {shown.format(uri=uri)}\n"
-    assert capsys.readouterr().out == expected
+    shown = shown.format(uri=f"file://{archive}")
+    description = replace(job.platform.describe(job.name), artifact_uri=f"file://{archive}")
+    ended(description)
+    assert capsys.readouterr().out == f"training job job-1: Completed, 330 s of training; {shown}\n"
+    card = render_card(create_snapshot(description, datetime.now(timezone.utc)))
+    assert (shown.replace(":", ":</span>", 1) in card, "job.model<" in card) == (True, "://" in shown)
 
 
 def test_the_billable_time_is_shown(capsys):

@@ -43,7 +43,7 @@ def render_card(snapshot: JobSnapshot, lines: Sequence[tuple[str, str]] = ()) ->
     """
     colour = _COLOURS.get(snapshot.status, _RUNNING_COLOUR)
     # What a notebook would run next, with a variable ``job``.
-    expressions = [*(["job.plot()"] if snapshot.metrics else []), *(["job.model"] if snapshot.model else [])]
+    expressions = [*(["job.plot()"] if snapshot.metrics else []), *(["job.model"] if "://" in snapshot.model else [])]
     parts = [
         _head(snapshot, colour),
         _failure(snapshot.failure, colour) if snapshot.failure else "",
@@ -120,11 +120,10 @@ def _log(snapshot: JobSnapshot, lines: Sequence[tuple[str, str]]) -> str:
 
 
 def _log_locations(snapshot: JobSnapshot) -> str:
-    failed = snapshot.failure.host if snapshot.failure else ""
-    if failed in snapshot.log_locations:
-        return _fact(f"whole log of {failed}", snapshot.log_locations[failed])
-    shown, rest = formatting.cut(list(snapshot.log_locations.items()), _MOST_LOCATIONS, "logs")
-    return "".join(_fact(f"whole log of {host}", location) for host, location in shown) + _dim(rest)
+    failed, places = snapshot.failure.host if snapshot.failure else "", snapshot.log_locations
+    named = [(failed, places[failed])] if failed in places else list(places.items())
+    shown, rest = formatting.cut(named, _MOST_LOCATIONS, "logs")
+    return "".join(_fact(f"log of {host}", location) for host, location in shown) + _dim(rest)
 
 
 def _commands(commands: Iterable[str]) -> str:

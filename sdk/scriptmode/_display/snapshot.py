@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from scriptmode._core.handle.log_lines import model_uri
+from scriptmode._core.handle.log_lines import describe_model
 from scriptmode._core.spec.failure_text import may_succeed_again
 from scriptmode._core.spec.job_description import JobDescription, Transition
 from scriptmode._core.spec.job_failure import Failure
@@ -73,7 +73,7 @@ class JobSnapshot:
             return (f"scriptmode logs -f {self.name}", f"scriptmode stop {self.name}")
         log = f"scriptmode logs {self.name}" + (f" --host {failure.host}" if failure and failure.host else "")
         if self.status == COMPLETED:
-            return (f"scriptmode model download {self.name}", log) if self.model else (log,)
+            return (f"scriptmode model download {self.name}", log) if "://" in self.model else (log,)
         return (log, f"scriptmode rerun {self.name}") if failure is None or may_succeed_again(failure) else (log,)
 
 
@@ -90,7 +90,7 @@ def create_snapshot(description: JobDescription, now: datetime, failure: Failure
         history=tuple(_describe_status(status, None if has_ended else now) for status in description.transitions),
         elapsed=_seconds(description.created, ended),
         instances=f"{resources.count} x {kinds}" if kinds else "",
-        model=model_uri(description),
+        model=describe_model(description),
         checkpoints=description.job.output.checkpoint_uri or "",
         failure=failure,
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from scriptmode import Failure, FileSystemInput, HostActivity, JobEvent, TrainingInput
-from scriptmode._core.handle.log_lines import model_uri
+from scriptmode._core.handle.log_lines import describe_model
 from scriptmode._core.spec.failure_text import summarize_error
 from scriptmode._core.spec.inputs import Channel
 from scriptmode._core.spec.job_description import JobDescription
@@ -85,7 +86,7 @@ def _labelled(
         "environment": ", ".join(sorted(job.environment)),
         "checkpoints": _checkpoints(description, is_here=not is_served),
         "output": job.output.path,
-        "model": description.artifact_uri if is_served else model_uri(description),
+        "model": description.artifact_uri if is_served else describe_model(description),
     }
 
 
@@ -99,14 +100,10 @@ def _status(description: JobDescription) -> str:
 def _checkpoints(description: JobDescription, *, is_here: bool) -> str:
     """Return the URI of the checkpoints; a directory of this machine may have been removed after the job."""
     uri = description.job.output.checkpoint_uri or ""
-    try:
-        if is_here and description.has_ended and is_file(uri):
-            file_path(uri).stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return f"{uri} (does not exist)"
-    except OSError:
-        # This user may not search the directory above it, for example.
-        pass
+    # This user may not search the directory above it, for example.
+    with suppress(OSError):
+        if is_here and description.has_ended and is_file(uri) and not file_path(uri).exists():
+            return f"{uri} (does not exist)"
     return uri
 
 

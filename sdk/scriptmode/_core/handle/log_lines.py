@@ -43,13 +43,12 @@ def ended(description: JobDescription) -> None:
         how += f", {billable:,} s billable: spot instances saved {saved:.0%}"
     elif is_billed and billable not in (None, seconds):
         how += f", {billable:,} s billable on all hosts"
-    uri = model_uri(description)
-    model = f"; model: {uri}" if uri else "; its model is empty" if description.artifact_uri else ""
-    write_line(f"training job {description.name}: {how}{model}")
+    model = describe_model(description)
+    write_line(f"training job {description.name}: {how}{model and f'; model: {model}'}")
 
 
-def model_uri(description: JobDescription) -> str:
-    """Return the URI of a job's model; "" without one, and for an archive on this machine that is known to be empty."""
+def describe_model(description: JobDescription) -> str:
+    """Return the URI of a job's model; "" without one, ``empty`` for an archive on this machine that is known to be."""
     uri = description.artifact_uri
     path = Path(uri[len("file://") :])
     with suppress(OSError):
@@ -57,7 +56,7 @@ def model_uri(description: JobDescription) -> str:
             import tarfile
 
             with suppress(EOFError, tarfile.TarError), tarfile.open(path, "r:gz") as archive:
-                return uri if archive.next() else ""
+                return uri if archive.next() else "empty"
     return uri
 
 
