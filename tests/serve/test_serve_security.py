@@ -81,8 +81,8 @@ def test_with_a_key_every_request_is_signed_with_it_and_a_refusal_is_logged_with
         assert max(map(len, logged.splitlines())) < 3000
         for text in (
             "ListTrainingJobs is refused: UnrecognizedClientException: The security token included in the request is",
-            "POST / is refused: InvalidSignatureException: The request signature we calculated does not match",
-            "GET / is refused: UnrecognizedClientException: The security token",
+            "POST / is refused: SignatureDoesNotMatch: The request signature we calculated does not match",
+            "GET / is refused: InvalidAccessKeyId: The security token",
             "CreateTrainingJob is refused: ValidationException: 3 validation errors detected\n",
         ):
             assert re.search(rf"(?m)^\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d 127\.0\.0\.1: {re.escape(text)}", logged), text

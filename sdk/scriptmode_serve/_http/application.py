@@ -11,7 +11,7 @@ from http import HTTPStatus
 
 from scriptmode._core.spec.hosts import CLIENT_REGION
 from scriptmode._core.text.terminal_text import escape_unprintable
-from scriptmode_serve._http.error_answers import render_error
+from scriptmode_serve._http.error_answers import find_code, render_error
 from scriptmode_serve._http.guard import Guard
 from scriptmode_serve._http.page import is_for_page, respond_with_page
 from scriptmode_serve._http.signatures import client_region
@@ -21,7 +21,7 @@ from scriptmode_serve._operations.aws_json import ApiError, Operation
 
 _TITLES = {"Logs_20140328": "CloudWatch Logs"}
 #: Characters of what a client has sent in a line of the log.
-_LONGEST = 300
+_MOST = 300
 #: Operations that the server reports, with the argument that names the job.
 _REPORTED = {
     f"{verb}{kind}": f"{kind}Name"
@@ -45,7 +45,7 @@ def describe_refusal(environ: Environ, error: ApiError) -> str:
     reason = error.message
     if error.status != HTTPStatus.FORBIDDEN:
         reason = re.split("[=:]", re.sub("(?s)['\"].*['\"]", "...", reason))[0]
-    line = f"{environ['REMOTE_ADDR']}: {call[:_LONGEST]} is refused: {error.code}: {reason.strip()[:_LONGEST]}"
+    line = f"{environ['REMOTE_ADDR']}: {call[:_MOST]} is refused: {find_code(environ, error)}: {reason.strip()[:_MOST]}"
     return f"{time.strftime('%Y-%m-%d %H:%M:%S')} {escape_unprintable(line)}"
 
 

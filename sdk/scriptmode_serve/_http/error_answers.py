@@ -25,20 +25,27 @@ _CODES = {
 }
 
 
+def find_code(environ: Environ, error: ApiError) -> str:
+    """Return the code of an error in the protocol of the request."""
+    in_query, of_s3 = _CODES.get(error.code, (error.code, error.code))
+    return of_s3 if is_for_s3(environ) else in_query if is_query_call(environ) else error.code
+
+
 def render_error(environ: Environ, error: ApiError) -> tuple[bytes, str]:
     """Return the body and the content type of the answer to a request that failed."""
-    in_query, of_s3 = _CODES.get(error.code, (error.code, error.code))
+    code, message = find_code(environ, error), error.message
     if is_for_s3(environ):
-        return render_s3_error(of_s3, error.message), "application/xml"
+        add_texts(root := ET.Element("Error"), Code=code, Message=message)
+        return encode(root), "application/xml"
     if environ.get("PATH_INFO", "").startswith("/service/"):
         import cbor2
 
-        return cbor2.dumps({"__type": error.code, "message": error.message}), CBOR_TYPE
+        return cbor2.dumps({"__type": code, "message": message}), CBOR_TYPE
     if is_query_call(environ):
         root, blamed = ET.Element("ErrorResponse"), "Sender" if error.status < _SERVER_ERROR else "Receiver"
-        add_texts(ET.SubElement(root, "Error"), Type=blamed, Code=in_query, Message=error.message)
+        add_texts(ET.SubElement(root, "Error"), Type=blamed, Code=code, Message=message)
         return encode(root), "text/xml"
-    content = {"__type": error.code, "message": error.message, "Message": error.message}
+    content = {"__type": code, "message": message, "Message": message}
     return aws_json.render(content), aws_json.CONTENT_TYPE
 
 
@@ -57,13 +64,6 @@ def _add(parent: ET.Element, name: str, value: object) -> None:
             _add(element, key, member)
     else:
         add_texts(parent, **{name: value.isoformat() if isinstance(value, datetime) else str(value)})
-
-
-def render_s3_error(code: str, message: str) -> bytes:
-    """Return the body of an error of S3."""
-    root = ET.Element("Error")
-    add_texts(root, Code=code, Message=message)
-    return encode(root)
 
 
 def add_texts(parent: ET.Element, **texts: str) -> None:
