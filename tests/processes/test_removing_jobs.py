@@ -154,7 +154,7 @@ def test_a_running_job_that_cannot_be_read_is_stopped(jobs, file):
         assert not jobs.processes()
         return
     assert (stopped.exit_code, stopped.stdout) == (
-        0, f"training job {name} is stopping; follow it: scriptmode logs -f {name}\n"
+        0, f"training job {name} is stopping, SIGKILL 120 s after SIGTERM by default; follow it: scriptmode logs -f {name}\n"
     )  # fmt: skip
     until(lambda: not jobs.processes())
 

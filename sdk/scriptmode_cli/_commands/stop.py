@@ -43,16 +43,16 @@ def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, now: bool, 
             stopped.append(_stop_unless_ended(name, last=last, platform=platform, now=now))
         except ScriptmodeError as error:  # noqa: PERF203 - the other jobs must be stopped too
             failures.append(error)
+    kill = "SIGKILL 1.5 s after SIGTERM" if now else f"SIGKILL {DEFAULT_STOP_GRACE:g} s after SIGTERM by default"
     if wait and not as_json and any(was_running for _, was_running in stopped):
-        grace = "" if now else f"scripts have {DEFAULT_STOP_GRACE:.0f} seconds by default, and "
-        output.echo(f"waiting for the end: {grace}results are uploaded then", err=True)
+        output.echo(f"waiting for the end, {kill}; results are uploaded then", err=True)
     statuses = []
     for job, was_running in stopped:
         try:
             statuses.append((job, was_running, _status(job, wait=wait)))
         except ScriptmodeError as error:  # noqa: PERF203 - the other jobs must be reported too
             failures.append(error)
-    lines = (_result_text(job, status, was_running=ran, has_waited=wait) for job, ran, status in statuses)
+    lines = (_result_text(job, status, kill, was_running=ran, has_waited=wait) for job, ran, status in statuses)
     document = [{"job": job.name, "status": status} for job, _, status in statuses]
     output.print_result(document, "\n".join(lines), as_json=as_json)
     raise_errors(failures, as_json=as_json)
@@ -88,10 +88,10 @@ def _status(job: TrainingJob, *, wait: bool) -> str:
         time.sleep(_POLL_SECONDS)
 
 
-def _result_text(job: TrainingJob, status: str, *, was_running: bool, has_waited: bool) -> str:
+def _result_text(job: TrainingJob, status: str, kill: str, *, was_running: bool, has_waited: bool) -> str:
     if not was_running:
         return f"training job {job.name} has already ended: {output.status_text(status)}"
     if has_waited or JobStatus(status).has_ended:
         # Even without waiting: a job whose agent does not answer is ended immediately.
         return f"training job {job.name} has ended: {output.status_text(status)}"
-    return f"training job {job.name} is stopping; follow it: scriptmode logs -f {job.name}"
+    return f"training job {job.name} is stopping, {kill}; follow it: scriptmode logs -f {job.name}"
