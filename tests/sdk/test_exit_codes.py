@@ -97,6 +97,7 @@ OTHERS = {
     "arguments of a rerun": (["rerun", "taken", "--", "--lr", "1"], 2, "write scriptmode rerun [OPTIONS] [JOB] [-p NAME=VALUE]"),
     "a program that is missing": (["run", "wrds.py"], 2, "correct it (PROGRAM)"),
     "a directory as the program": (["run", "full"], 2, "name the file itself"),
+    "data as the program": (["run", "bad.toml"], 2, "not a program; name a script: .py, .sh, or a file whose first line has its interpreter, such as #!/bin/sh (PROGRAM)"),
     "a notebook as the program": (["run", "notebook.ipynb"], 2, "jupyter nbconvert --to script notebook.ipynb"),
     "a volume without a size": (["serve", "manifests", "--image", "x", "--storage", "lots"], 2, "--storage is 'lots'; write a size such as 100Gi"),
     "TOML that is broken": (["serve", "--config", "bad.toml"], 2, "bad.toml is not valid TOML"),

@@ -11,7 +11,6 @@ import os
 import re
 import stat
 import tarfile
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -93,12 +92,24 @@ def read_source(script: Script) -> Source:
         with checkout(script.git) as folder:
             return read_source(script_within(folder, script))
     members = _members(script)
+    _require_program(script, members)
     files = {name: member.path for name, member in members.items() if not member.is_folder}
     sizes = {name: path.stat().st_size for name, path in files.items()}
     if (total := sum(sizes.values())) > _LARGE:
         _warn_of_size(sizes, total)
     data = _pack(members)
     return Source(data, hashlib.sha256(data).hexdigest(), files)
+
+
+def _require_program(script: Script, members: Mapping[str, _Member]) -> None:
+    """Raise `SourceError` for an entry point that no host can start, such as data."""
+    member = members.get(name := script_name(script))
+    if member and Path(name).suffix not in (".py", ".sh", ""):
+        with member.open() as file:
+            is_program = file.read(4).startswith((b"#!", b"\x7fELF"))
+        if not is_program:
+            step = "name a script: .py, .sh, or a file whose first line has its interpreter, such as #!/bin/sh"
+            raise SourceError(f"entry_point {name!r} is not a program", step, argument="entry_point")
 
 
 def _warn_of_size(sizes: Mapping[str, int], total: int) -> None:
@@ -242,11 +253,8 @@ def _walk(root: Path, below: str, rule: _Rule) -> Iterator[str]:
         elif path.is_file():
             yield relative
         elif path.exists():
-            warnings.warn(
-                f"{str(path)!r} is neither a file nor a directory (a FIFO, a socket or a device) and is not packed; "
-                f"name it in {IGNORE_FILE}",
-                stacklevel=2,
-            )
+            what = f"{str(path)!r} is neither a file nor a directory (a FIFO, a socket or a device) and is not packed"
+            warn_caller(f"{what}; name it in {IGNORE_FILE}")
 
 
 def _left_out(path: Path) -> bool:
