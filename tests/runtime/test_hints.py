@@ -142,8 +142,9 @@ MESSAGES = {
     ],
     "flags go after --": ["train.py: error: unrecognized arguments: true"],
     "The launcher sets no such variable: SM_MODEL_DIR": ["KeyError: 'SM_MODEL_DIRECTORY'", "KeyError: 'SM_HP_EPOCS'"],
-    "give data as an input, whose directory is in SM_CHANNEL": [
-        "FileNotFoundError: [Errno 2] No such file or directory: 'data/a.csv'"
+    "give the file's directory as source_dir, or data as an input (SM_CHANNEL_NAME)": [
+        *(f"Error: No such file or directory: '{name}'" for name in ("data/a.csv", "a.csv", "/x/algo-1/code/a.csv")),
+        *("FileNotFoundError: a.csv not found.", "NotFoundError: {{x}} a.csv; No such file or directory [Op:Y]"),
     ],
     "A job has no terminal": ["bdb.BdbQuit", "EOFError: EOF when reading a line"],
     "save it with the line ends of Unix": [
@@ -190,6 +191,7 @@ def test_an_exit_code_alone_has_a_hint(output, code, advice):
     "output",
     [
         "404: not found",
+        "FileNotFoundError: [Errno 2] No such file or directory: 'git'",
         "I0000 00:00:1795266079.250050   29108 cudart_stub.cc:31] Could not find cuda drivers on your machine, GPU will not be used.",
         "E0000 00:00:1795266082.992055   29108 cuda_platform.cc:52] failed call to cuInit: INTERNAL: CUDA error: Failed call to cuInit: UNKNOWN ERROR (303)",
         "Could not load dynamic library 'libcuda.so.1'; dlerror: libcuda.so.1: cannot open shared object file",
@@ -230,7 +232,7 @@ HOSTILE = [
     "unrecognized arguments: ", "unrecognized arguments:",
     "module 'tensorflow", "module '",
     "module 'keras", "module 'keras.", "partially initialized module '", "ModuleNotFoundError: No module named '", "unsupported type (", NO_DAEMON_FIVE,
-    "Traceback (most recent call last):", "No such file or directory: 'a", "KeyError: 'SM_",
+    "Traceback (most recent call last):", "No such file or directory: 'a", "\nFileNotFoundError: a", "No such file or directory: '/", "KeyError: 'SM_",
     "Traceback (most recent call last):\nDuring handling of the above exception, another exception occurred:\n",
 ]  # fmt: skip
 

@@ -59,8 +59,10 @@ _OF_OUTPUT = {
         "name is the channel 'training'",
     r"KeyError: 'SM_(?!CHANNEL_)\w{1,80}'":
         "The launcher sets no such variable: SM_MODEL_DIR, SM_HP_NAME, SM_CHANNEL_NAME ..., all in SM_TRAINING_ENV",
-    r"No such file or directory: '[^/'\n]{1,400}/":
-        "The script runs in a copy of its source: give data as an input, whose directory is in SM_CHANNEL_NAME",
+    # In the words of Python, NumPy and TensorFlow; a name without a dot may be that of a command.
+    r"No such file or directory: '(?:[^/'\n]{1,400}[/.]|/[^'\n]{0,4000}/(?:ml|algo-\d+)/code/)"
+    r"|FileNotFoundError: [^/\s]\S{0,400} not found\.|\s[^/\s]\S{0,400}; No such file or directory":
+        "A copy of the source runs: give the file's directory as source_dir, or data as an input (SM_CHANNEL_NAME)",
     r"bdb\.BdbQuit|EOFError: EOF when reading a line":
         "A job has no terminal: give what input() reads as a hyperparameter, and remove breakpoint()",
     r"\\r\W: (?:No such file|command not found)|\^M: bad interpreter|\r: not found":
