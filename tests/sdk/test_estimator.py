@@ -4,6 +4,7 @@ import copy
 import json
 import sys
 import types
+from pathlib import PurePosixPath
 
 import numpy as np
 import pytest
@@ -96,8 +97,8 @@ def test_a_fifth_positional_argument_is_refused_with_the_names_of_the_four():
             "max_wait is 10; give a whole number (int) of at least 20, which is max_run (20 s)",
         ),
         ({"framework_version": 2.3, "image_uri": None}, "framework_version is 2.3; give a string: '2.3'"),
-        ({"output_path": "/tmp/x"}, "output_path is '/tmp/x'"),
-        ({"output_path": "/tmp/o\0x"}, r"output_path is '/tmp/o\x00x', which has a NUL character; correct it"),
+        ({"output_path": PurePosixPath("/tmp/x")}, "output_path is PurePosixPath('/tmp/x'); give an 's3:"),
+        ({"output_path": "file:///o\0x"}, r"output_path is 'file:///o\x00x', which has a NUL character; correct it"),
         ({"entry_point": None}, "need entry_point"),
         ({"entry_point": 3}, "entry_point is 3; give a string"),
         ({"source_dir": 3}, "source_dir is 3; give a string"),

@@ -218,10 +218,10 @@ class Output:
             ("code_location", self.code_location),
             ("checkpoint_s3_uri", self.checkpoint_uri),
         ):
-            _text(name, uri)
-            if uri is not None and (not uri.startswith(("s3://", "file://", "https://")) or uri.endswith("://")):
+            if uri is not None and (not str(uri).startswith(("s3://", "file://", "https://")) or uri.endswith("://")):
                 advice = "give an 's3://...' URI (or 'file://...' on the local platform)"
                 raise invalid(name, f"is {uri!r}", advice)
+            _text(name, uri)
 
 
 @dataclass(frozen=True)
