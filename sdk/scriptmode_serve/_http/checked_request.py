@@ -19,7 +19,7 @@ from scriptmode_serve._http.wsgi import Environ
 from scriptmode_serve._operations.aws_json import ApiError
 
 #: A longer body of a refused request is not awaited: the connection is closed.
-_MOST_DISCARDED = 16 * 1024 * 1024
+_MOST_DISCARDED = 256 * 1024 * 1024
 #: Seconds in which the headers of a request must arrive.
 _HEADER_SECONDS = 10.0
 _NOT_PREFIXED = ("CONTENT_TYPE", "CONTENT_LENGTH")
