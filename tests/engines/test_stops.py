@@ -55,7 +55,6 @@ def test_a_stopped_script_has_the_grace_to_save_its_model(jobs):
     ]  # fmt: skip
     assert jobs.model(description) == {"algo-1": b"in time", "algo-2": b"in time"}
     assert not any("SM_MODEL_DIR" in line for line in jobs.lines(name))
-    assert jobs.platform.events(name) == ()
     jobs.platform.stop(name)
     assert jobs.platform.describe(name).response == description
 
@@ -79,7 +78,6 @@ def test_a_script_that_ignores_sigterm_is_killed_after_the_grace(engine, jobs, i
     assert jobs.model(description)["kept"] == b"before"
     messages = {row["Status"]: row["StatusMessage"] for row in description["SecondaryStatusTransitions"]}
     assert messages["Stopping"].endswith(f", SIGKILL {grace:g} s after SIGTERM")
-    assert [event.reason for event in jobs.platform.events(name)] == ["Killed"]
 
 
 def test_a_job_stops_while_it_is_starting(jobs):

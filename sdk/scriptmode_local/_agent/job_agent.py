@@ -305,9 +305,6 @@ class Agent:
         hosts, hooks = self._hosts, self._hooks()
         outcome = supervision.supervise(hosts, limit, grace, hooks, passed=passed, wait_left=wait_left)
         self._progress.record(now=True)
-        kill = supervision.SHORT_GRACE_SECONDS if self._folder.stops_now else self._job.stop_grace
-        if self._state.secondary == "Stopping" and self._now() - self._state.transitions[-1].started >= kill:
-            self._add_event("Killed", f"what still ran {kill:g} s after SIGTERM got SIGKILL")
         if outcome.secondary == "Completed":
             read = {channel.channel for channel in self._links.progress()}
             for host, text in pipe_mode.unread_warnings(self._request, list(self._sandboxes.values()), read):

@@ -96,7 +96,7 @@ class JobEvent:
 
     Attributes:
         reason: Its kind: ``LogLost``, ``OutputLeftOut``, ``CheckpointsNotCopied``, ``CheckpointsShared`` (with another
-            job that has not ended), ``SetupFailed``, ``Killed`` (at the end of its grace period) or ``Interrupted``.
+            job that has not ended), ``SetupFailed`` or ``Interrupted``.
         message: What happened, in one sentence.
         host: The host that it is about; "" where it is about the job.
         count: How often it happened.
