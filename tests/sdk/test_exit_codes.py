@@ -92,7 +92,7 @@ RUN = {
 OTHERS = {
     "no program": (["run"], 2, "there is no PROGRAM; name one, before --"),
     "an empty name": (["describe", ""], 2, "name is ''; give a training job's name"),
-    "a job in place of a verb": (["model", "taken"], 2, "write scriptmode model download taken"),
+    "a job in place of a verb": (["model", "taken"], 2, "use download"),
     "a status without its option": (["list", "running"], 2, "extra argument (running); write scriptmode list [OPTIONS]"),
     "arguments of a rerun": (["rerun", "taken", "--", "--lr", "1"], 2, "write scriptmode rerun [OPTIONS] [JOB] [-p NAME=VALUE]"),
     "a program that is missing": (["run", "wrds.py"], 2, "correct it (PROGRAM)"),

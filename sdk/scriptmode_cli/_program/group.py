@@ -34,9 +34,9 @@ class Group(click.Group):
         """Return the verb; raise `click.UsageError` for an unknown one."""
         word = args[0]
         if not ctx.resilient_parsing and not word.startswith("-") and self.get_command(ctx, word) is None:
-            from scriptmode_cli._program.usage_errors import instead_of_verb
+            from scriptmode._core.text.messages import did_you_mean
 
-            step = instead_of_verb(args, self.list_commands(ctx), ctx.command_path)
+            step = did_you_mean(word, self.list_commands(ctx), most=sys.maxsize)
             raise click.UsageError(f"there is no command '{ctx.command_path} {word}'; {step}", ctx)
         return super().resolve_command(ctx, args)
 

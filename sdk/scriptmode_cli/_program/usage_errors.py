@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from difflib import get_close_matches
 
 import click
@@ -28,12 +28,6 @@ _OPTIONS = (
 )
 #: Arguments of the estimator that --set does not take.
 _WITHOUT_TEXT = {"entry_point", "platform", "sagemaker_session"}
-#: Verbs of other tools, and those that do the same here.
-_VERBS = {
-    **dict.fromkeys(("launch", "start", "submit"), "run"), **dict.fromkeys(("resume", "restart"), "rerun"),
-    "status": "describe", "ps": "list", "ls": "list", "kill": "stop", "cancel": "stop", "delete": "rm",
-    "download": "model download", "get": "download", "build": "install",
-}  # fmt: skip
 
 
 def usage_message(error: click.ClickException) -> str:
@@ -50,17 +44,6 @@ def usage_message(error: click.ClickException) -> str:
     if ctx and "unexpected extra argument" in text:
         return f"{text}; {'write arguments of the script after --' if AFTER_DASHES in ctx.meta else _usage(ctx)}"
     return text
-
-
-def instead_of_verb(words: Sequence[str], known: Collection[str], path: str) -> str:
-    """Return what to write instead of a verb that a group does not have; ``words`` are the verb and what follows."""
-    word = words[0].lower()
-    verb = _VERBS.get(word, "")
-    if near := [verb] if verb.partition(" ")[0] in known else _near(word, known):
-        return f"did you mean {near[0]!r}?"
-    if len(known) == 1:
-        return f"write {' '.join([path, *known, *words])}"
-    return f"use one of {', '.join(sorted(known))}"
 
 
 def _instead_of_option(option: str, ctx: click.Context) -> str:
