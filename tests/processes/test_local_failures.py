@@ -77,7 +77,7 @@ def test_a_disk_without_inodes_is_told_as_such(tmp_path, monkeypatch, inodes):
     monkeypatch.chdir(tmp_path)
     done = run_on_small_disk(tmp_path / "disk", f"size=50m,nr_inodes={inodes}", PROGRAM, "run", "train.py")
     assert done.returncode == 1
-    assert re.search(r"disk of '.*' has \d+ inodes left \(5\d.\d MB free\), and a job's own files take 16", done.stderr)
+    assert re.search(r"the disk of '.*' is full \(5\d.\d MB free, \d+ inodes\)", done.stderr)
     assert "; delete some files, or set SCRIPTMODE_DATA_DIR to a directory on another disk" in done.stderr
 
 

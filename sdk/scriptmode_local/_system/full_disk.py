@@ -19,8 +19,6 @@ from scriptmode_runtime._files import beneath, directory_tree
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 #: Space of a job's files before it runs: the reserve, the request, the state, directories.
 JOB_BYTES = 2 * RESERVED_BYTES
-#: Inodes of the same.
-JOB_FILES = 16
 #: The unit of ``st_blocks``, in bytes. (stat(2))
 _BLOCK = 512
 
@@ -50,21 +48,15 @@ def has_space(path: Path) -> bool:
     return True
 
 
-def describe_full_disk(path: Path, error: BaseException | None = None) -> str:
-    """Return what is full, a quota by ``error``, inodes or space, and how much is free, perhaps for root alone."""
-    if isinstance(error, OSError) and error.errno == errno.EDQUOT:
-        return f"a quota for the disk of {str(path)!r} is used up"
+def describe_full_disk(path: Path) -> str:
+    """Return which disk is full, and what is free, perhaps for root alone."""
     existing = next((parent for parent in (path, *path.parents) if file_uris.exists(parent)), path)
     free = ""
     with suppress(OSError):
         disk = os.statvfs(existing)
-        left = disk.f_bavail * disk.f_frsize
-        # File systems without a table of inodes report 0 of 0 free. What could not be completed is removed by now.
-        if disk.f_files and disk.f_favail < JOB_FILES and (left >= JOB_BYTES or not disk.f_favail):
-            inodes = f"{disk.f_favail} inodes left ({format_bytes(left)} free), and a job's own files take {JOB_FILES}"
-            return f"the disk of {str(path)!r} has {inodes}"
-        needed = f", and a job's own files take {format_bytes(JOB_BYTES)}" if 0 < left < JOB_BYTES else ""
-        free = f" ({format_bytes(left)} free{needed})"
+        # File systems without a table of inodes report 0 of 0 free.
+        inodes = f", {disk.f_favail} inodes" if disk.f_files else ""
+        free = f" ({format_bytes(disk.f_bavail * disk.f_frsize)} free{inodes})"
     return f"the disk of {str(path)!r} is full{free}"
 
 
@@ -97,4 +89,4 @@ def full_disk_error(error: Exception, path: Path, advice: str = "") -> FullDiskE
     advice = advice or f"set {DATA_DIR_VARIABLE} to a directory on another disk"
     # Errors of this library name a next step already.
     step = "" if isinstance(error, ScriptmodeError) else f"; delete some files, or {advice}"
-    return FullDiskError(f"{describe_full_disk(path, error)}: {error}{step}")
+    return FullDiskError(f"{describe_full_disk(path)}: {error}{step}")
