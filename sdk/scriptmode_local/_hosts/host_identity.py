@@ -16,13 +16,6 @@ from scriptmode_runtime._processes import namespace
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR
 
 _ETC_HOSTS = Path("/etc/hosts")
-#: Settings with which Linux distributions forbid namespaces of plain users, and the value that allows them.
-_SETTINGS = {
-    "kernel.apparmor_restrict_unprivileged_userns": "0",
-    "kernel.unprivileged_userns_clone": "1",
-    "user.max_user_namespaces": "10000",
-}
-
 #: Seconds for an interpreter to start and to try a namespace on a loaded machine.
 _TRIAL_SECONDS = 10.0
 #: Errors of a rule of this machine, such as a setting, AppArmor or a filter of system calls.
@@ -78,9 +71,5 @@ def _advise(refusal: namespace.Refusal) -> str:
         return elsewhere
     if os.geteuid() == 0:
         return "start the container with: docker run --cap-add SYS_ADMIN --security-opt apparmor=unconfined"
-    for name, value in _SETTINGS.items():
-        with suppress(OSError):
-            current = Path("/proc/sys", *name.split(".")).read_text(encoding="ascii").strip()
-            if (current == "0") != (value == "0"):
-                return f"run as root: sysctl {name}={value}"
-    return f"allow user namespaces on this machine or in its container (seccomp, AppArmor, SELinux), or {elsewhere}"
+    ubuntu = "on Ubuntu as root: sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+    return f"allow user namespaces on this machine ({ubuntu}) or in its container (seccomp), or {elsewhere}"
