@@ -146,12 +146,7 @@ def test_metrics_that_found_nothing_name_the_metric_and_its_regex(made):
         assert message in str(raised.value)
 
 
-def test_a_metric_that_may_have_been_switched_off_or_was_never_defined_says_so():
-    found = Metrics([], [("fast", "loss=([0-9.]+)"), ("slow", "(a+)+b")])
-    with pytest.raises(DataError, match="no number in the log so far, or was switched off because it took too long"):
-        found.values("slow")
-    with pytest.raises(DataError, match="found no number in the log so far; print"):
-        found.values("fast")
+def test_without_any_metric_the_error_says_how_to_define_one():
     with pytest.raises(DataError, match=r'define what to find in the log: metric_definitions=\[\{"Name": "loss"'):
         Metrics([], []).plot()
 

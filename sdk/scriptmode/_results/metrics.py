@@ -187,9 +187,7 @@ def _no_values(what: str, definitions: Mapping[str, str]) -> DataError:
     preset = metric_definitions.PRESETS["keras"]
     own = [f"{regex!r} of metric {name!r}" for name, regex in definitions.items() if (name, regex) not in preset]
     listed = " and ".join([*own, *(["of each metric of 'keras'"] if len(own) < len(definitions) else [])])
-    slow = any(metric_definitions.may_be_slow(regex) for regex in definitions.values())
-    off = ", or was switched off because it took too long, as a warning says" if slow else ""
-    what = f"{what}: the Regex {listed} found no number in the log so far{off}"
+    what = f"{what}: the Regex {listed} found no number in the log so far"
     return DataError(what, advice="print such a line, or correct the Regex")
 
 

@@ -16,12 +16,7 @@ from scriptmode_runtime._terminal_line import last_frame, plain_text
 LINE_SECONDS = 1.0
 #: Seconds of a line that is slow, and how many such lines a metric may have.
 SLOW_SECONDS, SLOW_LINES = 0.1, 20
-#: Characters of a line in which a simple expression takes milliseconds at most.
-_SHORT = 4096
 _EXAMPLE = "loss=([0-9.]+)"
-_REPEATED_GROUP = re.compile(r"\)[*+?{]")
-_REPEAT = re.compile(r"[*+{]")
-_OPTIONS = 4
 #: ``step 7``, ``global_step=7``, ``"iteration": 7``, ``Epoch 3/12``, ``epoch: [3]``; not ``steps=7``, ``step=0.5``,
 #: ``bytes/step=7``.
 _POSITION = re.compile(
@@ -57,8 +52,7 @@ class Definition:
     """One of a job's MetricDefinitions. Raises `DataError` for an invalid regular expression.
 
     An expression that takes too long is switched off, and ``problem`` says so: the job's log and its other metrics are
-    not affected. Python's ``re`` cannot be interrupted; it searches only for expressions that cannot take long. The
-    ``regex`` package, which has the same syntax, searches with a time limit for all others.
+    not affected. Python's ``re`` cannot be interrupted: the ``regex`` package, which has the same syntax, searches.
     """
 
     def __init__(self, name: str, regex: str) -> None:
@@ -73,7 +67,6 @@ class Definition:
             what = f"metric {name!r}: the regular expression {regex!r} is wrong{where}: {error.msg}"
             raise DataError(what, f"correct it; an example is {_EXAMPLE!r}", argument="metric_definitions") from error
         self._group = 1 if self._pattern.groups else 0
-        self._is_simple = not may_be_slow(regex)
         self._limited: Any = None
         self._slow = 0
 
@@ -81,8 +74,7 @@ class Definition:
         """Yield the values in a line: the first group, else the whole match; text that is not a number is skipped."""
         if self.problem:
             return
-        matches = self._pattern.finditer(line) if self._is_simple and len(line) <= _SHORT else self._in_time(line)
-        for match in matches:
+        for match in self._in_time(line):
             try:
                 value = float(match.group(self._group) or "")
             except ValueError:
@@ -92,7 +84,7 @@ class Definition:
     def _in_time(self, line: str) -> Iterable[re.Match[str]]:
         """Return the matches in a line; none, and switch off, where they take too long."""
         if self._limited is None:
-            # Imported for expressions that need it: few do.
+            # Not where a definition is only validated: its import takes 30 ms.
             import regex
 
             self._limited = regex.compile(self.regex)
@@ -207,16 +199,6 @@ def _matches_text(regex: str) -> bool:
     # Without escapes, sets of characters and what may be left out.
     rest = re.sub(r"\\.|\[\^?\]?[^\]]*\]|\(\?[^)]*\)|.(?:[*?]|\{0?,)", "", regex)
     return re.search(r"[^\W\dinfatyeINFATYE_]|[=:;%/,<>]", rest) is not None
-
-
-def may_be_slow(regex: str) -> bool:
-    """Return whether an expression may take too long for some line, and is switched off then.
-
-    One with a repetition at most, no repeated group, and few optional parts and alternatives surely takes no more than
-    the square of a line's length; escapes are counted as if they were none.
-    """
-    options = regex.count("?") + regex.count("|")
-    return len(_REPEAT.findall(regex)) > 1 or _REPEATED_GROUP.search(regex) is not None or options > _OPTIONS
 
 
 def warn_of_slow_regex(definitions: Iterable[Definition]) -> None:
