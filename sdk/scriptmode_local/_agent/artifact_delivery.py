@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import tarfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -29,8 +28,8 @@ Losses = list[tuple[str, str]]
 #: How programs name the place of their model.
 _PLACE = re.compile(rb"SM_MODEL_DIR|model[_-]dir|/opt/ml/model")
 _PROGRAMS = (".py", ".sh", ".ipynb")
-#: Files in which TensorFlow and Keras save models and checkpoints, and those of converted models.
-_MODELS = (".keras", ".h5", ".hdf5", ".index", ".pb", ".tflite", ".onnx")
+#: Files in which programs save models: TensorFlow and Keras, converters of their models, and NumPy.
+_MODELS = (".keras", ".h5", ".hdf5", ".index", ".pb", ".tflite", ".onnx", ".npz")
 #: Entries of the working directory that are looked at, bytes of a program, and names that are shown.
 _MOST_ENTRIES, _MOST_BYTES, _MOST_NAMES = 10_000, 1024 * 1024, 3
 
@@ -103,7 +102,7 @@ def _describe_missing_model(job: JobRequest, sandbox: Sandbox) -> str:
     model, and for an image with a program of its own.
     """
     paths = list(islice(_working_files(sandbox), _MOST_ENTRIES))
-    models = sorted(_written_files(job.source_uri or "", paths), key=lambda path: (path.count("/"), path))
+    models = sorted((path for path in paths if path.endswith(_MODELS)), key=lambda path: (path.count("/"), path))
     if not models and paths and not any(_names_place(sandbox, path) for path in paths if path.endswith(_PROGRAMS)):
         return ""
     is_own = sandbox.root == contract.DEFAULT_BASE_DIR
@@ -123,16 +122,6 @@ def _working_files(sandbox: Sandbox) -> Iterator[str]:
         for entry in directory_tree.walk(directory, failed=lambda *_: None):
             if not entry.is_directory:
                 yield entry.path
-
-
-def _written_files(source: str, paths: Iterable[str]) -> list[str]:
-    """Return the files that the script wrote; of a source that is not on this machine those that models have."""
-    known: set[str] = set()
-    if file_uris.is_file(source):
-        with suppress(OSError, tarfile.TarError), tarfile.open(file_uris.file_path(source)) as archive:
-            known = {os.path.normpath(name) for name in archive.getnames()}
-    others = (path for path in paths if path not in known and "__pycache__/" not in path)
-    return [path for path in others if known or path.endswith(_MODELS)]
 
 
 def _names_place(sandbox: Sandbox, path: str) -> bool:
