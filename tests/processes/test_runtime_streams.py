@@ -64,9 +64,9 @@ def test_lines_of_several_processes_are_never_mixed(tmp_path):
 def test_the_last_words_of_a_process_do_not_land_inside_anothers_line():
     finishes = "signal.signal(signal.SIGTERM, lambda *_: (print('0.5', flush=True), sys.exit()))"
     service = ["-c", f"import signal, sys, time; {finishes}; print('loss: ', end='', flush=True); time.sleep(60)"]
-    main = ["-c", "import time; time.sleep(0.5); print('last words', end='')"]
+    main = ["-c", "import time; time.sleep(1.5); print('last words', end='')"]
     ran = drive(main, service)
-    assert ran.stdout == b"loss: 0.5\nlast wordswell\n"
+    assert ran.stdout == b"loss: \nlast words\n0.5\nwell\n"
 
 
 def test_a_service_that_ends_early_is_a_failure_and_ends_the_script():
@@ -119,7 +119,7 @@ def lines(launcher):
     return [line for line in launcher.output.splitlines() if not line.startswith("scriptmode: ")]
 
 
-def test_a_line_without_end_delays_another_process_for_half_a_second(tmp_path):
+def test_a_line_without_end_waits_for_half_a_second_and_delays_no_other_process(tmp_path):
     wait = "import os, time\ndef wait(path):\n    while not os.path.exists(path): time.sleep(0.01)\n"
     begun, through, later = (str(tmp_path / name) for name in ("begun", "through", "later"))
     service = (
@@ -131,7 +131,7 @@ def test_a_line_without_end_delays_another_process_for_half_a_second(tmp_path):
         f"wait({later!r}); time.sleep(0.2); print('last', end='')"
     )
     ran = drive(["-c", wait + main], ["-c", wait + service])
-    assert ran.stdout.decode().splitlines() == ["no endthrough", ", but later", "lastwell"]
+    assert ran.stdout.decode().splitlines() == ["through", "no end, but later", "lastwell"]
 
 
 @pytest.mark.mpi

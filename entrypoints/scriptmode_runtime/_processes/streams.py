@@ -1,17 +1,9 @@
-"""The relay from the children's pipes to this process's output: unchanged, at once, no line inside another.
+"""The relay from the children's pipes to this process's output: unchanged, and no line inside another.
 
-The relay reads a chunk of a readable `Source`, writes its complete lines to the `Sink` and keeps the beginning of the
-next line as ``partial``. The states of the `Relay`, moved by the selector's callbacks and by `Relay.tick`::
-
-    free    --(partial is older than _PARTIAL_DELAY)--> held      the partial line is written, its source is the holder
-    held    --(the holder's line ends)----------------> free
-    held    --(other output waits for _HOLD)----------> free
-    any     --(the sink's pipe is full)---------------> blocked   no source is read until the pipe is writable
-
-While one source is the holder no other is written; a readable one is not read either, so that its pipe fills up and its
-process waits. With a single source everything is written at once. Bounded: the partial output of each source (about a
-chunk; a pipe's capacity once its process has ended), one pending write, and `_HOLD` seconds for which a line without an
-end delays the other sources.
+The relay reads a chunk of a readable `Source` and writes it to the `Sink`: all of it where there is one source, else
+its complete lines, and the beginning of the next line once that has waited for its end for `_PARTIAL_SECONDS`. What
+another source, or the launcher, writes then begins on a line of its own. While the sink's pipe is full no source is
+read. Bounded: the partial line of each source and one pending write.
 """
 
 from __future__ import annotations
@@ -35,9 +27,7 @@ _TAIL = 64 * 1024
 #: Chunks smaller than this are joined.
 _SMALL = 4 * 1024
 #: Seconds for which a partial line waits for its end, where several processes write. A print is often two writes.
-_PARTIAL_DELAY = 0.02
-#: Seconds for which a line without an end delays the other processes.
-_HOLD = 0.5
+_PARTIAL_SECONDS = 0.5
 
 
 class Tail:
@@ -155,7 +145,7 @@ class Source:
         self.tail = Tail()
         self.open = True
         self.watched = False
-        #: Read but not written: a partial line, or chunks that were read while another source was the holder.
+        #: A partial line that was read and not written, and when it is written at the latest.
         self.partial = b""
         self.due = 0.0
 
@@ -170,22 +160,19 @@ class Relay:
         self._sources: list[Source] = []
         #: Number of reads that returned data.
         self.chunks = 0
-        #: The source of an incomplete line in the output, and the time until which other sources wait for its end.
-        self._holder: Source | None = None
-        self._hold_until: float | None = None
-        #: The last output of sources that ended while another was the holder.
-        self._deferred = b""
+        #: The source of what was written last; None for a line of the launcher.
+        self._writer: Source | None = None
         self._blocked = False
 
     @property
     def idle(self) -> bool:
         """Whether every stream has ended and is written."""
-        return not self._sources and not self._deferred and not self._sink.pending
+        return not self._sources and not self._sink.pending
 
     @property
     def flushed(self) -> bool:
         """Whether everything that was read is written."""
-        return not self._sink.pending and not self._deferred and not any(source.partial for source in self._sources)
+        return not self._sink.pending and not any(source.partial for source in self._sources)
 
     def add(self, descriptor: int) -> Source:
         """Relay the reading end of a pipe, which the relay now owns."""
@@ -196,24 +183,19 @@ class Relay:
 
     def write_line(self, line: str) -> None:
         """Write a line of the launcher itself."""
-        start = "\n" if self._sink.mid_line else ""
-        self._write(f"{start}{line}\n".encode("utf-8", "replace"))
+        self._write(f"{line}\n".encode("utf-8", "replace"), None)
 
     def deadline(self) -> float | None:
         """Return when `tick` is due next."""
-        due = [source.due for source in self._sources if source.partial and self._holder in (None, source)]
-        if self._hold_until is not None:
-            due.append(self._hold_until)
-        return min(due, default=None)
+        return min((source.due for source in self._sources if source.partial), default=None)
 
     def tick(self) -> None:
-        """Write partial lines that waited long enough, and release a holder that did not end its line in time."""
+        """Write partial lines that waited long enough."""
         now = self._clock()
-        if self._hold_until is not None and now >= self._hold_until:
-            self._release()
         for source in self._sources:
-            if source.partial and source.due <= now and self._holder in (None, source):
-                self._write_partial(source)
+            if source.partial and source.due <= now:
+                self._write(source.partial, source)
+                source.partial = b""
 
     def drain(self, source: Source) -> None:
         """Read the present content of the pipe: its process has ended, and children of that may keep the pipe open."""
@@ -228,15 +210,6 @@ class Relay:
         """Close the sources that are still open."""
         for source in list(self._sources):
             self._end(source)
-        self._release()
-
-    def _readable(self, source: Source) -> None:
-        if self._holder not in (None, source):
-            self._unwatch(source)
-            if self._hold_until is None:
-                self._hold_until = self._clock() + _HOLD
-        else:
-            self._read(source)
 
     def _read(self, source: Source) -> int:
         try:
@@ -252,63 +225,33 @@ class Relay:
         return len(chunk)
 
     def _process(self, source: Source, chunk: bytes) -> None:
-        if len(self._sources) == 1 and not self._deferred:
-            self._write(source.partial + chunk if source.partial else chunk)
-            source.partial = b""
-            self._holder, self._hold_until = source if self._sink.mid_line else None, None
-            return
-        data = source.partial + chunk
-        cut = data.rfind(b"\n") + 1
-        if self._holder not in (None, source):
-            cut = 0
-        elif cut:
-            self._write(data[:cut])
-            if self._holder is source:
-                self._release()
+        data = source.partial + chunk if source.partial else chunk
+        is_whole = len(self._sources) == 1 or len(data) > _PIPE
+        cut = len(data) if is_whole else data.rfind(b"\n") + 1
+        if cut or not source.partial:
+            source.due = self._clock() + _PARTIAL_SECONDS
         source.partial = data[cut:]
-        source.due = self._clock() + _PARTIAL_DELAY
-        if self._holder is source or (self._holder is None and len(source.partial) > _CHUNK):
-            self._write_partial(source)
-
-    def _write_partial(self, source: Source) -> None:
-        """Write a partial line; the other sources then wait for its end."""
-        self._write(source.partial)
-        ends_line = source.partial.endswith(b"\n")
-        source.partial = b""
-        if ends_line:
-            self._release()
-        elif self._holder is not source:
-            self._holder, self._hold_until = source, None
-
-    def _release(self) -> None:
-        self._holder, self._hold_until = None, None
-        if self._deferred:
-            kept, self._deferred = self._deferred, b""
-            self._write(kept)
-        if not self._blocked:
-            for source in self._sources:
-                self._watch(source)
+        self._write(data[:cut], source)
 
     def _end(self, source: Source) -> None:
         self._unwatch(source)
         source.open = False
         os.close(source.descriptor)
         self._sources.remove(source)
-        if self._holder not in (None, source):
-            self._deferred += source.partial
-            self._hold_until = self._hold_until or self._clock() + _HOLD
-        else:
-            self._write(source.partial)
+        self._write(source.partial, source)
         source.partial = b""
-        if self._holder is source:
-            self._release()
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes, source: Source | None) -> None:
+        if not data:
+            return
+        if self._sink.mid_line and source is not self._writer:
+            data = b"\n" + data
+        self._writer = source
         self._sink.write(data)
         if self._sink.pending and not self._blocked:
             self._blocked = True
-            for source in self._sources:
-                self._unwatch(source)
+            for other in self._sources:
+                self._unwatch(other)
             self._selector.register(self._sink.descriptor, selectors.EVENT_WRITE, self._writable)
 
     def _writable(self) -> None:
@@ -322,7 +265,7 @@ class Relay:
     def _watch(self, source: Source) -> None:
         if not source.watched and source.open and not self._blocked:
             source.watched = True
-            self._selector.register(source.descriptor, selectors.EVENT_READ, lambda: self._readable(source))
+            self._selector.register(source.descriptor, selectors.EVENT_READ, lambda: self._read(source))
 
     def _unwatch(self, source: Source) -> None:
         if source.watched:
