@@ -68,8 +68,8 @@ def test_an_invalid_data_directory_is_a_problem_and_the_exit_code(environment, t
     assert done.returncode == 1, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     at = next(index for index, line in enumerate(lines) if line.startswith("problem  disk"))
-    assert f"SCRIPTMODE_DATA_DIR is '{tmp_path}/data', which is a file" in lines[at]
-    assert lines[at + 1].strip() == "-> set the variable to a directory"
+    assert f"jobs cannot be kept in the data directory {tmp_path}/data: it is not a directory" in lines[at]
+    assert lines[at + 1].strip() == "-> free space, or set another SCRIPTMODE_DATA_DIR"
     assert lines[-1].endswith(", problem: 1")
     assert by_name(doctor(environment, "--json", "--platform", "sagemaker"))["disk"]["outcome"] == "warning"
 

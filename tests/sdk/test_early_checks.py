@@ -220,14 +220,12 @@ def test_a_platform_and_a_suite_for_an_engine_name_an_argument_of_another_kind(t
         EngineSuite().test_a_script_that_is_killed_fails_with_its_signal(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("below", "what"), [("", "which is a file"), ("/below/it", "but '.*/file' is a file")], ids=["it", "below it"]
-)
-def test_a_data_directory_that_is_a_file_is_named_by_whatever_needs_it(made, below, what, tmp_path, monkeypatch):
+@pytest.mark.parametrize("below", ["", "/below/it"], ids=["it", "below it"])
+def test_a_data_directory_that_is_a_file_is_named_by_whatever_needs_it(made, below, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", f"{tmp_path}/file{below}")
     for call in (TrainingJob.list, lambda: made().fit(), lambda: TrainingJob.attach("a-job")):
-        with pytest.raises(DataError, match=rf"^SCRIPTMODE_DATA_DIR is '.*/file{below}', {what}; set the variable to"):
+        with pytest.raises(DataError, match=f"^the data directory .*/file{below} cannot be .*one in the environment v"):
             call()
 
 

@@ -25,28 +25,17 @@ SERVER_FILE = "serve/server.lock"
 def default_data_dir() -> Path:
     """Return the data directory: the environment variable's, else the one by the operating system's convention.
 
-    Raises `DataError` where it is in a home directory that cannot be found, and where it is a file or below one.
+    Raises `DataError` where it is in a home directory that cannot be found.
     """
     try:
         if named := os.environ.get(DATA_DIR_VARIABLE):
-            return _without_file(Path(named).expanduser().absolute())
+            return Path(named).expanduser().absolute()
         import platformdirs
 
         return Path(platformdirs.user_data_dir("scriptmode", appauthor=False))
     except RuntimeError as error:
         what = f"there is no data directory: {str(error).rstrip('.')}"
         raise DataError(what, f"set HOME or {DATA_DIR_VARIABLE} to an absolute path") from error
-
-
-def _without_file(data_dir: Path) -> Path:
-    """Return a path that can be a directory; raise `DataError` where it, or one of its parents, is a file."""
-    for path in (data_dir, *data_dir.parents):
-        if os.path.lexists(path):
-            break
-    if path.exists() and not path.is_dir():
-        what = "which is a file" if path == data_dir else f"but {str(path)!r} is a file"
-        raise DataError(f"{DATA_DIR_VARIABLE} is {str(data_dir)!r}, {what}", "set the variable to a directory")
-    return data_dir
 
 
 def mark_used(folder: Path) -> None:
