@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 
 from scriptmode import Failure, FileSystemInput, HostActivity, JobEvent, TrainingInput
 from scriptmode._core.handle.log_lines import describe_model
@@ -15,7 +14,7 @@ from scriptmode._core.spec.job_request import JobRequest
 from scriptmode._core.text.messages import format_duration
 from scriptmode._core.text.terminal_text import escape_unprintable
 from scriptmode._display.formatting import format_usage
-from scriptmode_local._data.file_uris import file_path, is_file
+from scriptmode_local._data.file_uris import is_file
 from scriptmode_runtime import contract
 from scriptmode_runtime._values import secret_names
 
@@ -84,7 +83,7 @@ def _labelled(
         "hyperparameters": "\n".join(escape_unprintable(f"{key} = {value}") for key, value in given.items()),
         # Only the names: the values may be secrets.
         "environment": ", ".join(sorted(job.environment)),
-        "checkpoints": _checkpoints(description, is_here=not is_served),
+        "checkpoints": job.output.checkpoint_uri,
         "output": job.output.path,
         "model": description.artifact_uri if is_served else describe_model(description),
     }
@@ -95,16 +94,6 @@ def _status(description: JobDescription) -> str:
     shown = status if secondary in ("", status) else f"{status} ({secondary})"
     seconds = description.training_seconds
     return shown if seconds is None else f"{shown}, {format_duration(seconds)} of training"
-
-
-def _checkpoints(description: JobDescription, *, is_here: bool) -> str:
-    """Return the URI of the checkpoints; a directory of this machine may have been removed after the job."""
-    uri = description.job.output.checkpoint_uri or ""
-    # This user may not search the directory above it, for example.
-    with suppress(OSError):
-        if is_here and description.has_ended and is_file(uri) and not file_path(uri).exists():
-            return f"{uri} (does not exist)"
-    return uri
 
 
 def _retries(description: JobDescription) -> str:
