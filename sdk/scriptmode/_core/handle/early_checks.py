@@ -65,13 +65,8 @@ def _likely_mistakes(job: JobRequest) -> Iterator[str]:
     source = job.source_uri or ""
     if source.startswith("s3://") and not source.endswith((".tar.gz", ".tgz")):
         yield f"source_dir {source} does not end in .tar.gz: hosts unpack it as a tar archive compressed by gzip"
-    kind = job.resources.host_kind
-    if job.limits.use_spot_instances and not job.output.checkpoint_uri and not kind.is_here:
+    if job.limits.use_spot_instances and not job.output.checkpoint_uri and not job.resources.host_kind.is_here:
         yield "use_spot_instances without checkpoint_s3_uri: a job that is interrupted starts from its beginning"
-    if job.algorithm.metric_definitions and not kind.has_local_jobs:
-        from scriptmode._core.spec.metric_definitions import bracket_problem
-
-        yield from filter(None, (bracket_problem(*definition) for definition in job.algorithm.metric_definitions))
 
 
 def _unused_settings(job: JobRequest) -> Iterator[str]:

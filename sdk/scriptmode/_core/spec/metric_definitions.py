@@ -182,16 +182,6 @@ def metric_problem(name: str, regex: str) -> Problem | None:
     return Problem(what, f"put the number into parentheses; an example is {_EXAMPLE!r}", "metric_definitions")
 
 
-def bracket_problem(name: str, regex: str) -> str:
-    """Return why an expression is wrong for the service's Java, too: a bracket without the other; "" if it is not."""
-    try:
-        re.compile(regex)
-    except re.error as error:
-        if error.msg.startswith(("missing )", "unbalanced parenthesis", "unterminated character set")):
-            return f"metric {name!r}: the regular expression {regex!r} is wrong: {error}"
-    return ""
-
-
 def _matches_text(regex: str) -> bool:
     """Return whether each match of an expression surely has a character that no number has."""
     if "|" in regex:
