@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from scriptmode_runtime._terminal_line import readable
@@ -134,13 +135,21 @@ def excerpt(output: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     message = last_error(text)
-    cut = _cut(text, message, limit)
-    frame = _source_frame(text[: len(text) - len(message)]) if _is_after_frames(message) else ""
-    if not frame or frame in cut or 2 * len(frame) + len(_CUT_FRAMES) > limit:
-        return cut
-    # The library that raised the error has so many frames that the source's own would be cut.
-    head = f"{_CUT_FRAMES}{frame}\n"
-    return head + _cut(text, message, limit - len(head)).replace(_CUT_FRAMES, _FRAMES_CUT, 1)
+    head = next(head for head in (*_heads(text, message, limit), _CUT, "") if 2 * len(head) <= limit)
+    return head + _end(text, message, limit - len(head))
+
+
+def _heads(text: str, message: str, limit: int) -> Iterator[str]:
+    """Yield what may stand before the end of a traceback that is cut, the best first; nothing for a group's."""
+    if not message or message.startswith(" ") or TRACEBACK in _end(text, message, limit - len(_CUT)):
+        return
+    frames = text[: len(text) - len(message)]
+    frame = _source_frame(frames)
+    if frame and frame not in _end(text, message, limit - len(_CUT_FRAMES)):
+        # The library that raised the error has so many frames that the source's own would be cut.
+        yield f"{_CUT_FRAMES}{frame}\n{'' if frames.rstrip().endswith(frame) else _FRAMES_CUT}"
+    # Readers of the excerpt recognize the error by the traceback's first line.
+    yield _CUT_FRAMES
 
 
 def remote_traceback(text: str) -> str:
@@ -155,31 +164,13 @@ def _source_frame(text: str) -> str:
     return str(frames[-1]).rstrip("\n") if frames else ""
 
 
-def _cut(text: str, message: str, limit: int) -> str:
-    if len(message) + len(_CUT) > limit:
-        return _around_error(text, len(text) - len(message), limit)
-    end = _whole_lines(text[len(_CUT_FRAMES) - limit :], len(message))
-    # Readers of the excerpt recognize the error by the traceback's first line.
-    if TRACEBACK not in end and _is_after_frames(message) and len(message) + len(_CUT_FRAMES) <= limit:
-        return _CUT_FRAMES + end
-    return _CUT + _whole_lines(text[len(_CUT) - limit :], len(message))
-
-
-def _is_after_frames(message: str) -> bool:
-    """Return whether an error follows frames without the marks of an exception group."""
-    return bool(message) and not message.startswith(" ")
-
-
-def _around_error(text: str, error: int, limit: int) -> str:
-    """Return the end of the traceback, the first words of the error at index ``error``, and the text's end."""
+def _end(text: str, message: str, limit: int) -> str:
+    """Return the end of a text in whole lines or, of a longer message, its first words and the text's end."""
+    if len(message) <= limit:
+        return _whole_lines(text[-limit:], len(message)) if limit else ""
     shown = min(_MESSAGE_START, limit // 3)
-    start = text[max(0, error + shown - limit // 2) : error + shown]
-    if len(start) < error + shown:
-        cut = _CUT_FRAMES if _is_after_frames(text[error:]) and len(start) - len(_CUT_FRAMES) >= shown else _CUT
-        end = _whole_lines(start[len(cut) :], shown)
-        start = (_CUT if TRACEBACK in end else cut) + end
-    remaining = limit - len(start) - len(_ELIDED) - 2
-    return f"{start} {_ELIDED} {text[-remaining:]}" if remaining > 0 else text[error : error + limit]
+    left = limit - shown - len(_ELIDED) - 2
+    return f"{message[:shown]} {_ELIDED} {text[-left:]}" if left > 0 else message[: max(0, limit)]
 
 
 def _whole_lines(end: str, needed: int) -> str:
