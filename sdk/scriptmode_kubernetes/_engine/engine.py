@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from scriptmode import FileSystemInput
@@ -72,19 +72,7 @@ def find_termination(api: Api, folder: JobFolder, job: Job) -> Termination | Non
     """Return why the cluster ended a pod of a job, None where it ended none; raise `ApiError`."""
     listed = api.list("pods", labelSelector=names_of(folder).selector)["items"]
     found = {pod["metadata"]["labels"][pods.HOST_LABEL]: pod for pod in listed}
-    by_host = {host: found.get(host) for host in job.request.resources.hosts}
-    return status.find_termination(by_host, _find_events(api, by_host))
-
-
-def _find_events(api: Api, found: Mapping[str, Mapping[str, Any] | None]) -> dict[str, str]:
-    """Return what the cluster's events say of the end of pods that have one, by their hosts."""
-    events = {}
-    for host, pod in found.items():
-        if pod and (pod["metadata"].get("deletionTimestamp") or pod.get("status", {}).get("phase") == "Failed"):
-            with suppress(ApiError):
-                selector = f"involvedObject.uid={pod['metadata']['uid']}"
-                events[host] = status.describe_events(api.list("events", fieldSelector=selector)["items"])
-    return events
+    return status.find_termination({host: found.get(host) for host in job.request.resources.hosts})
 
 
 class KubernetesEngine(Engine):

@@ -19,7 +19,6 @@ RIGHTS = {
     "pods": ("create", "list", "watch", "deletecollection"),
     "secrets": ("create", "delete"),
     "services": ("create",),
-    "events": ("list",),
 }
 _LABELS = {"app.kubernetes.io/name": NAME}
 _RBAC = "rbac.authorization.k8s.io"

@@ -5,7 +5,7 @@ The source of the facts: Kubernetes' documentation, "Pod Lifecycle", "Disruption
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.engines import StopReason, Termination
@@ -140,16 +140,12 @@ def describe_out_of_memory(found: Pod | None) -> str | None:
     return None
 
 
-def find_termination(pods: Mapping[str, Pod | None], events: Mapping[str, str] | None = None) -> Termination | None:
-    """Return why one of the pods, by their hosts, was ended; None where nothing says so. None stands for a missing pod.
-
-    ``events`` has what the cluster's events say of a pod, by its host.
-    """
+def find_termination(pods: Mapping[str, Pod | None]) -> Termination | None:
+    """Return why one of the pods, by their hosts, was ended, None where nothing says so; None is a missing pod."""
     for host, pod in pods.items():
         reason, text = _find_reason(pod)
         if reason:
-            said = (events or {}).get(host, "")
-            return Termination(reason, f"the pod of {host} {text}" + (f": {said}" if said and said not in text else ""))
+            return Termination(reason, f"the pod of {host} {text}")
     return None
 
 
@@ -169,10 +165,3 @@ def _find_reason(found: Pod | None) -> tuple[StopReason | None, str]:
     if found["metadata"].get("deletionTimestamp"):
         return StopReason.PREEMPTED, f"was deleted from node {node}"
     return None, ""
-
-
-def describe_events(events: Sequence[Mapping[str, Any]]) -> str:
-    """Return the last of a pod's events that says why it was ended; "" without one."""
-    told = ("Preempted", "Evicted", "TaintManagerEviction", "NodeNotReady")
-    ends = [event for event in events if event.get("reason") in told]
-    return f"{ends[-1]['reason']}, {ends[-1].get('message', '')}" if ends else ""
