@@ -73,23 +73,8 @@ def handle_silent_agent(folder: JobFolder, state: JobState, since: float) -> Job
             killed = Termination(text=f"{silence} and was killed, as {overdue}")
             return record_end(folder, lambda state: end_rest(folder, state, killed))
         return replace(state, note=f"{silence}; it cannot be ended: kill process {agent.pid} as its user or as root")
-    what = "is stopped or hangs"
-    if agent and proc.is_stopped(agent):
-        what = STOPPED.format(pid=agent.pid)
-    elif problem := _find_lock_problem(folder):
-        what = f"can record nothing: {folder.lock_file}: {problem}"
+    what = STOPPED.format(pid=agent.pid) if agent and proc.is_stopped(agent) else "is stopped or hangs"
     return replace(state, note=f"{silence}: it {what}; end the job: scriptmode stop {folder.name}")
-
-
-def _find_lock_problem(folder: JobFolder) -> str:
-    """Return why the file of an agent's heartbeat cannot be opened to write it, such as a read-only file system."""
-    try:
-        os.close(os.open(folder.lock_file, os.O_RDWR | os.O_CLOEXEC))
-    except PermissionError:
-        return ""  # of another user
-    except OSError as error:
-        return error.strerror or str(error)
-    return ""
 
 
 def _find_overdue(folder: JobFolder, state: JobState) -> Problem | None:
