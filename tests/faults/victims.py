@@ -25,7 +25,7 @@ _ROLES = (
     ("mpirun", r"\S*(mpirun|prterun|orterun)\b"),
     ("daemon", r"\S*\b(prted|orted)\b"),
     ("script", r"\S+ (-u )?(\S*/)?train\.py"),
-    ("task", r"\S+ -m scriptmode\.platforms\.local\.agent"),
+    ("task", r"\S+ -m scriptmode_local\."),
 )
 _LOST = r"its launcher was lost|did not come up|could not be reached"
 _KILLED = r"(script|worker|master|chief|ps|rank|mpirun|daemon)[^\n]*: (killed by SIGKILL|exit code \d+|ended while)"
