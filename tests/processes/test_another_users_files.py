@@ -8,12 +8,12 @@ PROGRAM = """
 import json, os, sys
 from types import SimpleNamespace
 from scriptmode._core.aws.signed_requests import environment_settings
-from scriptmode._core.handle.log_lines import model_uri
+from scriptmode._core.handle.log_lines import describe_model
 from scriptmode._core.machine.entry_points import find_entry_point
 hidden = sys.argv[1]
 sys.path.insert(0, f"{hidden}/lib")
 os.environ.update(AWS_ACCESS_KEY_ID="a", AWS_SECRET_ACCESS_KEY="b", AWS_DEFAULT_REGION="us-east-1", HOME=hidden)
-served = model_uri(SimpleNamespace(artifact_uri=f"file://{hidden}/model.tar.gz"))
+served = describe_model(SimpleNamespace(artifact_uri=f"file://{hidden}/model.tar.gz"))
 known = [environment_settings("bucket").url]
 del os.environ["HOME"]
 print(json.dumps([*known, environment_settings("bucket").url, find_entry_point("scriptmode.engines", "slurm"), served]))
