@@ -144,12 +144,13 @@ class Estimator:
                 gives_model_dir=self._gives_model_dir,
                 stores_metrics=self._stores_metrics,
                 ignore_config_defaults=self._ignores_config_defaults,
+                plain=fields.PLAIN_ARGUMENTS.values(),
             )
         except SpecError as error:
             if not self._defers_checks:
                 raise
             self._refused = error
-        self._arguments = arguments.kept(vars(given))
+        self._arguments = arguments.kept(given._asdict())
 
     def __getattr__(self, name: str) -> Any:
         """Return an argument of the constructor; called for names that are not attributes otherwise."""

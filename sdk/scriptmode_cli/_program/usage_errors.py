@@ -52,7 +52,7 @@ def _instead_of_option(option: str, ctx: click.Context) -> str:
     if others:
         return f"write {others[0]}{', and arguments of the script after --' if takes_arguments else ''}"
     near, name = _near(option, own), option.lstrip("-").replace("-", "_")
-    if takes_arguments and not near and name in EstimatorArguments.__dataclass_fields__.keys() - _WITHOUT_TEXT:
+    if takes_arguments and not near and name in {*EstimatorArguments._fields} - _WITHOUT_TEXT:
         return f"write --set {name}=VALUE, or {option} after -- for the script"
     if near:
         return f"did you mean {near[0]!r}?{' Write arguments of the script after --' if takes_arguments else ''}"

@@ -7,9 +7,8 @@ fields of `EstimatorArguments`.
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 from scriptmode._core.spec import arguments, training_job
 from scriptmode._core.spec.inputs import absolute_file_uri
@@ -27,16 +26,9 @@ if TYPE_CHECKING:
 
 #: Number of arguments that may be positional, as in the SageMaker SDK.
 _POSITIONAL = 4
-_PLAIN = "plain"
 
 
-def _plain() -> Any:
-    """Return the default of an argument that is a field of the request as it is; `request.fields` has the field."""
-    return field(default=None, metadata={_PLAIN: True})
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class EstimatorArguments:
+class EstimatorArguments(NamedTuple):
     """The arguments of an estimator, which documents them; ``None`` for those that were left out."""
 
     image_uri: Optional[str] = None
@@ -72,18 +64,18 @@ class EstimatorArguments:
     use_spot_instances: bool = False
     max_retry_attempts: Optional[int] = None
     keep_alive_period_in_seconds: Optional[int] = None
-    training_plan: Optional[str] = _plain()
-    instance_placement_config: Optional[Mapping[str, Any]] = _plain()
+    training_plan: Optional[str] = None
+    instance_placement_config: Optional[Mapping[str, Any]] = None
     subnets: Optional[Iterable[str]] = None
     security_group_ids: Optional[Iterable[str]] = None
     enable_network_isolation: Optional[bool] = None
     encrypt_inter_container_traffic: Optional[bool] = None
-    enable_sagemaker_metrics: Optional[bool] = _plain()
-    enable_infra_check: Optional[bool] = _plain()
-    enable_remote_debug: Optional[bool] = _plain()
-    enable_session_tag_chaining: Optional[bool] = _plain()
-    training_repository_access_mode: Optional[str] = _plain()
-    training_repository_credentials_provider_arn: Optional[str] = _plain()
+    enable_sagemaker_metrics: Optional[bool] = None
+    enable_infra_check: Optional[bool] = None
+    enable_remote_debug: Optional[bool] = None
+    enable_session_tag_chaining: Optional[bool] = None
+    training_repository_access_mode: Optional[str] = None
+    training_repository_credentials_provider_arn: Optional[str] = None
     framework_version: Optional[str] = None
     py_version: Optional[str] = None
     platform: Any = None
@@ -99,13 +91,20 @@ class EstimatorArguments:
     additional_request_fields: Optional[Mapping[str, Any]] = None
 
     def to_spec(
-        self, *, base_job_name: str, gives_model_dir: bool, stores_metrics: bool, ignore_config_defaults: bool
+        self,
+        *,
+        base_job_name: str,
+        gives_model_dir: bool,
+        stores_metrics: bool,
+        ignore_config_defaults: bool,
+        plain: Iterable[str],
     ) -> training_job.TrainingJobSpec:
         """Return the job, without its inputs; raise `SpecError` for arguments that cannot make one.
 
         The first three say what holds where an argument was left out: the beginning of job names, whether the script
-        gets ``--model_dir``, and whether metrics are stored for a framework version that reports them. The last says
-        whether the defaults of the SageMaker config file are ignored.
+        gets ``--model_dir``, and whether metrics are stored for a framework version that reports them. The fourth says
+        whether the defaults of the SageMaker config file are ignored. ``plain`` names the arguments that are fields of
+        the request as they are.
         """
         return training_job.TrainingJobSpec(
             base_job_name=arguments.base_name(self.base_job_name, self.image_uri) or base_job_name,
@@ -131,7 +130,7 @@ class EstimatorArguments:
                 isolation=self.enable_network_isolation,
                 encrypt_traffic=self.encrypt_inter_container_traffic,
             ),
-            plain_fields=self._plain_fields(stores_metrics=stores_metrics),
+            plain_fields=self._plain_fields(plain, stores_metrics=stores_metrics),
             monitoring=self._monitoring(),
             tags=arguments.tags(self.tags),
             additional_fields=arguments.copied("additional_request_fields", self.additional_request_fields),
@@ -214,11 +213,11 @@ class EstimatorArguments:
             return training_job.Monitoring()
         from scriptmode._core.spec.monitoring import parse_monitoring
 
-        return parse_monitoring(vars(self))
+        return parse_monitoring(self._asdict())
 
-    def _plain_fields(self, *, stores_metrics: bool) -> dict[str, object]:
-        plain = [field for field in fields(self) if _PLAIN in field.metadata]
-        given = {field.name: arguments.of_type(field.name, getattr(self, field.name), field.type) for field in plain}
+    def _plain_fields(self, names: Iterable[str], *, stores_metrics: bool) -> dict[str, object]:
+        types = self.__annotations__
+        given = {name: arguments.of_type(name, getattr(self, name), types[name]) for name in names}
         if self.enable_sagemaker_metrics is None and stores_metrics:
             # AWS's images with TensorFlow 1.15 and later report metrics (SageMaker SDK).
             given["enable_sagemaker_metrics"] = version_numbers(self.framework_version or "0") >= (1, 15) or None
@@ -232,12 +231,12 @@ def _absolute(uri: Any) -> Any:
 def _signature() -> Signature:
     own = [
         Parameter(
-            field.name,
+            name,
             Parameter.POSITIONAL_OR_KEYWORD if index < _POSITIONAL else Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=field.type,
+            default=default,
+            annotation=EstimatorArguments.__annotations__[name],
         )
-        for index, field in enumerate(fields(EstimatorArguments))
+        for index, (name, default) in enumerate(EstimatorArguments._field_defaults.items())
     ]
     older = Parameter(_OLDER_NAMES, Parameter.VAR_KEYWORD, annotation=Any)
     return Signature([Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *own, older])
@@ -264,7 +263,7 @@ def parse_call(positional: tuple[Any, ...], named: Mapping[str, Any]) -> Estimat
 
     Raises ``TypeError`` as the call of a function with the signature does, and `SpecError` for pipeline variables.
     """
-    names = tuple(field.name for field in fields(EstimatorArguments))
+    names = EstimatorArguments._fields
     if len(positional) > _POSITIONAL:
         first = ", ".join(names[:_POSITIONAL])
         raise TypeError(
