@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fnmatch
 import gzip
 import hashlib
 import io
@@ -38,11 +37,11 @@ _LARGE, _LARGEST = 50 * 10**6, 3
 #: The runtime unpacks no deeper directories.
 _DEEPEST = 200
 #: Names that files with secrets go by.
-_SECRETS = (".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx", "id_rsa*", "id_ed25519*",
-            "id_ecdsa*", ".netrc", ".pypirc", ".npmrc", ".git-credentials", "credentials", "credentials.json",
-            ".htpasswd", "secrets.*", "kaggle.json", "service-account*.json", "service_account*.json",
-            "client_secret*.json", "kubeconfig")  # fmt: skip
-_SECRET = re.compile("|".join(map(fnmatch.translate, _SECRETS)))
+_SECRET = re.compile(
+    r".*\.(pem|key|p12|pfx|jks|kdbx)|id_(rsa|ed25519|ecdsa).*|\.(netrc|pypirc|npmrc|git-credentials|htpasswd)|kubeconfig"
+    r"|\.env(\..*)?|secrets\..*|credentials(\.json)?|(kaggle|(service[-_]account|client_secret).*)\.json",
+    re.DOTALL,
+)
 #: The first line of a private key, of OpenSSL, OpenSSH, PGP and PuTTY; certificates may stand before it.
 _PRIVATE_KEY = re.compile(rb"^\s*(-{4,5} ?BEGIN [A-Z0-9 ]*PRIVATE KEY|PuTTY-User-Key-File-)", re.MULTILINE)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import warnings
 from collections.abc import Collection, Iterable
 from contextlib import suppress
@@ -12,8 +11,9 @@ from typing import NamedTuple
 
 from scriptmode.errors import ScriptmodeError, SpecError
 
+_ROOT = Path(__file__).parents[2]
 #: The packages of this library, and its pytest plugin.
-_OWN = re.compile(rf"{re.escape(str(Path(__file__).parents[2]))}(_pytest\.py|(_(cli|kubernetes|local|serve|slurm))?/)")
+_OWN = tuple(f"{_ROOT}{end}" for end in ("/", "_cli/", "_kubernetes/", "_local/", "_serve/", "_slurm/", "_pytest.py"))
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 #: Seconds below which a duration has a decimal.
 _SHORT = 10
@@ -108,6 +108,6 @@ def pluralize(count: int, noun: str) -> str:
 def warn_caller(text: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line that called this library, however deep."""
     frame, level = inspect.currentframe(), 1
-    while frame and frame.f_back and _OWN.match(frame.f_code.co_filename):
+    while frame and frame.f_back and frame.f_code.co_filename.startswith(_OWN):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, category, stacklevel=level)
