@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import sys
 from importlib.util import find_spec
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Union
 
 from scriptmode._core.spec.hosts import LOCAL_PROCESS, HostKind, instance_kind
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 #: Both have the methods that the SDK calls, which raise only errors of `scriptmode.errors`.
 Platform = Union["SageMakerPlatform", "LocalPlatform"]
 #: A family and a size. The list of those that exist changes often: one that botocore does not know may be new.
-_SAGEMAKER_TYPE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
+_SAGEMAKER_TYPE = r"ml\.[a-z0-9-]+\.[a-z0-9-]+"
 
 
 def for_instance_types(instance_types: tuple[str, ...], session: object = None) -> Platform:
@@ -102,6 +101,8 @@ def require_local_package(user: str, otherwise: str) -> None:
 def local_platform(kind: HostKind | None = None) -> LocalPlatform:
     """Return the platform of a kind of local hosts; raises what `require_local_jobs` raises."""
     require_local_jobs()
+    from pkgutil import resolve_name
+
     platform: LocalPlatform = resolve_name((kind or instance_kind(LOCAL_PROCESS)).platform)()
     return platform
 
@@ -123,7 +124,7 @@ def _kind(instance_type: str) -> HostKind:
     from scriptmode._core.text.messages import warn_caller
 
     similar = instance_types.suggest(instance_type, *amazons)
-    if _SAGEMAKER_TYPE.fullmatch(instance_type):
+    if re.fullmatch(_SAGEMAKER_TYPE, instance_type):
         if similar:
             warn_caller(f"instance_type {instance_type!r} is not one that the installed botocore knows; {similar}")
         return kind

@@ -6,7 +6,6 @@ from collections.abc import Collection
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
-from pkgutil import resolve_name
 from typing import ClassVar, NamedTuple
 
 from scriptmode.errors import invalid
@@ -120,6 +119,8 @@ def instance_kind(instance_type: str) -> HostKind:
 
 @cache
 def _load_kind(name: str, value: str) -> HostKind:
+    from pkgutil import resolve_name
+
     try:
         kind = resolve_name(value.partition("[")[0].strip())
     except Exception as error:

@@ -15,8 +15,6 @@ NAME_LIMIT = 63
 RESERVED_TAGS = "aws:"
 #: Tags with this prefix belong to a server of the training API: clients neither see nor set them.
 SERVER_TAGS = "scriptmode:"
-_ROLE = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/.+")
-_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 
 
 def job_name(base: str, moment: datetime) -> str:
@@ -48,7 +46,7 @@ def base_of_job(name: str) -> str:
 
 def check_job_name(name: str) -> str:
     """Return a job name the service accepts; raise `SpecError` for another."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not re.fullmatch("[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}", name):
         raise invalid(
             "job_name",
             f"{name!r} is not 1 to {NAME_LIMIT} letters, digits and single inner hyphens, "
@@ -70,5 +68,5 @@ def base_of_image(image_uri: str) -> str:
 
 def account_of_role(arn: str) -> str | None:
     """Return the account of a role's ARN; ``None`` for other texts."""
-    match = _ROLE.fullmatch(arn)
+    match = re.fullmatch(r"arn:aws[a-z-]*:iam::(\d{12}):role/.+", arn)
     return match.group(1) if match else None
