@@ -23,25 +23,22 @@ _CHAINED = (
 _GROUP = f"  + Exception Group {TRACEBACK}"
 _FRAMES = rf"{re.escape(TRACEBACK)}\n(?:[ \t][^\n]*\n)*"
 #: An error that Python printed and ignored, with its traceback: of ``__del__``, of callbacks, of threads at the end.
-_IGNORED = re.compile(
-    rf"^Exception ignored [^\n]*\n(?:(?:{_FRAMES}\S[^\n]*(?:\n|\Z)(?:\n(?:{'|'.join(_CHAINED)})\n\n)?)+"
-    r"|[\w.]*(?:Error|Exception|Exit|Interrupt)(?::[^\n]*)?(?:\n|\Z))?",
-    re.MULTILINE,
+_IGNORED = (
+    rf"(?m)^Exception ignored [^\n]*\n(?:(?:{_FRAMES}\S[^\n]*(?:\n|\Z)(?:\n(?:{'|'.join(_CHAINED)})\n\n)?)+"
+    r"|[\w.]*(?:Error|Exception|Exit|Interrupt)(?::[^\n]*)?(?:\n|\Z))?"
 )
-_NOT_COMPILED = re.compile(
-    r'^ *File "[^"\n]*", line \d+\n(?: .*\n){1,3}((?:Syntax|Indentation|Tab)Error: .*)', re.MULTILINE
-)
+_NOT_COMPILED = r'(?m)^ *File "[^"\n]*", line \d+\n(?: .*\n){1,3}((?:Syntax|Indentation|Tab)Error: .*)'
 _ELIDED = "[...]"
 #: What an excerpt begins with: without and with the first line of the traceback whose first frames it lacks.
 _CUT, _CUT_FRAMES, _FRAMES_CUT = f"{_ELIDED}\n", f"{TRACEBACK}\n  {_ELIDED}\n", f"  {_ELIDED}\n"
 #: A frame of the source, whose files have relative paths, and its line of code.
-_SOURCE_FRAME = re.compile(r'^  File "[^"/<\n][^"\n]*", line \d+[^\n]*\n(?:    [^\n]*\n)?', re.MULTILINE)
+_SOURCE_FRAME = r'(?m)^  File "[^"/<\n][^"\n]*", line \d+[^\n]*\n(?:    [^\n]*\n)?'
 #: Characters shown of the beginning of a long last message, which has the name of the error.
 _MESSAGE_START = 200
 #: What multiprocessing and concurrent.futures print between the traceback of a pool's process and that of the caller.
 _AFTER_REMOTE = f'"""\n\n{_CHAINED[1]}\n\n'
 #: Frames of machine code, as glog, abseil, TensorFlow and Open MPI write them below the reason of an abort.
-_NATIVE_FRAME = re.compile(r"^(?:\[[^\]\n]*:\d+\] )?(?: *@ +(?:\(nil\)|0x[0-9a-f]+)|\[ *\d+\] )[^\n]*\n?", re.MULTILINE)
+_NATIVE_FRAME = r"(?m)^(?:\[[^\]\n]*:\d+\] )?(?: *@ +(?:\(nil\)|0x[0-9a-f]+)|\[ *\d+\] )[^\n]*\n?"
 #: Lines after a traceback that was handled: a process that a signal ended afterwards did not fail of it.
 _LINES_AFTER_FAILURE = 8
 #: Characters of the type of an exception.
@@ -63,9 +60,14 @@ def how_ended(status: int) -> str:
     return f"by {signal_name(-status)}" if status < 0 else f"with exit code {status}"
 
 
+def describe_exit_code(code: int) -> str:
+    """Return an exit code as text: ``exit code 3``, or ``SIGKILL`` for -9."""
+    return f"exit code {code}" if code >= 0 else signal_name(-code)
+
+
 def without_ignored(output: str) -> str:
     """Return the output without the errors that Python ignored, which hide the one that ended the program."""
-    rest = _IGNORED.sub("", output) if "Exception ignored " in output else output
+    rest = re.sub(_IGNORED, "", output) if "Exception ignored " in output else output
     return rest if rest.strip() else output
 
 
@@ -93,7 +95,7 @@ def _begin(output: str, start: int) -> int:
 
 def without_native_frames(output: str) -> str:
     """Return the output without frames of machine code, below which the reason of an abort is not found."""
-    return _NATIVE_FRAME.sub("", output)
+    return re.sub(_NATIVE_FRAME, "", output)
 
 
 def without_handled(output: str, status: int) -> str:
@@ -124,7 +126,7 @@ def last_error(output: str) -> str:
 def exception_type(output: str) -> str:
     """Return the name before the message of the last error, as Python prints it; "" where it has none."""
     # Python prints no traceback for a program that it cannot compile.
-    error = last_error(output) or "".join(_NOT_COMPILED.findall(output)[-1:])
+    error = last_error(output) or "".join(re.findall(_NOT_COMPILED, output)[-1:])
     name = error.partition("\n")[0].partition(":")[0].strip(" |\t")
     return name if len(name) <= _LONGEST_TYPE and all(part.isidentifier() for part in name.split(".")) else ""
 
@@ -160,7 +162,7 @@ def remote_traceback(text: str) -> str:
 
 def _source_frame(text: str) -> str:
     """Return the last frame of the source where the error was raised, whose files have relative paths; "" for none."""
-    frames = _SOURCE_FRAME.findall(remote_traceback(text) or text[max(0, text.rfind(TRACEBACK)) :])
+    frames = re.findall(_SOURCE_FRAME, remote_traceback(text) or text[max(0, text.rfind(TRACEBACK)) :])
     return str(frames[-1]).rstrip("\n") if frames else ""
 
 

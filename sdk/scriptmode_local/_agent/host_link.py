@@ -12,13 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable
 
-from scriptmode._core.spec.failure_text import describe_exit_code
 from scriptmode._core.spec.host_values import ChannelProgress
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode_local._agent import host_messages
 from scriptmode_local._agent.progress import sum_by_channel
 from scriptmode_local._store.state import Outcome, failure_from_json
 from scriptmode_runtime._processes.proc import ProcessIdentity
+from scriptmode_runtime._values.failure import describe_exit_code
 
 if TYPE_CHECKING:
     from scriptmode_local._hosts.fleet import StartedAgent

@@ -18,7 +18,6 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from scriptmode._core.spec.failure_text import describe_exit_code
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode_local._agent import host_messages
 from scriptmode_local._opt_ml.opt_ml import checkpoints_path
@@ -26,6 +25,7 @@ from scriptmode_local._remote.frames import Frame, FrameReader, Stream, StreamEr
 from scriptmode_local._remote.trees import KINDS, TreeReceiver, TreeSender
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_runtime import contract
+from scriptmode_runtime._values.failure import describe_exit_code
 
 _HOST_AGENT = "scriptmode_local._agent.host_agent"
 #: Seconds between two looks at the growing files, and at the outputs.

@@ -15,10 +15,10 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from scriptmode._core.spec.failure_text import describe_exit_code
 from scriptmode.errors import ScriptmodeError
 from scriptmode_local._data.shared_counters import create_counters
 from scriptmode_runtime._processes import forks, proc, process_tree, system
+from scriptmode_runtime._values.failure import describe_exit_code
 
 if TYPE_CHECKING:
     from types import FrameType

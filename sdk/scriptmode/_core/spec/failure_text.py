@@ -6,7 +6,7 @@ import itertools
 import re
 
 from scriptmode._core.spec.job_failure import MOST_EXIT_CODE, Failure
-from scriptmode_runtime._values.failure import exception_type, last_error, remote_traceback, signal_name
+from scriptmode_runtime._values.failure import exception_type, last_error, remote_traceback
 
 NO_REASON = "the platform gave no reason"
 #: The service's name of a kind of failure, as FailureReason begins.
@@ -60,11 +60,6 @@ _REPEATED = {
 }  # fmt: skip
 #: Exit codes of a program that does not accept its arguments, and of shells that cannot start one.
 _NOT_STARTED = (2, 126, 127)
-
-
-def describe_exit_code(code: int) -> str:
-    """Return an exit code as text: ``exit code 3``, or ``SIGKILL`` for -9."""
-    return f"exit code {code}" if code >= 0 else signal_name(-code)
 
 
 def split_failure_reason(reason: str) -> tuple[str, int]:
