@@ -7,7 +7,7 @@ fields of `EstimatorArguments`.
 import os
 import re
 from collections.abc import Iterable, Mapping
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 from scriptmode._core.spec import arguments, training_job
@@ -216,8 +216,7 @@ class EstimatorArguments(NamedTuple):
         return parse_monitoring(self._asdict())
 
     def _plain_fields(self, names: Iterable[str], *, stores_metrics: bool) -> dict[str, object]:
-        types = self.__annotations__
-        given = {name: arguments.of_type(name, getattr(self, name), types[name]) for name in names}
+        given = {name: arguments.of_type(name, getattr(self, name), self.__annotations__[name]) for name in names}
         if self.enable_sagemaker_metrics is None and stores_metrics:
             # AWS's images with TensorFlow 1.15 and later report metrics (SageMaker SDK).
             given["enable_sagemaker_metrics"] = version_numbers(self.framework_version or "0") >= (1, 15) or None
@@ -230,13 +229,8 @@ def _absolute(uri: Any) -> Any:
 
 def _signature() -> Signature:
     own = [
-        Parameter(
-            name,
-            Parameter.POSITIONAL_OR_KEYWORD if index < _POSITIONAL else Parameter.KEYWORD_ONLY,
-            default=default,
-            annotation=EstimatorArguments.__annotations__[name],
-        )
-        for index, (name, default) in enumerate(EstimatorArguments._field_defaults.items())
+        parameter if index < _POSITIONAL else parameter.replace(kind=Parameter.KEYWORD_ONLY)
+        for index, parameter in enumerate(signature(EstimatorArguments).parameters.values())
     ]
     older = Parameter(_OLDER_NAMES, Parameter.VAR_KEYWORD, annotation=Any)
     return Signature([Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *own, older])
@@ -263,9 +257,8 @@ def parse_call(positional: tuple[Any, ...], named: Mapping[str, Any]) -> Estimat
 
     Raises ``TypeError`` as the call of a function with the signature does, and `SpecError` for pipeline variables.
     """
-    names = EstimatorArguments._fields
     if len(positional) > _POSITIONAL:
-        first = ", ".join(names[:_POSITIONAL])
+        first = ", ".join(EstimatorArguments._fields[:_POSITIONAL])
         raise TypeError(
             f"the estimator takes {_POSITIONAL} positional arguments ({first}), but {len(positional)} were given; "
             "name the others, such as entry_point='train.py'"
@@ -277,5 +270,5 @@ def parse_call(positional: tuple[Any, ...], named: Mapping[str, Any]) -> Estimat
     if older:
         from scriptmode._core.spec import older_names
 
-        given = older_names.take_all(older, given, names)
+        given = older_names.take_all(older, given, EstimatorArguments._fields)
     return EstimatorArguments(**given)
