@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from containers.conftest import docker
 from fakes.container_jobs import ContainerJobs
+from fakes.local_jobs import SAVES
 from fakes.processes import until
 from fakes.promptness import soon
 
@@ -84,18 +85,6 @@ def test_the_cause_is_the_killed_container_though_docker_tells_of_its_end_late(t
     jobs.close()
 
 
-SAVES = """
-    import os, signal, sys, time
-    def save(*_):
-        with open("/opt/ml/model/saved", "w") as file:
-            file.write("in time")
-        sys.exit(0)
-    signal.signal(signal.SIGTERM, save)
-    print("up", flush=True)
-    time.sleep(60)
-"""
-
-
 @pytest.fixture
 def jobs(tmp_path, runtime_image):
     jobs = ContainerJobs(tmp_path, runtime_image, stop_grace=20.0)
@@ -113,5 +102,5 @@ def test_two_jobs_of_one_name_run_side_by_side(jobs, tmp_path):
     assert jobs.wait("job-1")["TrainingJobStatus"] == "Stopped"
     assert len(other.left()) == 2
     other.platform.stop("job-1")
-    assert other.model(other.wait("job-1")) == {"saved": b"in time"}
+    assert other.model(other.wait("job-1")) == {"algo-1": b"in time"}
     other.close()

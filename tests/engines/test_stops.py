@@ -4,22 +4,12 @@ import re
 import time
 
 import pytest
+from fakes.local_jobs import SAVES
 from fakes.processes import until
 from fakes.promptness import soon, stretched
 
 from scriptmode_local._agent.supervision import SHORT_GRACE_SECONDS
 
-SAVES = """
-    import os, signal, sys, time
-    def save(*_):
-        host = os.environ["SM_CURRENT_HOST"]
-        with open(os.path.join(os.environ["SM_MODEL_DIR"], host), "w") as file:
-            file.write("in time")
-        sys.exit(0)
-    signal.signal(signal.SIGTERM, save)
-    print("up", flush=True)
-    time.sleep(600)
-"""
 OUTLIVES_SIGTERM = """
     import os, signal, time
     signal.signal(signal.SIGTERM, lambda *_: os.write(1, b"signalled %f\\n" % time.monotonic()))

@@ -75,6 +75,18 @@ def put(request, path, value):
         request[last] = value
 
 
+#: Saves a model of the host's name when it is told to stop.
+SAVES = """
+    import os, signal, sys, time
+    def save(*_):
+        host = os.environ["SM_CURRENT_HOST"]
+        with open(os.path.join(os.environ["SM_MODEL_DIR"], host), "w") as file:
+            file.write("in time")
+        sys.exit(0)
+    signal.signal(signal.SIGTERM, save)
+    print("up", flush=True)
+    time.sleep(600)
+"""
 #: Ignores SIGTERM, and makes its output directory again whenever it is removed.
 KEEPS_WRITING = """
     import os, signal, time

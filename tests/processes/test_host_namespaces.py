@@ -47,6 +47,16 @@ path = os.environ['SM_MODEL_DIR'] + '/x'
 open(path, 'w')
 os.chown(path, os.getuid(), os.getgid())
 """
+#: Runs a job in the directory of its argument, and prints its log, its status and the names in its model.
+RUNS = """
+    import sys
+    from fakes.local_jobs import LocalJobs
+    jobs = LocalJobs(sys.argv[1])
+    description = jobs.run({script!r})
+    print(*jobs.lines(description["TrainingJobName"]), sep=chr(10))
+    print(description["TrainingJobStatus"], list(jobs.model(description)))
+    jobs.close()
+"""
 WITHOUT_NAMESPACES = ("setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin", "--")
 
 
@@ -183,16 +193,7 @@ def test_a_job_whose_files_went_to_the_machine_fails_where_namespaces_are_refuse
 
 
 def test_a_plain_user_without_user_namespaces_is_told_and_trains_by_sm_model_dir(tmp_path):
-    program = f"""
-import sys
-from fakes.local_jobs import LocalJobs
-jobs = LocalJobs(sys.argv[1])
-description = jobs.run({OWN_FILE!r})
-print(*jobs.lines(description["TrainingJobName"]), sep=chr(10))
-print(description["TrainingJobStatus"], list(jobs.model(description)))
-jobs.close()
-"""
-    lines = run_by(WITHOUT_USER_NAMESPACES, program, tmp_path).splitlines()
+    lines = run_by(WITHOUT_USER_NAMESPACES, RUNS.format(script=OWN_FILE), tmp_path).splitlines()
     (warning,) = [line for line in lines if "warning" in line]
     refusal = "own /opt/ml: no, ENOSPC at unshare: /opt/ml is the directory of this machine, not of the host"
     assert f"warning: {refusal}; allow user namespaces on this machine" in warning
@@ -238,16 +239,7 @@ def test_plan_and_doctor_report_the_error_and_its_step(tmp_path, argv, said):
 @pytest.mark.root
 @pytest.mark.parametrize("entry", ["ln -s /nowhere /opt/ml", "touch /opt/ml", "mkdir /opt/else; ln -s else /opt/ml"])
 def test_a_file_or_a_link_in_place_of_opt_ml_is_hidden_from_the_host(tmp_path, entry):
-    program = """
-        import sys
-        from fakes.local_jobs import LocalJobs
-        jobs = LocalJobs(sys.argv[1])
-        description = jobs.run("open('/opt/ml/model/x', 'w')")
-        print(*jobs.lines(description["TrainingJobName"]), sep=chr(10))
-        print(description["TrainingJobStatus"], list(jobs.model(description)))
-        jobs.close()
-    """
-    printed = run_by(own_opt(entry), program, tmp_path)
+    printed = run_by(own_opt(entry), RUNS.format(script="open('/opt/ml/model/x', 'w')"), tmp_path)
     assert "warning" not in printed
     assert printed.splitlines()[-1] == "Completed ['x']"
 

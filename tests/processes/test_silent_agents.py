@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from fakes.command_line import invoke
 from fakes.installed import require_mounts
-from fakes.local_jobs import SLEEPS, channel
+from fakes.local_jobs import SAVES, SLEEPS, channel
 from fakes.processes import recorded, until
 
 from scriptmode_local._agent import lost_agent
@@ -19,18 +19,6 @@ from scriptmode_local._store import heartbeat
 from scriptmode_runtime._processes import proc, process_tree
 
 pytestmark = pytest.mark.usefixtures("jobs_of_the_command")
-
-SAVES = """
-    import os, signal, sys, time
-    def save(*_):
-        open(os.environ["SM_MODEL_DIR"] + "/weights", "w").write("w")
-        sys.exit(0)
-    signal.signal(signal.SIGTERM, save)
-    print("up", flush=True)
-    while True:
-        time.sleep(0.05)
-"""
-
 
 WAITS = """
 import os, pathlib, signal, subprocess
@@ -121,7 +109,7 @@ def test_a_stop_continues_an_agent_that_was_stopped(jobs):
     let_time_pass(jobs, name, 100)
     done = invoke("stop", name, "--wait")
     assert done.stdout == f"training job {name} has ended: Stopped\n"
-    assert jobs.model(jobs.platform.describe(name).response) == {"weights": b"w"}
+    assert jobs.model(jobs.platform.describe(name).response) == {"algo-1": b"in time"}
 
 
 @pytest.fixture
