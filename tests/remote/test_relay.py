@@ -63,7 +63,7 @@ class Ends:
         events, their_events = os.pipe()
         self.events = MessageReader(events, "event")
         job = SimpleNamespace(request=SimpleNamespace(output=Output("file:///out"), channels=()))
-        self.fleet = Fleet()
+        self.fleet = Fleet(self.folder, job, None, {})
         self.fleet.write_sandbox = lambda *_: False
         stream = stream or Pipes(incoming, outgoing)
         self.relay = Relay((self.folder, job), "algo-1", stream, (commands, their_events), self.fleet)

@@ -58,10 +58,7 @@ class KubernetesFleet(Fleet):
     """All hosts of a job, each of them a pod."""
 
     def __init__(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> None:
-        self._folder = folder
-        self._job = job
-        self._tasks = tasks
-        self._inherited = inherited
+        super().__init__(folder, job, tasks, inherited)
         self._settings = settings_from_json(job.engine)
         self._keys = StreamKeys.create()
         self._secret = secrets.token_hex(32)

@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from scriptmode_local._data.staging import StagingArea
 from scriptmode_local._hosts import CREDENTIALS, job_containers
 from scriptmode_local._hosts.container_host import BindMount, Container, ContainerHost
 from scriptmode_local._hosts.container_limits import ContainerLimits, default_pids
-from scriptmode_local._hosts.fleet import Fleet, Serve, StartedAgent, fork_agent
+from scriptmode_local._hosts.fleet import Fleet
 from scriptmode_local._hosts.job_containers import WrittenFolder
 from scriptmode_local._opt_ml import opt_ml, planned_containers
 from scriptmode_local._opt_ml.opt_ml import Sandbox
@@ -52,13 +52,10 @@ class ContainerFleet(Fleet):
     """Fleet of containers."""
 
     def __init__(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> None:
-        self._folder = folder
-        self._job = job
-        self._tasks = tasks
+        super().__init__(folder, job, tasks, inherited)
         # Other users, such as that of a container, can read only the FUSE mounts of root.
         obstacle = Problem("a user's own mounts are not to be seen in containers") if os.geteuid() else None
         self.staging = StagingArea(folder.channels, mount_obstacle=obstacle, mounts_file_systems=True)
-        self._inherited = inherited
         self._guard: job_containers.Guard | None = None
         self._umask = _READABLE
         self._hosts: dict[str, ContainerHost] = {}
@@ -87,11 +84,6 @@ class ContainerFleet(Fleet):
             model_dir.mkdir(parents=True, exist_ok=True)
             if self._folder.path in model_dir.parents:
                 opt_ml.open_to_all_users(model_dir)
-
-    def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
-        """Prepare the hosts, and fork one agent for all of them."""
-        self.prepare()
-        return [fork_agent(self, serve, self._tasks)]
 
     def start_host(self, host: str) -> int:
         """Start a container; return the process ID of the task that follows it."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from scriptmode._core.text.messages import Problem
     from scriptmode_local._data.staging import StagingArea
     from scriptmode_local._opt_ml.opt_ml import Sandbox
+    from scriptmode_local._store.job_record import Job
+    from scriptmode_local._store.job_store import JobFolder
 
 #: Runs the agent of a part of a fleet: it reads commands from the first descriptor and writes events to the second.
 Serve = Callable[["Fleet", int, int], None]
@@ -49,12 +51,23 @@ class Fleet:
     #: Where the inputs of these hosts are staged.
     staging: StagingArea
 
+    def __init__(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._job = job
+        self._tasks = tasks
+        self._inherited = inherited
+
+    def prepare(self) -> None:
+        """Write the sandboxes, except for the channels, for the agent that `start_agents` forks by default."""
+        raise NotImplementedError
+
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
         """Write the sandboxes, except for the channels, and start the hosts' agents, one for each machine.
 
-        ``serve`` is for those that are forked. Raises `DataError`, `ContainerError` or ``OSError``.
+        ``serve`` is for those that are forked, by default one. Raises `DataError`, `ContainerError` or ``OSError``.
         """
-        raise NotImplementedError
+        self.prepare()
+        return [fork_agent(self, serve, self._tasks)]
 
     def start_host(self, host: str) -> int:
         """Start the ``train`` of a host, once; raise `DataError` or ``OSError`` if that is impossible.

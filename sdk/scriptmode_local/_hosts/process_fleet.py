@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode._core.text.messages import Problem
 from scriptmode_local._data.staging import StagingArea
-from scriptmode_local._hosts.fleet import Fleet, Serve, StartedAgent, fork_agent
+from scriptmode_local._hosts.fleet import Fleet
 from scriptmode_local._hosts.host_identity import loopback_address, write_hosts_file
 from scriptmode_local._hosts.process_host import ProcessHost
 from scriptmode_local._opt_ml.opt_ml import Sandbox, single_machine_cluster
@@ -44,11 +44,8 @@ class ProcessFleet(Fleet):
         self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], *, only: str = ""
     ) -> None:
         """Create the fleet of all hosts; ``only``: of this host alone, which another process prepared."""
-        self._folder = folder
-        self._job = job
-        self._tasks = tasks
+        super().__init__(folder, job, tasks, inherited)
         self.staging = StagingArea(folder.channels / only)
-        self._inherited = inherited
         self._hosts: dict[str, ProcessHost] = {}
         self._began = 0.0
         self._hosts_file = folder.channels / "hosts"
@@ -64,11 +61,6 @@ class ProcessFleet(Fleet):
         content = single_machine_cluster(self.sandboxes, ports, os.urandom(32).hex())
         for sandbox in self.sandboxes.values():
             sandbox.prepare(self._job.request, content)
-
-    def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
-        """Prepare the hosts, and fork one agent for all of them."""
-        self.prepare()
-        return [fork_agent(self, serve, self._tasks)]
 
     def start_host(self, host: str) -> int:
         """Start a process; return its ID."""

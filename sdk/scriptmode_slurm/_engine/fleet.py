@@ -42,10 +42,7 @@ class SlurmFleet(Fleet):
     """All hosts of a job, each of them a step on a node of its own."""
 
     def __init__(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> None:
-        self._folder = folder
-        self._job = job
-        self._tasks = tasks
-        self._inherited = inherited
+        super().__init__(folder, job, tasks, inherited)
         self._steps: Mapping[str, steps.StartedStep] = {}
         self.sandboxes = {name: Sandbox(name, folder.host(name)) for name in job.request.resources.hosts}
 
