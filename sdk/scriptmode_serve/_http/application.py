@@ -49,6 +49,15 @@ def describe_refusal(environ: Environ, error: ApiError) -> str:
     return f"{time.strftime('%Y-%m-%d %H:%M:%S')} {escape_unprintable(line)}"
 
 
+def check_headers(guard: Guard, report: Callable[[str], None], environ: Environ) -> None:
+    """Raise `ApiError` for a request that is refused before its body is read, and report it."""
+    try:
+        guard.check_headers(environ)
+    except ApiError as error:
+        report(describe_refusal(environ, error))
+        raise
+
+
 @dataclass(frozen=True)
 class Application:
     """The services of one server.
@@ -85,14 +94,6 @@ class Application:
             refusal = ApiError("InternalFailure", "The log of scriptmode serve has the cause.", 500)
         content, kind = render_error(environ, refusal)
         return respond(start_response, content, status=refusal.status, content_type=kind)
-
-    def check_headers(self, environ: Environ) -> None:
-        """Raise `ApiError` for a request that is refused before its body is read."""
-        try:
-            self.guard.check_headers(environ)
-        except ApiError as error:
-            self.report(describe_refusal(environ, error))
-            raise
 
     def _call(self, service: str, operation: str, environ: Environ) -> bytes:
         operations = self.services[service]

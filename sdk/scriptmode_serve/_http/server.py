@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,7 +27,7 @@ from scriptmode_local._system.fork_server import ForkServer
 from scriptmode_runtime._processes import proc, process_tree
 from scriptmode_serve._http import page, seaweedfs
 from scriptmode_serve._http.access_keys import AccessKeys, random_key
-from scriptmode_serve._http.application import Application
+from scriptmode_serve._http.application import Application, check_headers
 from scriptmode_serve._http.cloudwatch import CloudWatch
 from scriptmode_serve._http.error_answers import render_error
 from scriptmode_serve._http.guard import Guard, is_loopback
@@ -118,7 +119,8 @@ class Server:
         guard = Guard(settings.host, keys=self._accepted_keys, s3=settings.s3)
         self._lock = _lock(data_dir)
         # Before the S3 server is started, which another server may use; it answers from `run` on.
-        self._http = create_http_server(self._respond, settings.host, settings.port, self._check_headers)
+        check = partial(check_headers, guard, report)
+        self._http = create_http_server(self._respond, settings.host, settings.port, check)
         if self._keys.read():
             report("requests must be signed with an access key: scriptmode serve key creates one")
         self._has_ended = threading.Event()
@@ -166,9 +168,6 @@ class Server:
             return respond(start_response, content, status=503, content_type=kind)
         FORK_SERVER.set(self._agents)
         return self._application(environ, start_response)
-
-    def _check_headers(self, environ: Environ) -> None:
-        self._application.check_headers(environ)
 
     @property
     def url(self) -> str:
