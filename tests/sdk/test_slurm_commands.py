@@ -119,9 +119,10 @@ def test_a_command_that_does_not_end_is_an_error_that_may_pass(programs, monkeyp
         commands._run(("scontrol",), seconds=0.1)
 
 
-def test_the_end_of_a_command_is_awaited_not_polled(programs, monkeypatch):
+@pytest.mark.parametrize("missing", ["subprocess.time", "os.pidfd_open"])
+def test_the_end_of_a_command_is_awaited_not_polled_unless_python_has_no_pidfd(programs, monkeypatch, missing):
     programs.add("scontrol", "exec sleep 0.1")
-    monkeypatch.delattr("time.sleep")
+    monkeypatch.delattr(missing)
     commands._run(("scontrol",))
 
 

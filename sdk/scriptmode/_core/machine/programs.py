@@ -59,7 +59,8 @@ def run_program(
 def _await_end(pid: int, seconds: float) -> bool:
     """Wait at most ``seconds`` for a child's end, which `Popen.wait` notices 50 ms late; return whether it could."""
     if sys.platform == "linux":
-        with suppress(OSError), os.fdopen(os.pidfd_open(pid), "rb") as child:
+        # A Python that was built on an older Linux, such as Conda's, has no pidfd_open.
+        with suppress(AttributeError, OSError), os.fdopen(os.pidfd_open(pid), "rb") as child:
             poll = select.poll()
             poll.register(child, select.POLLIN)
             poll.poll(seconds * 1000)
