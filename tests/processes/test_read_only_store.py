@@ -10,6 +10,7 @@ from fakes import plain_user
 from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 
+from scriptmode.errors import DataError
 from scriptmode_runtime._processes import proc
 
 SCRIPT = """
@@ -90,6 +91,14 @@ def test_a_running_job_is_shown_as_it_is(jobs):
     assert "Traceback" not in error
     assert code == 1
     assert f"training job {name} cannot be asked to stop: " in error
+
+
+def test_a_job_that_cannot_be_asked_to_stop_now_stops_after_its_grace(jobs):
+    name = started(jobs, is_killed=False)
+    (jobs.job_folder(name).path / "stop").symlink_to("/nowhere/stop")
+    with pytest.raises(DataError, match="asked to stop now: .*; it stops after its grace period; free some space"):
+        jobs.platform.stop(name, now=True)
+    assert jobs.wait(name)["TrainingJobStatus"] == "Stopped"
 
 
 def test_a_job_that_lost_its_agent_is_said_to_have_and_is_left_as_it_is(jobs):

@@ -197,10 +197,11 @@ class JobFolder(AgentFolder):
             from scriptmode_runtime._processes import process_tree
 
             agent = self.read_processes().get("agent")
-            if agent and not now and process_tree.send_signal(agent, signal.SIGUSR2):
+            is_asked = self.stop_requested() or (agent and process_tree.send_signal(agent, signal.SIGUSR2))
+            if is_asked and not now:
                 return
             what = f"training job {self.name} cannot be asked to stop{' now' if now else ''}: {error}"
-            if now and self.stop_requested() is not None:
+            if is_asked:
                 raise DataError(f"{what}; it stops after its grace period", "free some space, and try again") from error
             raise DataError(what, advice="stop it as a user, or on a machine, that can write its folder") from error
 
