@@ -86,12 +86,18 @@ def test_an_answer_that_trickles_counts_as_broken(server, method, ask, trickle):
     soon(time.monotonic() - began, 9)
 
 
+LOGIN = Fault(page=b"<html>Log in</html>")
+#: The first page of a server that has only version 1 of listings, which names no following one.
+FIRST = Fault(page=b"<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>")
+
+
 @pytest.mark.parametrize(
     "ask", [lambda store: list(store.objects("s3://bkt/")), lambda store: store.find("s3://bkt/x")]
 )
-def test_a_page_in_place_of_s3_is_an_error_that_names_its_type(server, ask):
-    server.fault = lambda _: Fault(page=b"<html>Log in</html>")
-    with pytest.raises(DataError, match=r"^s3://bkt/x?: S3's answer is text/html, 19 bytes, where an? .* was expected"):
+@pytest.mark.parametrize("faults", [{"GET": LOGIN, "HEAD": LOGIN}, {"GET": FIRST, "HEAD": Fault(endless=True)}])
+def test_another_answer_than_s3s_is_an_error_that_names_its_type(server, ask, faults):
+    server.fault = lambda request: faults[request.method]
+    with pytest.raises(DataError, match=r"^s3://bkt/x?: S3's answer is .*, \w+ bytes, where an? .* was expected"):
         ask(S3Store(retry_seconds=0.5))
 
 

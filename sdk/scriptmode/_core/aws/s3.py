@@ -77,14 +77,15 @@ class S3:
         options = {"Bucket": location.bucket, "Prefix": location.key, "MaxKeys": most}
         with self._translated(prefix):
             page = self._connected(prefix).list_objects_v2(**options, **({"ContinuationToken": after} if after else {}))
-        if not page.keys() & {"Contents", "IsTruncated", "KeyCount", "Name"}:
-            # botocore parses any XML, also a proxy's page, as a listing of nothing.
-            raise _foreign_answer_error(prefix, page, "a listing")
-        items = page.get("Contents", ())
+        following = str(page.get("NextContinuationToken", ""))
+        is_listing = page.keys() & {"Contents", "IsTruncated", "KeyCount", "Name"}
+        if not is_listing or (page.get("IsTruncated") and not following):
+            # botocore parses any XML, also a proxy's page, as a listing of nothing, and one of version 1 as the last.
+            raise _foreign_answer_error(prefix, page, "a listing of version 2")
         return [
             S3Object(S3Location(location.bucket, item["Key"]), int(item["Size"]), item.get("ETag", ""))
-            for item in items
-        ], str(page.get("NextContinuationToken", ""))
+            for item in page.get("Contents", ())
+        ], following
 
     def head(self, uri: str, *, owner: str | None = None, checksum: bool = False) -> tuple[S3Object, Mapping[str, Any]]:
         """Return the object of exactly that key, and what else HeadObject says of it, on demand its checksum."""
@@ -95,9 +96,10 @@ class S3:
             named = {"Bucket": location.bucket, "Key": location.key, **mode, **_owned(owner)}
             with self._translated(uri):
                 head = self._connected(uri).head_object(**named)
-        if "ETag" not in head and str(head.get("ContentType", "")).startswith("text/html"):
-            # Each object of S3 has an ETag; a proxy's page has none.
-            raise _foreign_answer_error(uri, head, "an object with an ETag")
+        is_page = "ETag" not in head and str(head.get("ContentType", "")).startswith("text/html")
+        if is_page or "ContentLength" not in head:
+            # Each object of S3 has both; a proxy's page has no ETag.
+            raise _foreign_answer_error(uri, head, "an object with a length and an ETag")
         return S3Object(location, int(head["ContentLength"]), str(head.get("ETag", ""))), head
 
     def stream(self, item: S3Object, start: int, end: int, *, window: float) -> Iterator[bytes]:
@@ -263,7 +265,7 @@ class S3:
                 from botocore.exceptions import ReadTimeoutError
 
                 with self._translated(str(location)):
-                    raise ReadTimeoutError(endpoint_url=direct.url, error=error) from error
+                    raise ReadTimeoutError(endpoint_url=direct.settings.url, error=error) from error
         if answer is None:
             self._direct[bucket] = None
         return answer

@@ -69,10 +69,8 @@ class BucketRequests:
     FAILURES = (OSError, ValueError, client.HTTPException, ET.ParseError)
 
     def __init__(self, bucket: str, settings: BucketSettings, timeout: float) -> None:
-        #: The bucket's own.
-        self.url = settings.url
+        self.settings = settings
         self._bucket = bucket
-        self._settings = settings
         self._timeout = timeout
         self._scheme, self._host, self._path, _, _ = urlsplit(settings.url)
         self._idle: list[client.HTTPConnection] = []
@@ -86,14 +84,15 @@ class BucketRequests:
         answer = self._send("GET", "", {**query, "continuation-token": after} if after else query, {})
         # The parser is botocore's, too.
         root = ET.fromstring(answer[1] if answer else "<None/>")  # noqa: S314
-        if not root.tag.endswith("ListBucketResult"):
+        following = root.findtext("{*}NextContinuationToken", "")
+        if not root.tag.endswith("ListBucketResult") or (root.findtext("{*}IsTruncated") == "true" and not following):
             return None
         decoded = unquote_plus if root.findtext("{*}EncodingType") == "url" else str
         objects = []
         for item in root.iterfind("{*}Contents"):
             key, size, etag = (item.findtext(f"{{*}}{name}", "") for name in ("Key", "Size", "ETag"))
             objects.append(S3Object(S3Location(self._bucket, decoded(key)), int(size), etag))
-        return objects, root.findtext("{*}NextContinuationToken", "")
+        return objects, following
 
     def head(self, key: str, *, checksum: bool) -> Mapping[str, Any] | None:
         """Return what boto3 returns of an object's size, ETag and headers."""
@@ -138,19 +137,19 @@ class BucketRequests:
             connection.connect()
         except socket.timeout as error:
             # Not that of a read: boto3 finds the reason.
-            raise ConnectionError(f"{self.url} cannot be reached") from error
+            raise ConnectionError(f"{self.settings.url} cannot be reached") from error
         return connection
 
     def _signed(self, method: str, path: str, query: str, headers: Mapping[str, str]) -> dict[str, str]:
         """Return the headers of a request with its signature (Signature Version 4, S3 API)."""
-        access_key, secret_key, token = self._settings.credentials()
+        access_key, secret_key, token = self.settings.credentials()
         now = dt.datetime.now(dt.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
         signed = {**headers, "host": self._host, "x-amz-content-sha256": _NO_CONTENT, "x-amz-date": now}
         signed.update({"x-amz-security-token": token} if token else {})
         names = ";".join(sorted(signed))
         lines = (f"{name}:{signed[name]}" for name in sorted(signed))
         request = "\n".join((method, path, query, *lines, "", names, _NO_CONTENT))
-        scope = (now[:8], self._settings.region, "s3", "aws4_request")
+        scope = (now[:8], self.settings.region, "s3", "aws4_request")
         text = ("AWS4-HMAC-SHA256", now, "/".join(scope), hashlib.sha256(request.encode()).hexdigest())
         signature = reduce(_mac, (*scope, "\n".join(text)), f"AWS4{secret_key}".encode())
         credential = "/".join((access_key, *scope))
