@@ -349,7 +349,7 @@ def test_this_machine_has_several_names(host):
     "headers",
     [
         {"HTTP_HOST": "evil.example"}, {"HTTP_HOST": "127.0.0.1.evil.example:4580"}, {"HTTP_HOST": ""},
-        {"HTTP_ORIGIN": "http://evil.example"}, {"HTTP_ORIGIN": "null"},
+        {"HTTP_ORIGIN": "http://evil.example"}, {"HTTP_ORIGIN": "null"}, {"HTTP_ORIGIN": "http://["},
     ],
 )  # fmt: skip
 def test_pages_of_other_sites_are_refused(headers):

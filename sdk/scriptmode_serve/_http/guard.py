@@ -6,7 +6,6 @@ import ipaddress
 import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from urllib.parse import urlsplit
 
 from scriptmode_serve._http.s3_forms import check_form_size, is_form
 from scriptmode_serve._http.s3_requests import is_for_s3
@@ -67,8 +66,7 @@ class Guard:
         # A reverse proxy keeps its own name; a page that has this address by another name cannot sign.
         if self._is_loopback and not self._keys() and not is_loopback(_name(host)):
             raise ApiError("AccessDeniedException", f"The server is not {host!r}: it listens at {self._host}.", 403)
-        origin = environ.get("HTTP_ORIGIN")
-        if origin and urlsplit(origin).netloc != host:
+        if (origin := environ.get("HTTP_ORIGIN", "")) not in ("", f"http://{host}", f"https://{host}"):
             raise ApiError("AccessDeniedException", f"Pages of {origin!r} cannot use the server.", 403)
 
 
