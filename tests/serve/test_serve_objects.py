@@ -48,6 +48,8 @@ def test_objects_are_on_disk_and_a_job_reads_and_writes_them_without_the_server(
             pathlib.Path(os.environ["SM_MODEL_DIR"], "found").write_text(str(found))
         """
         output = {"S3OutputPath": "s3://data/out", "KmsKeyId": "alias/a-key-that-is-left-out"}
+        with pytest.raises(s3.exceptions.ClientError, match="'s3://data//out' has a key that the S3"):
+            api.start("pass", OutputDataConfig={"S3OutputPath": "s3://data//out"})
         name = api.start(script, InputDataConfig=[channel], OutputDataConfig=output)
         until(lambda: api.sagemaker.describe_training_job(TrainingJobName=name)["SecondaryStatus"] == "Training")
         api.server.process.send_signal(signal.SIGTERM)

@@ -30,7 +30,7 @@ from scriptmode_serve._http.configuration import parse_configuration
 from scriptmode_serve._http.guard import Guard
 from scriptmode_serve._http.server import parse_address
 from scriptmode_serve._http.signatures import check_signature
-from scriptmode_serve._operations.allowed_paths import check_local_paths
+from scriptmode_serve._operations.allowed_paths import check_paths
 from scriptmode_serve._operations.aws_json import ApiError
 from scriptmode_serve._operations.request_mapping import HostTable
 
@@ -287,15 +287,25 @@ def test_only_allowed_directories_are_named(tmp_path):
             "Environment": {"A": "file:///x"},
         }
 
-    check_local_paths(request(f"file://{tmp_path}/in/data"), allowed)
-    check_local_paths(request("s3://bucket/etc"), allowed)
+    check_paths(request(f"file://{tmp_path}/in/data"), allowed)
+    check_paths(request("s3://bucket/etc"), allowed)
     for uri in ("file:///etc", f"file://{tmp_path}/in/../x", f"file://{tmp_path}/in/link/passwd", f"file://{tmp_path}/in2",
                 f"file://localhost{tmp_path}/x", "file://relative", f"file://{tmp_path}/in/%2e%2e/%2e%2e"):  # fmt: skip
         with pytest.raises(ApiError, match="ValidationException"):
-            check_local_paths(request(uri), allowed)
+            check_paths(request(uri), allowed)
     for text in (json.dumps("file:///etc/x"), ' "file:///etc/x" ', r'"\u0066ile:///etc/x"'):
         with pytest.raises(ApiError, match="--allow"):
-            check_local_paths({"HyperParameters": {"sagemaker_submit_directory": text}}, allowed)
+            check_paths({"HyperParameters": {"sagemaker_submit_directory": text}}, allowed)
+
+
+@pytest.mark.parametrize("uri", ["s3://b/a//b", "s3://b//a", "s3://b/a/../b", "s3://b/a\\b"])
+def test_a_job_names_no_key_that_the_s3_server_would_change(uri):
+    job = {"OutputDataConfig": {"S3OutputPath": uri}}
+    for request in (job, {"CheckpointConfig": {"S3Uri": uri}}, {"TrainingJobDefinitions": [job]}):
+        check_paths(request)
+        with pytest.raises(ApiError, match="a key that the S3 of this server would change"):
+            check_paths(request, has_all_keys=False)
+    check_paths({"CheckpointConfig": {"S3Uri": "s3://b/a/"}, "HyperParameters": {"of": uri}}, has_all_keys=False)
 
 
 PLACES = {
@@ -323,17 +333,17 @@ def test_a_source_without_a_scheme_is_of_an_allowed_directory(tmp_path, place):
     request, allowed = PLACES[place], [str(tmp_path / "in")]
     for path in (f"{tmp_path}/in", f"{tmp_path}/in/source.tar.gz", "/opt/ml/code", "/opt/ml/input/data/code/x.tar.gz",
                  "s3://bucket/source.tar.gz", ""):  # fmt: skip
-        check_local_paths(request(path), allowed)
+        check_paths(request(path), allowed)
     for path in ("/etc", f"{tmp_path}/in2", f"{tmp_path}/in/../x", "/opt/ml/../../etc", "/opt/ml", "etc", "../etc",
                  "x://etc", "/etc\0"):  # fmt: skip
         with pytest.raises(ApiError, match="ValidationException"):
-            check_local_paths(request(path), allowed)
+            check_paths(request(path), allowed)
 
 
 def test_other_values_that_look_like_paths_are_for_the_script(tmp_path):
     job = {"HyperParameters": {"data": "/data"}, "Environment": {"DATA": "/data", "A": "file:///x"}}
     for request in (job, {"TrainingJobDefinition": job}, {"TrainingJobDefinitions": [job]}):
-        check_local_paths(request, [])
+        check_paths(request, [])
 
 
 def environ(**headers):

@@ -18,6 +18,7 @@ from scriptmode_serve._http.s3_listing import ordered, parse_listing
 from scriptmode_serve._http.s3_requests import SIGNED_URL
 from scriptmode_serve._http.signatures import BODY_HASH, client_region, sign_for_s3
 from scriptmode_serve._http.wsgi import Environ, StartResponse, read_body, request_headers
+from scriptmode_serve._operations.allowed_paths import is_kept
 from scriptmode_serve._operations.aws_json import ApiError
 
 _SECONDS = 60.0
@@ -191,8 +192,8 @@ def _check_keys(environ: Environ) -> None:
             raise ApiError("MalformedXML", f"The body is not XML: {error}") from error
     source = unquote(environ.get("HTTP_X_AMZ_COPY_SOURCE", "").partition("?")[0]).lstrip("/").partition("/")[2]
     what, changed = _loss(environ, keys[0], parameters), keys[0]
-    unkept = next((key for key in keys if key and not _is_kept(key)), None)
-    if (source and not _is_kept(source)) or (unkept and method in ("GET", "HEAD") and "prefix" not in parameters):
+    unkept = next((key for key in keys if not is_kept(key)), None)
+    if not is_kept(source) or (unkept and method in ("GET", "HEAD") and "prefix" not in parameters):
         raise ApiError("NoSuchKey", "The specified key does not exist.", 404)
     if unkept:
         what, changed = "key with an empty part or a part of dots, or with a backslash", unkept
@@ -211,11 +212,6 @@ def _loss(environ: Environ, key: str, parameters: Mapping[str, list[str]]) -> st
         return "content of a key that ends with a slash"
     is_unlisted = any(part == ".uploads" or part.endswith(".versions") for part in key.split("/")[:-1])
     return "key in a directory whose name is .uploads or ends with .versions" if is_unlisted else ""
-
-
-def _is_kept(key: str) -> bool:
-    # One slash at the end is that of a directory.
-    return "\\" not in key and not any(part in ("", ".", "..") for part in key.removesuffix("/").split("/"))
 
 
 def _without_chunks(environ: Environ, size: int) -> Iterator[bytes]:

@@ -36,6 +36,7 @@ from scriptmode_serve._http.other_services import OtherServices, require_package
 from scriptmode_serve._http.s3_proxy import S3Proxy
 from scriptmode_serve._http.seaweedfs import ObjectStore
 from scriptmode_serve._http.wsgi import Environ, StartResponse, respond
+from scriptmode_serve._operations.allowed_paths import check_paths
 from scriptmode_serve._operations.aws_json import ApiError, Operation
 from scriptmode_serve._operations.job_details import job_details
 from scriptmode_serve._operations.job_metrics import JobMetrics
@@ -151,14 +152,14 @@ class Server:
         return {**keys, **dict([self._objects.access.key])} if keys and self._objects else keys
 
     def _sagemaker(self, settings: Settings) -> dict[str, Operation]:
-        table, allowed, quotas = settings.table, settings.allowed, settings.quotas
+        check = partial(check_paths, allowed=settings.allowed, has_all_keys=self._objects is None)
         tuning, metrics = self._platform.tuning, self._metrics.final_values
-        jobs = TrainingJobs(self._platform, table, final_metrics=metrics, allowed=allowed, quotas=quotas)
+        jobs = TrainingJobs(self._platform, settings.table, final_metrics=metrics, check=check, quotas=settings.quotas)
         tags = TagOperations(self._platform, tuning)
         return {
             **jobs.operations,
             "Search": lambda arguments: search(jobs.describe_all(), tags.of_training_job, jobs.metrics, arguments),
-            **TuningJobs(tuning, table, allowed=allowed).operations,
+            **TuningJobs(tuning, settings.table, check=check).operations,
             **tags.operations,
         }
 

@@ -1,4 +1,4 @@
-"""The directories of this machine that a request over HTTP may name: by ``file://`` URIs, and as its source."""
+"""What a request over HTTP may name: directories of this machine, and keys that the server's S3 keeps."""
 
 from __future__ import annotations
 
@@ -14,10 +14,19 @@ from scriptmode_serve._operations.aws_json import validation_error
 _PATHS = (contract.SUBMIT_DIRECTORY, contract.SUBMIT_DIRECTORY.upper())
 
 
-def check_local_paths(request: Mapping[str, object], allowed: Sequence[str]) -> None:
-    """Raise `ApiError` for a path of this machine in a request that is not in one of the directories."""
+def is_kept(key: str) -> bool:
+    """Return whether SeaweedFS makes no other key of one; a slash at its end is that of a directory."""
+    return "\\" not in key and not any(part in ("", ".", "..") for part in key.removesuffix("/").split("/") if key)
+
+
+def check_paths(request: Mapping[str, object], allowed: Sequence[str] = (), *, has_all_keys: bool = True) -> None:
+    """Raise `ApiError` for a path of this machine that is not allowed, and for a key if S3 has not all: jobs ask it."""
     folders = [os.path.realpath(folder) for folder in allowed]
-    for text in _local_paths({name: value for name, value in request.items() if name != "Tags"}):
+    for text in _paths({name: value for name, value in request.items() if name != "Tags"}):
+        if text.startswith("s3://"):
+            if not has_all_keys and not is_kept(text[len("s3://") :].partition("/")[2].rstrip("/")):
+                raise validation_error(f"'{text}' has a key that the S3 of this server would change; give another URI.")
+            continue
         try:
             path = file_uris.file_path(text) if file_uris.is_file(text) else text
             real = os.path.realpath(path)
@@ -30,20 +39,22 @@ def check_local_paths(request: Mapping[str, object], allowed: Sequence[str]) -> 
             )
 
 
-def _local_paths(value: object, *, is_path: bool = False) -> Iterator[str]:
-    """Yield the URIs in a part of a request, and its paths; hyperparameters are texts in JSON, too."""
+def _paths(value: object, *, is_path: bool = False) -> Iterator[str]:
+    """Yield the URIs in a part of a request, of S3 its job's own, and paths; hyperparameters are texts in JSON, too."""
     if isinstance(value, dict):
         # A tuning job has the values of a hyperparameter beside its name.
         is_range = value.get("Name") in _PATHS
         for key, member in value.items():
+            if key in ("S3Uri", "S3OutputPath") and str(member).startswith("s3://"):
+                yield str(member)
             read = member
             # Tags, and other variables, are for the script alone, which runs as the server's user in any case.
             if key == "Environment" and isinstance(member, dict):
                 read = {name: text for name, text in member.items() if name in _PATHS}
-            yield from _local_paths(read, is_path=key in _PATHS or (is_range and key == "Values"))
+            yield from _paths(read, is_path=key in _PATHS or (is_range and key == "Values"))
     elif isinstance(value, list):
         for member in value:
-            yield from _local_paths(member, is_path=is_path)
+            yield from _paths(member, is_path=is_path)
     elif isinstance(value, str):
         yield from _paths_in_text(value, is_path=is_path)
 

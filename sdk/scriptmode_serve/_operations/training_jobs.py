@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from scriptmode_local import LocalPlatform
 from scriptmode_local._store.state import STATUS_OF, JobSummary
 from scriptmode_local._store.summary_response import render_summary
 from scriptmode_serve._operations import paging, request_errors, request_mapping
-from scriptmode_serve._operations.allowed_paths import check_local_paths
+from scriptmode_serve._operations.allowed_paths import check_paths
 from scriptmode_serve._operations.aws_json import ApiError, Operation, not_found_error, validation_error
 from scriptmode_serve._operations.quotas import require_quotas
 from scriptmode_serve._operations.request_errors import validate
@@ -56,7 +56,7 @@ class TrainingJobs:
         platform: The platform that runs the jobs.
         table: The hosts and images that stand for SageMaker's.
         final_metrics: Returns FinalMetricDataList of a job that has ended.
-        allowed: Directories of this machine that a request may name.
+        check: Raises `ApiError` for a path that a request may not name.
         quotas: Most instances that jobs use at once by instance type.
     """
 
@@ -66,13 +66,13 @@ class TrainingJobs:
         table: HostTable,
         *,
         final_metrics: Callable[[str], list[dict[str, object]]] = lambda _: [],
-        allowed: Sequence[str] = (),
+        check: Callable[..., None] = check_paths,
         quotas: Mapping[str, int] | None = None,
     ) -> None:
         self._platform = platform
         self._table = table
         self._final_metrics = final_metrics
-        self._allowed = allowed
+        self._check = check
         self._quotas = quotas
         #: Creates wait for one another where there are quotas.
         self._quota_lock: AbstractContextManager[object] = threading.Lock() if quotas else nullcontext()
@@ -86,7 +86,7 @@ class TrainingJobs:
 
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("CreateTrainingJobRequest", request, partial(request_mapping.is_extension, self._table))
-        check_local_paths(request, self._allowed)
+        self._check(request)
         request_errors.check_training_job(request)
         mapped = request_mapping.to_local(request, self._table)
         with translated_errors():

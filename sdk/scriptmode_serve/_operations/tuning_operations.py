@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ from scriptmode._core.request.tuning import DEFINITION, FINAL_OBJECTIVE, REQUEST
 from scriptmode._core.spec.service_values import ENDED
 from scriptmode_local._tuning.tuning_service import LocalTuning
 from scriptmode_serve._operations import paging, request_mapping
-from scriptmode_serve._operations.allowed_paths import check_local_paths
+from scriptmode_serve._operations.allowed_paths import check_paths
 from scriptmode_serve._operations.aws_json import ApiError, Operation, validation_error
 from scriptmode_serve._operations.paging import SORT_FIELDS
 from scriptmode_serve._operations.request_errors import check_training_job, status_error, validate
@@ -28,10 +28,10 @@ _not_found = partial(ApiError, "ResourceNotFound", "Amazon SageMaker can't find 
 class TuningJobs:
     """The operations on tuning jobs, by their names in Amazon SageMaker's API. Arguments are as of `TrainingJobs`."""
 
-    def __init__(self, tuning: LocalTuning, table: HostTable, *, allowed: Sequence[str] = ()) -> None:
+    def __init__(self, tuning: LocalTuning, table: HostTable, check: Callable[..., None] = check_paths) -> None:
         self._tuning = tuning
         self._table = table
-        self._allowed = allowed
+        self._check = check
         self.operations: dict[str, Operation] = {
             "CreateHyperParameterTuningJob": self._create,
             "DescribeHyperParameterTuningJob": self._describe,
@@ -44,7 +44,7 @@ class TuningJobs:
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         is_extension = partial(request_mapping.is_extension, self._table)
         validate(REQUEST_SHAPE, request, lambda field, value: is_extension(field_of_training_job(field), value))
-        check_local_paths(request, self._allowed)
+        self._check(request)
         if DEFINITION in request:
             check_training_job(request[DEFINITION], "trainingJobDefinition")
         mapped = request_mapping.tuning_to_local(request, self._table)
