@@ -23,11 +23,10 @@ def run(folder: str) -> list[Figure]:
     theirs = {version: footprint(environment(requirement)) for version, requirement in REFERENCES.items()}
     (packages, megabytes), others = ours, theirs.items()
     return [
-        # Rich, which draws the live view, is four of them; regex, whose searches have a time limit, has 3 MB, and obstore,
-        # which reads S3, 16 MB.
-        Figure("packages of an installation", packages, "", 19),
+        # Rich, which draws the live view, is four of them; regex, whose searches have a time limit, has 3 MB.
+        Figure("packages of an installation", packages, "", 17),
         *(Figure(f"the same of sagemaker {version}", each, "") for version, (each, _) in others),
-        Figure("its size", megabytes, "MB", 58),
+        Figure("its size", megabytes, "MB", 42),
         *(Figure(f"the same of sagemaker {version}", each, "MB") for version, (_, each) in others),
     ]
 

@@ -83,7 +83,7 @@ ROWS = {
     "access denied": Row(always(Fault(status=403, code="AccessDenied")), "access denied"),
     "a page with status 200": Row(always(Fault(page=b"<html>Log in</html>")), rf"S3 returned 19 bytes, status 200 and type text/html, where {SIZE:,} bytes were expected"),
     "a page as long as the object": Row(always(Fault(page=b"x" * SIZE)), r"their MD5 is \w+, but the ETag is"),
-    "150 headers": Row(always(Fault(headers=150)), "broke: Connection was closed before"),
+    "150 headers": Row(always(Fault(headers=150)), "broke: Connection was closed before", may_be_exact=True),
     "no ETag": Row(always(Fault(etag=""))),
     "a weak ETag": Row(lambda server, request, _: Fault(etag=f"W/{server.etag(request.key)}"), r"S3 returned a weak ETag, W/\"\w+\" where \"\w+\" was expected"),
     "another ETag": Row(always(Fault(etag='"other"')), r"the object was changed .*\(ETag \"\w+\" at first; it has the ETag \"other\" now\)"),

@@ -7,8 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
-from scriptmode._core.aws.s3_reader import BucketSettings
-from scriptmode._core.aws.signed_requests import BucketRequests
+from scriptmode._core.aws.signed_requests import BucketRequests, BucketSettings
 
 
 class OneAnswer(BaseHTTPRequestHandler):

@@ -10,9 +10,7 @@ import sys
 
 import pytest
 from fakes.faulty_s3 import FaultyS3
-from fakes.processes import until
 
-from scriptmode._core.aws import s3_reader
 from scriptmode._core.aws.s3 import S3
 from scriptmode._core.aws.signed_requests import environment_settings
 from scriptmode.errors import DataError
@@ -34,7 +32,7 @@ def secure_server(certificate, monkeypatch, no_credentials):
         yield running
 
 
-def is_read_by_obstore(store):
+def is_read_without_boto3(store):
     """Whether the store's bucket was read without boto3."""
     return store._bucket("bkt").works and not store._bucket("bkt").failures
 
@@ -46,8 +44,7 @@ def test_servers_are_verified_against_a_custom_ca_bundle(secure_server, certific
     assert store._s3._direct["bkt"] is not None  # nor did boto3 look it up
     assert b"".join(store.read(item, 0, item.size)) == CONTENT
     assert b"".join(store.read(item, 1_000, 2_000_000)) == CONTENT[1_000:2_000_000]
-    # The obstore of Python 3.9 knows the system's authorities alone.
-    assert is_read_by_obstore(store) == (sys.version_info >= (3, 10))
+    assert is_read_without_boto3(store)
 
 
 def test_an_untrusted_server_is_not_read(secure_server, monkeypatch):
@@ -56,6 +53,13 @@ def test_an_untrusted_server_is_not_read(secure_server, monkeypatch):
     with pytest.raises(DataError, match="certificate"):
         S3Store(retry_seconds=0.2).read(StoredObject("s3://bkt/x", 5), 0, 5)
     assert secure_server.gets == 0
+
+
+@pytest.mark.usefixtures("secure_server")
+def test_a_missing_file_of_authorities_is_an_error(monkeypatch):
+    monkeypatch.setenv("AWS_CA_BUNDLE", "/none")
+    with pytest.raises(DataError, match="No such file"):
+        S3Store(retry_seconds=0.2).read(StoredObject("s3://bkt/x", 5), 0, 5)
 
 
 def process_credentials(folder, monkeypatch, expires):
@@ -88,27 +92,19 @@ def test_credentials_that_expire_are_renewed_while_reading(tmp_path, monkeypatch
     store = S3Store()
     item = store.find("s3://bkt/x")
     assert b"".join(store.read(item, 0, item.size)) == CONTENT
-    assert is_read_by_obstore(store)
+    assert is_read_without_boto3(store)
 
 
 def raise_full(*_):
     raise OSError("full")
 
 
-def test_obstore_asks_boto3_again_for_credentials_that_expire_soon(monkeypatch, server):
-    monkeypatch.setattr(s3_reader, "CREDENTIALS_LAST", dt.timedelta(minutes=4))
-    asked = []
-
-    def credentials():
-        asked.append(len(asked))
-        return f"key-{len(asked)}", "secret", "token"
-
-    settings = s3_reader.BucketSettings(f"{server.endpoint}/bkt", "us-east-1", credentials)
-    reader = s3_reader.S3Reader(settings, connect_seconds=5, stall=5, raise_if_cancelled=lambda: None)
-    about = {"size": len(CONTENT), "etag": server.etag("x"), "sink": lambda *_: None}
-    until(lambda: reader.read("x", 0, 5, **about) == 5 and len(asked) > 2)
+@pytest.mark.usefixtures("server")
+def test_what_fails_with_the_bytes_is_no_failure_of_s3():
+    store = S3Store()
+    item = store.find("s3://bkt/x")
     with pytest.raises(OSError, match="full"):
-        reader.read("x", 0, 5, **{**about, "sink": raise_full})
+        store.read_unverified(item, 0, item.size, raise_full)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +159,7 @@ def test_requests_go_through_the_proxy_but_to_an_endpoint_of_this_machine(monkey
     store = S3Store()
     item = store.find("s3://bkt/x")
     assert b"".join(store.read(item, 7, item.size)) == CONTENT[7:]
-    assert is_read_by_obstore(store)
+    assert is_read_without_boto3(store)
 
 
 PREPARED = """

@@ -142,7 +142,7 @@ PROGRAM = """
 import sys
 
 def check(what):
-    heavy = {"boto3", "botocore", "obstore", "tensorflow", "numpy", "click"} & set(sys.modules)
+    heavy = {"boto3", "botocore", "tensorflow", "numpy", "click"} & set(sys.modules)
     assert not heavy, f"{what} imports {heavy}"
 
 import scriptmode

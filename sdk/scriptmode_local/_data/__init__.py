@@ -13,7 +13,7 @@ What to read:
 Where to read from:
     object_store: The `ObjectStore` protocol and its values.
     stores: Open the store of a URI.
-    s3_store: Amazon S3, by obstore and boto3. **Failed downloads are retried here** (`S3Store._retry`).
+    s3_store: Amazon S3, with and without boto3. **Failed downloads are retried here** (`S3Store._retry`).
     file_store: Files of this machine.
     integrity: Verify bytes by checksums and ETags.
     file_uris: Parse ``file://`` URIs.

@@ -1,13 +1,11 @@
 """Amazon S3 as a store of objects, with its downloads and their retries.
 
-obstore reads first (`S3Reader`), and `signed_requests` lists and looks objects up. boto3 does what these cannot, which
-finds the reason.
+`signed_requests` reads, lists and looks up objects first. boto3 does what it cannot, which finds the reason.
 
-**This is where a failed download is retried**: obstore resumes a read where the connection broke, `s3_reader.RETRIES`
-times. If that fails, `S3Store._resume` reads through boto3 within `S3Store._retry`, which retries each transient error
-(`s3_errors.is_transient`) with exponential backoff and jitter until `RETRY_SECONDS` pass without progress, which is
-`LEAST_RATE` bytes per second, or `FIRST_RETRY_SECONDS` where S3 has not answered yet; each attempt starts after the
-bytes that have come.
+**This is where a failed download is retried**: `S3Store._resume` reads on through boto3 where a connection broke,
+within `S3Store._retry`, which retries each transient error (`s3_errors.is_transient`) with exponential backoff and
+jitter until `RETRY_SECONDS` pass without progress, which is `LEAST_RATE` bytes per second, or `FIRST_RETRY_SECONDS`
+where S3 has not answered yet; each attempt starts after the bytes that have come.
 """
 
 from __future__ import annotations
@@ -15,14 +13,16 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import Callable, NoReturn, TypeVar
 
 from scriptmode._core.aws import s3, s3_errors
-from scriptmode._core.aws.s3_reader import S3Reader
+from scriptmode._core.aws.s3_body import HEAD_BYTES
 from scriptmode._core.aws.s3_uris import S3Object, parse_s3_uri
+from scriptmode._core.aws.signed_requests import BucketRequests
 from scriptmode._core.spec.inputs import LEAST_RATE
 from scriptmode.errors import DataNotFoundError, PlatformError, with_suffix
 from scriptmode_local._data.cancellation import raise_if_cancelled, sleep_unless_cancelled
@@ -37,7 +37,7 @@ RETRY_SECONDS = 60.0
 FIRST_RETRY_SECONDS = 10.0
 #: Seconds of backoff: doubled after each attempt without progress.
 FIRST_BACKOFF, LONGEST_BACKOFF = 0.1, 5.0
-#: Failures of obstore after which a bucket is read through boto3 alone, if obstore has never read it.
+#: Failures after which a bucket is read through boto3 alone, if it was never read without.
 FAILURES = 8
 
 _T = TypeVar("_T")
@@ -93,13 +93,18 @@ class S3Store:
         The checksum of a whole object is compared; the object is read once more if it differs.
         """
         content: list[Buffer] = []
-        self.read_unverified(item, start, end, lambda _, data: content.append(data))
+
+        def keep(_: int, data: Buffer) -> None:
+            # The memory of one of several parts is used again; that of a small object is larger than its bytes.
+            content.append(data if len(data) == end - start > 4 * HEAD_BYTES else bytes(data))
+
+        self.read_unverified(item, start, end, keep)
         if (start, end) == (0, item.size):
             expected = self._checksum(item)
 
             def read_again() -> None:
                 content.clear()
-                self.read_unverified(item, start, end, lambda _, data: content.append(data))
+                self.read_unverified(item, start, end, keep)
 
             self._verifier.check(item, expected, lambda: content, read_again)
         return content
@@ -110,8 +115,9 @@ class S3Store:
         bucket = self._bucket(wanted.location.bucket)
         done = 0
         if bucket.works or bucket.failures < FAILURES:
-            key, size = wanted.location.key, item.size
-            done = bucket.reader.read(key, start, end, size=size, etag=item.version, sink=sink)
+            for part in self._parts(bucket, wanted, start, end):
+                sink(start + done, part)
+                done += len(part)
             if done == end - start:
                 bucket.works = self._answered = True
                 return
@@ -120,6 +126,17 @@ class S3Store:
             self._resume(wanted, (start, end), done, sink, began)
         except PlatformError as error:
             self._raise_explained(wanted, error)
+
+    def _parts(self, bucket: _Bucket, item: S3Object, start: int, end: int) -> Iterator[memoryview]:
+        """Yield bytes of an object, each part until the next is asked for; fewer than all where boto3 must read on."""
+        deadline, body = time.monotonic() + s3.ANSWER_STALLS * self._stall, None
+        with suppress(PlatformError, *BucketRequests.FAILURES):
+            body = bucket.requests.get(item, start, end)
+        if body is not None:
+            with closing(body):
+                while time.monotonic() < deadline and (part := body.read()):
+                    yield part
+                    raise_if_cancelled()
 
     def check(
         self, item: StoredObject, content: Callable[[], Iterable[Buffer]], read_again: Callable[[], object]
@@ -138,7 +155,7 @@ class S3Store:
 
     def _checksum(self, item: StoredObject) -> Checksum | None:
         """Return what a stream is compared with: at any cost, but not over TLS, which authenticates each record."""
-        is_encrypted = self._bucket(parse_s3_uri(item.uri).bucket).reader.is_encrypted
+        is_encrypted = self._bucket(parse_s3_uri(item.uri).bucket).requests.is_encrypted
         return self._verifier.checksum(item, thorough=not is_encrypted)
 
     def _headers(self, item: StoredObject) -> Mapping[str, str]:
@@ -237,13 +254,8 @@ class S3Store:
     def _bucket(self, name: str) -> _Bucket:
         with self._opening:
             if name not in self._buckets:
-                reader = S3Reader(
-                    self._s3.bucket_settings(name),
-                    connect_seconds=CONNECT_SECONDS,
-                    stall=self._stall,
-                    raise_if_cancelled=raise_if_cancelled,
-                )
-                self._buckets[name] = _Bucket(reader)
+                requests = BucketRequests(name, self._s3.bucket_settings(name), self._stall)
+                self._buckets[name] = _Bucket(requests)
             return self._buckets[name]
 
 
@@ -253,8 +265,8 @@ def _s3_object(item: StoredObject) -> S3Object:
 
 @dataclass
 class _Bucket:
-    """One bucket, and whether obstore can read it."""
+    """One bucket, and whether it can be read without boto3."""
 
-    reader: S3Reader
+    requests: BucketRequests
     works: bool = False
     failures: int = 0

@@ -16,9 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from scriptmode._core.aws.direct_endpoints import create_client, is_loopback
 from scriptmode._core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, NOT_S3, code_of, translate_s3_errors
-from scriptmode._core.aws.s3_reader import BucketSettings
 from scriptmode._core.aws.s3_uris import SCHEME, S3Location, S3Object, parse_s3_uri
-from scriptmode._core.aws.signed_requests import BucketRequests, environment_settings
+from scriptmode._core.aws.signed_requests import BucketRequests, BucketSettings, environment_settings
 from scriptmode._core.spec.inputs import LEAST_RATE
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError, ScriptmodeError, invalid
 
@@ -137,7 +136,13 @@ class S3:
         url = f"{signed.scheme}://{host}{signed.path[: -len('/-')]}"
         proxy = "" if is_loopback(url) else utils.get_environ_proxies(url).get(signed.scheme) or ""
         bundle = self._session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE") or ""
-        return BucketSettings(url, region, lambda: credentials.get_frozen_credentials()[:3], bundle, proxy)
+
+        def fresh_credentials() -> tuple[str, str, str | None]:
+            with self._translated(uri):
+                access_key, secret_key, token = credentials.get_frozen_credentials()[:3]
+            return access_key, secret_key, token
+
+        return BucketSettings(url, region, fresh_credentials, bundle, proxy)
 
     def exists(self, uri: str, *, kms_key: str | None = None, owner: str | None = None) -> bool:
         """Return whether an object of that very key exists, encrypted with ``kms_key``; False if access is denied.
