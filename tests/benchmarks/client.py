@@ -49,13 +49,14 @@ def run(folder: str) -> list[Figure]:
         subprocess.run([python, "-c", program], check=True, timeout=600, cwd=folder, env=variables, capture_output=True)
         return (time.monotonic() - began) * 1000
 
-    bare, requested, imported, theirs = in_turn(
-        5,
+    bare, requested, imported = in_turn(
+        40,
         lambda: fresh(sys.executable, "pass"),
         lambda: fresh(sys.executable, OURS),
         lambda: fresh(sys.executable, "import scriptmode"),
-        lambda: fresh(str(reference / "python"), THEIRS),
+        of=min,
     )
+    (theirs,) = in_turn(3, lambda: fresh(str(reference / "python"), THEIRS), of=min)
     return [
         Figure("import scriptmode, over bare python", imported - bare, "ms", 60),
         Figure("import and TensorFlow(image_uri=...).request(...), over python", requested - bare, "ms", 60),
