@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 #: What ``train`` jobs have for each pipe, in a process of its own; it serves epoch after epoch.
 PRODUCER = """import sys
 from pathlib import Path
-from scriptmode_local._data import pipes
-from scriptmode_local._data.prefetch import prefetch
+from scriptmode_local._data import large_objects, pipes
 from scriptmode_local._data.stores import Stores
 
 uri, place = sys.argv[1], Path(sys.argv[2])
@@ -30,8 +29,7 @@ stores = Stores()
 stores.prepare(uri)
 
 def stream(epoch, waiting):
-    for chunk in prefetch(stores.store_of, stores.store_of(uri).objects(uri), waiting=waiting):
-        yield chunk.data
+    return large_objects.stream(stores.store_of, stores.store_of(uri).objects(uri), waiting=waiting)
 
 fifos = pipes.Fifos(place)
 fifos.create(0)

@@ -23,6 +23,7 @@ How it is served:
     layout: The directory tree that a channel's objects are in, for files and for mounts.
     cancellation: Cancel what threads read ahead of a consumer that has gone.
     prefetch: Prefetch a stream with threads, in order.
+    large_objects: Stream large objects over one connection each while that is fast.
     framing, recordio: Decompress a stream, and wrap its pieces in RecordIO.
     pipes: Pipe mode: write a stream into FIFOs, one an epoch.
     fast_file: FastFile mode: a channel as a tree of files for a FUSE mount.

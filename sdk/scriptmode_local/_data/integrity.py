@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Callable, NamedTuple, Protocol, runtime_checka
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
+    from scriptmode._core.aws.s3_body import Body
     from scriptmode_local._data.object_store import Buffer, StoredObject
 
     #: Continues a CRC with more bytes.
@@ -220,21 +221,26 @@ class ObjectCheck:
     def add(self, start: int, data: Sequence[Buffer]) -> None:
         """Add the buffers of a chunk; raise `DataError` where it completes the object and the checksum differs."""
         with self._adding:
-            if self._ended:
-                return
-            if self._expected is None:
-                self._expected = self.ask()
-                if self._expected is None:
-                    self._ended = True
-                    return
-                self._digest = Digest(self._expected.algorithm)
-            self._kept[start] = data
-            self._advance(self._expected)
+            if (expected := self._wanted()) is not None:
+                self._kept[start] = data
+                self._advance(expected)
+
+    def is_needed(self) -> bool:
+        """Return whether more bytes are compared; the store is asked for the checksum at first."""
+        with self._adding:
+            return self._wanted() is not None
 
     def stop(self) -> None:
         """Stop comparing: not all of the object will be read. Never waits."""
         self._ended = True
         self._kept.clear()
+
+    def _wanted(self) -> Checksum | None:
+        if self._expected is None and not self._ended:
+            self._expected = self.ask()
+            self._ended = self._expected is None
+            self._digest = Digest(self._expected.algorithm) if self._expected else None
+        return None if self._ended else self._expected
 
     def _advance(self, expected: Checksum) -> None:
         while self._digest is not None and (data := self._kept.pop(self._offset, None)) is not None:
@@ -256,6 +262,9 @@ class Verifying(Protocol):
 
     def object_check(self, item: StoredObject) -> ObjectCheck:
         """Return the check of an object that is read in chunks."""
+
+    def open(self, item: StoredObject, start: int, end: int, waiting: Callable[[], None]) -> Body | None:
+        """Return bytes of an object as they come, unverified; None where `ObjectStore.read` must read them."""
 
 
 def _damaged(item: StoredObject, expected: Checksum, digest: str, times: str) -> DataError:

@@ -16,15 +16,16 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, NoReturn
 
+from scriptmode._core.aws.s3_body import Body
 from scriptmode.errors import DataError
 from scriptmode_runtime._files import beneath
 
 if TYPE_CHECKING:
-    from scriptmode_local._data.object_store import Buffer
+    from scriptmode_local._data.large_objects import Bytes
 
     #: Yields the bytes of an epoch. It calls its second argument now and then while it waits, and passes on what that
     #: raises. Closing it stops the downloads.
-    Stream = Callable[[int, Callable[[], None]], Generator[Buffer, None, None]]
+    Stream = Callable[[int, Callable[[], None]], Generator[Bytes, None, None]]
 
 #: The largest size that an unprivileged process may set (/proc/sys/fs/pipe-max-size).
 PIPE_BYTES = 1024 * 1024
@@ -99,8 +100,7 @@ def _send(pipe: int, stream: Stream, epoch: int, counters: memoryview) -> None:
         chunks = stream(epoch, lambda: _require_reader(pipe))
         with closing(chunks) as buffers:
             for buffer in buffers:
-                _write(pipe, buffer)
-                counters[1] += len(buffer)
+                counters[1] += _write(pipe, buffer)
     except _ReaderGoneError:
         pass
     except Exception:
@@ -118,10 +118,14 @@ def _require_reader(pipe: int) -> None:
         raise _ReaderGoneError
 
 
-def _write(pipe: int, buffer: Buffer) -> None:
-    rest = memoryview(buffer)
+def _write(pipe: int, buffer: Bytes) -> int:
+    """Write all of a buffer, or move what is there of a response; return the number of bytes."""
     try:
+        if isinstance(buffer, Body):
+            return buffer.splice(pipe)
+        rest = memoryview(buffer)
         while rest:
             rest = rest[os.write(pipe, rest) :]
     except BrokenPipeError:
         raise _ReaderGoneError from None
+    return len(buffer)

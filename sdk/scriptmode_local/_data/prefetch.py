@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import chain
 from threading import Condition, Lock, Thread
 from typing import Callable, Generic, NamedTuple, TypeVar
 
@@ -47,13 +48,14 @@ def prefetch(
     window_bytes: int = WINDOW_BYTES,
     workers: int = WORKERS,
     waiting: Callable[[], None] = lambda: None,
+    begun: Begun | None = None,
 ) -> Generator[Chunk, None, None]:
     """Yield the bytes of all pieces in their order; about ``window_bytes`` at most are prefetched at a time.
 
-    ``pieces`` is consumed as the window moves on, by one of the threads at a time. An error of a piece, or of
-    ``pieces`` itself, is raised here after everything before it was yielded. Closing the generator stops the
-    prefetching: no request is sent afterwards, and those in progress are aborted. ``waiting`` is called every
-    `WAITING_SECONDS` without a chunk; what it raises is raised here.
+    ``begun`` comes before ``pieces``, which is consumed as the window moves on, by one of the threads at a time. An
+    error of a piece, or of ``pieces`` itself, is raised here after everything before it was yielded. Closing the
+    generator stops the prefetching: no request is sent afterwards, and those in progress are aborted. ``waiting`` is
+    called every `WAITING_SECONDS` without a chunk; what it raises is raised here.
     """
 
     def read(chunk: _PendingChunk) -> list[Chunk]:
@@ -64,7 +66,7 @@ def prefetch(
         earlier = [Chunk(buffer, ends=False, uri=piece.uri) for buffer in buffers]
         return [*earlier, Chunk(last, chunk.end == piece.size, piece.uri)]
 
-    chunks = _chunks_of(pieces, store_of)
+    chunks = _chunks_of(pieces, store_of, begun)
     results = ordered_prefetch(chunks, read, cost=_cost, budget=window_bytes, workers=workers, waiting=waiting)
     with closing(results):
         for result in results:
@@ -109,6 +111,14 @@ def object_check(store_of: Callable[[str], ObjectStore], item: StoredObject) -> 
     """Return the check of an object that is read in chunks; None where its store has no checksums."""
     store = store_of(item.uri)
     return store.object_check(item) if isinstance(store, Verifying) else None
+
+
+class Begun(NamedTuple):
+    """A piece whose first bytes were read already."""
+
+    piece: Piece
+    done: int = 0
+    check: ObjectCheck | None = None
 
 
 class _PendingChunk(NamedTuple):
@@ -241,17 +251,19 @@ class _PrefetchWindow(Generic[_Item, _Result]):
         self._has_budget.notify_all()
 
 
-def _chunks_of(pieces: Iterable[Piece], store_of: Callable[[str], ObjectStore]) -> Iterator[_PendingChunk]:
+def _chunks_of(
+    pieces: Iterable[Piece], store_of: Callable[[str], ObjectStore], begun: Begun | None
+) -> Iterator[_PendingChunk]:
     iterator = iter(pieces)
     try:
-        for piece in iterator:
+        for piece, done, begun_check in chain([begun] if begun else (), map(Begun, iterator)):
             size = len(piece.data) if isinstance(piece, Literal) else piece.size
             if isinstance(piece, Literal) or size <= CHUNK_BYTES:
                 # The store itself verifies an object that is read as a whole.
                 yield _PendingChunk(piece, 0, size)
                 continue
-            check = object_check(store_of, piece)
-            for start in range(0, size, CHUNK_BYTES):
+            check = begun_check or object_check(store_of, piece)
+            for start in range(done, size, CHUNK_BYTES):
                 yield _PendingChunk(piece, start, min(start + CHUNK_BYTES, size), check)
     finally:
         _close(iterator)

@@ -17,7 +17,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import Callable, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Callable, NoReturn, TypeVar
 
 from scriptmode._core.aws import s3, s3_errors
 from scriptmode._core.aws.s3_body import HEAD_BYTES
@@ -28,6 +28,9 @@ from scriptmode.errors import DataNotFoundError, PlatformError, with_suffix
 from scriptmode_local._data.cancellation import raise_if_cancelled, sleep_unless_cancelled
 from scriptmode_local._data.integrity import Checksum, ObjectCheck, Verifier
 from scriptmode_local._data.object_store import CHUNK_BYTES, Buffer, StoredObject
+
+if TYPE_CHECKING:
+    from scriptmode._core.aws.s3_body import Body
 
 CONNECT_SECONDS = 10
 #: Seconds without a byte, or with fewer than `LEAST_RATE` per second, after which a connection counts as broken.
@@ -115,7 +118,7 @@ class S3Store:
         bucket = self._bucket(wanted.location.bucket)
         done = 0
         if bucket.works or bucket.failures < FAILURES:
-            for part in self._parts(bucket, wanted, start, end):
+            for part in self._parts(bucket, wanted, (start, end)):
                 sink(start + done, part)
                 done += len(part)
             if done == end - start:
@@ -127,12 +130,20 @@ class S3Store:
         except PlatformError as error:
             self._raise_explained(wanted, error)
 
-    def _parts(self, bucket: _Bucket, item: S3Object, start: int, end: int) -> Iterator[memoryview]:
-        """Yield bytes of an object, each part until the next is asked for; fewer than all where boto3 must read on."""
-        deadline, body = time.monotonic() + s3.ANSWER_STALLS * self._stall, None
+    def open(self, item: StoredObject, start: int, end: int, waiting: Callable[[], None]) -> Body | None:
+        """Return the bytes from ``start`` up to ``end`` as they come, unverified; None where boto3 must read them."""
+        wanted = _s3_object(item)
+        return self._open(self._bucket(wanted.location.bucket), wanted, (start, end), waiting)
+
+    def _open(self, bucket: _Bucket, item: S3Object, span: tuple[int, int], waiting: Callable[[], None]) -> Body | None:
         with suppress(PlatformError, *BucketRequests.FAILURES):
-            body = bucket.requests.get(item, start, end)
-        if body is not None:
+            return bucket.requests.get(item, *span, waiting)
+        return None
+
+    def _parts(self, bucket: _Bucket, item: S3Object, span: tuple[int, int]) -> Iterator[memoryview]:
+        """Yield bytes of an object, each part until the next is asked for; fewer than all where boto3 must read on."""
+        deadline = time.monotonic() + s3.ANSWER_STALLS * self._stall
+        if body := self._open(bucket, item, span, raise_if_cancelled):
             with closing(body):
                 while time.monotonic() < deadline and (part := body.read()):
                     yield part

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Callable
 
 from scriptmode._core.spec.host_values import ChannelProgress
 from scriptmode._core.spec.job_failure import Failure
-from scriptmode_local._data import framing, listing, pipes, prefetch
+from scriptmode_local._data import framing, large_objects, listing, pipes, prefetch
 from scriptmode_local._data.shared_counters import create_counters
 from scriptmode_local._inputs.file_mode import HostChannel, add_channel_to_errors, channels_in_mode
 
 if TYPE_CHECKING:
     from scriptmode._core.spec.job_request import JobRequest
-    from scriptmode_local._data.object_store import Buffer
+    from scriptmode_local._data.large_objects import Bytes
     from scriptmode_local._data.stores import Stores
     from scriptmode_local._opt_ml.opt_ml import Sandbox
     from scriptmode_local._system.forked_tasks import ForkedTask, Tasks
@@ -75,10 +75,13 @@ class PipeProducers:
         with add_channel_to_errors(stream.source):
             pipes.feed(self._fifos[stream], partial(self._stream, stream), counters)
 
-    def _stream(self, stream: HostChannel, epoch: int, waiting: Callable[[], None]) -> Generator[Buffer, None, None]:
+    def _stream(self, stream: HostChannel, epoch: int, waiting: Callable[[], None]) -> Generator[Bytes, None, None]:
         """Yield the bytes of an epoch; ``waiting`` is called repeatedly while no data arrives."""
         source, store_of, spool = stream.source, self._stores.store_of, self._spool
         pieces = listing.pieces(source, store_of, epoch=epoch, host=stream.index, count=stream.count)
+        if not (source.is_gzipped or source.is_wrapped):
+            yield from large_objects.stream(store_of, pieces, waiting=waiting)
+            return
         yield from framing.frame(
             prefetch.prefetch(store_of, pieces, waiting=waiting),
             is_gzipped=source.is_gzipped,

@@ -1,10 +1,17 @@
-"""Receive a response of S3 by the part, in memory that stays in the processor's caches."""
+"""Receive a response of S3 by the part, in memory that stays in the processor's caches, or move it into a pipe.
+
+1 GiB in large objects took 0.44 s of CPU from S3's socket into a pipe through that memory, 0.12 s past it, and 0.85 s
+through memory that holds 8 MiB for each of 16 connections.
+"""
 
 from __future__ import annotations
 
+import os
+import select
 import socket
 import time
 from collections.abc import Callable
+from functools import partial
 from http import client
 from typing import cast
 
@@ -12,46 +19,93 @@ from typing import cast
 PART_BYTES = 256 * 1024
 #: The most bytes of a response's head, and of what comes with it.
 HEAD_BYTES = 16 * 1024
-#: Seconds after which those bytes are passed on that have come.
+#: Seconds without bytes between two calls of ``waiting``, and before those that have come are passed on.
 WAITING_SECONDS = 0.2
 
 
 class Body:
     """The bytes of a response as they come on a connection, which is kept after the last one.
 
-    ``memory`` has the first ``came`` of them. It is used again for those that follow.
+    ``memory`` has the first ``came`` of them. It is used again for those that follow. While more than `PART_BYTES` are
+    received, ``waiting`` is called every `WAITING_SECONDS` without bytes; what it raises is raised.
     """
 
     def __init__(
         self, connection: client.HTTPConnection, memory: memoryview, came: int, *, left: int,
-        keep: Callable[[client.HTTPConnection], object],
+        waiting: Callable[[], None], keep: Callable[[client.HTTPConnection], object],
     ) -> None:  # fmt: skip
         #: The number of bytes that were not passed on yet.
         self.left = left
-        self._connection, self._socket = connection, connection.sock
+        self._connection, self._socket = connection, cast("socket.socket", connection.sock)
+        self._stall = self._socket.gettimeout() or 0.0
         self._memory, self._came = memory, came
+        self._waiting = waiting
         self._keep = keep
+        self._is_broken = False
+        if left > PART_BYTES:
+            # For less it is not worth a system call.
+            self._socket.settimeout(WAITING_SECONDS)
+
+    @property
+    def can_splice(self) -> bool:
+        """Whether the next bytes can be moved into a pipe."""
+        return hasattr(os, "splice") and not self._came and not isinstance(self._connection, client.HTTPSConnection)
 
     def read(self) -> memoryview:
         """Return the next bytes, valid until the next call; none where the connection broke."""
         came, wanted, self._came = self._came, min(self.left, len(self._memory)), 0
         passed_on = time.monotonic() + WAITING_SECONDS
-        try:
-            while came < wanted and (not came or time.monotonic() < passed_on):
-                if not (count := self._socket.recv_into(self._memory[came:wanted])):
-                    break
-                came += count
-        except OSError:
-            self._connection.close()
+        while came < wanted and (not came or time.monotonic() < passed_on):
+            count = self._move(partial(self._socket.recv_into, self._memory[came:wanted]))
+            if not count:
+                break
+            came += count
         self.left -= came
         return self._memory[:came]
+
+    def splice(self, pipe: int) -> int:
+        """Move the next bytes into a pipe without copying them; return their number, 0 where the connection broke."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+
+        def move() -> int:
+            if not poll.poll(WAITING_SECONDS * 1000):
+                raise socket.timeout
+            # Python 3.9 has none.
+            count: int = vars(os)["splice"](self._socket.fileno(), pipe, self.left)
+            return count
+
+        count = self._move(move)
+        self.left -= count
+        return count
 
     def close(self) -> None:
         """Keep the connection if all bytes came."""
         if self.left:
             self._connection.close()
-        else:
-            self._keep(self._connection)
+            return
+        if self._socket.gettimeout() != self._stall:
+            self._socket.settimeout(self._stall)
+        self._keep(self._connection)
+
+    def _move(self, move: Callable[[], int]) -> int:
+        """Return the number of bytes that ``move`` moved, once some have come; 0 where the connection broke."""
+        deadline = time.monotonic() + self._stall
+        while not self._is_broken:
+            try:
+                count = move()
+            except socket.timeout:
+                self._waiting()
+                if time.monotonic() < deadline:
+                    continue
+                count = 0
+            except BrokenPipeError:
+                raise
+            except OSError:
+                count = 0
+            self._is_broken = not count
+            return count
+        return 0
 
 
 def receive_head(connection: socket.socket, memory: memoryview) -> tuple[int, int]:

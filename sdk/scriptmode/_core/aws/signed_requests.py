@@ -126,7 +126,7 @@ class BucketRequests:
         about = {"HTTPHeaders": headers}
         return {"ETag": headers["etag"], "ContentLength": headers["content-length"], "ResponseMetadata": about}
 
-    def get(self, item: S3Object, start: int, end: int) -> Body | None:
+    def get(self, item: S3Object, start: int, end: int, waiting: Callable[[], None]) -> Body | None:
         """Return the bytes from ``start`` up to ``end`` of the object of just that size and ETag ("": any)."""
         headers = {"if-match": item.etag} if item.etag else {}
         headers.update({"range": f"bytes={start}-{end - 1}"} if (start, end) != (0, item.size) else {})
@@ -149,7 +149,7 @@ class BucketRequests:
             return None
         is_kept = status.startswith("HTTP/1.1") and received.get("connection", "").lower() != "close"
         keep = self._idle.append if is_kept else client.HTTPConnection.close
-        return Body(connection, memory[head:], filled - head, left=end - start, keep=keep)
+        return Body(connection, memory[head:], filled - head, left=end - start, waiting=waiting, keep=keep)
 
     def _send(
         self, method: str, key: str, query: Mapping[str, str], headers: Mapping[str, str]
