@@ -21,11 +21,9 @@ COMPILE = (sys.executable, "-m", "scriptmode_runtime.tensorflow.binary")
 
 @pytest.fixture
 def cache(monkeypatch, tmp_path):
-    folder = tmp_path / "temporary files of mine"
-    folder.mkdir()
-    monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    return folder / f"scriptmode-{os.getuid()}"
+    folder = tmp_path / "cache of mine"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    return folder / "scriptmode"
 
 
 @pytest.fixture
@@ -66,16 +64,43 @@ def test_a_missing_compiler_and_what_a_compiler_says_are_errors(cache, monkeypat
     assert not binary.exists()
 
 
+def test_a_user_without_a_home_has_a_folder_of_his_own(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folder = Path(binary.cached_path()).parent
+    assert folder == tmp_path / f"scriptmode-{os.getuid()}"
+    folder.chmod(0o777)
+    with pytest.raises(binary.NoBinaryError, match="belongs to another user"):
+        binary.compile_cached()
+
+
 def anothers(folder):
     os.chown(folder, 65534, 65534)
 
 
+@pytest.fixture
+def home(monkeypatch, tmp_path):
+    """The home directory of the user, without a cache in it."""
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path / "home"
+
+
 @pytest.mark.parametrize("change", [lambda folder: folder.chmod(0o777), pytest.param(anothers, marks=pytest.mark.root)])
-def test_a_cache_that_others_may_write_is_not_used(cache, change):
+@pytest.mark.parametrize("which", ["", ".cache", ".cache/scriptmode"])
+def test_a_cache_that_others_may_write_is_not_used(home, change, which):
+    assert Path(binary.cached_path()).parent == home / ".cache/scriptmode"
+    change(home / which)
+    assert Path(binary.cached_path()).parent == home.parent / f"scriptmode-{os.getuid()}"
+
+
+@pytest.mark.root
+def test_root_makes_nothing_in_the_home_of_another_user(home):
+    home.mkdir()
+    anothers(home)
     binary.cached_path()
-    change(cache)
-    with pytest.raises(binary.NoBinaryError, match="belongs to another user; set TMPDIR to another"):
-        binary.compile_cached()
+    assert list(home.iterdir()) == []
 
 
 @pytest.mark.tf

@@ -19,7 +19,7 @@ def test_a_worker_that_cannot_read_pipes_says_so_and_serves(tmp_path):
     cluster = {role: [f"127.0.0.1:{port}"] for role, port in zip(("chief", "worker", "ps"), free_ports(3))}
     config = {"cluster": cluster, "task": {"type": "worker", "index": 0}}
     environment = {**os.environ, "TF_CONFIG": json.dumps(config), "SAGEMAKER_BASE_DIR": str(host.base)}
-    environment |= {"CXX": "no-compiler-of-this-name", "TMPDIR": str(tmp_path)}
+    environment |= {"CXX": "no-compiler-of-this-name", "XDG_CACHE_HOME": str(tmp_path / "cache")}
     command = (sys.executable, "-m", "scriptmode_runtime.tensorflow.server")
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as worker:
         try:

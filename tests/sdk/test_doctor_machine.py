@@ -88,7 +88,7 @@ def test_an_mpirun_that_is_missing_hangs_or_starts_nothing_is_reported(bare, mon
 
 
 def test_without_a_compiler_or_a_binary_the_pipe_dataset_is_reported_not_to_work(bare, tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert "; PipeModeDataset needs a C++ compiler: apt install g++" in program_checks.runtime()
 
 

@@ -109,7 +109,39 @@ def find_compiler() -> str:
 
 
 def _cache_folder(*, makes: bool) -> str:
-    """Return the private directory of this user below the one for temporary files."""
+    below: tuple[str, ...] = ("scriptmode",)
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    if not home:
+        home, below = os.path.expanduser("~"), (".cache", "scriptmode")
+    way = [os.path.join(home, *below[:depth]) for depth in range(len(below) + 1)]
+    # Checked before anything is created in what may be another user's home, and again afterwards.
+    if os.path.isabs(home) and all(map(_is_own, filter(os.path.exists, way))):
+        with contextlib.suppress(OSError):
+            if makes:
+                os.makedirs(way[-1], mode=0o700, exist_ok=True)
+            if os.access(_existing(way[-1]), os.W_OK) and all(map(_is_own, filter(os.path.exists, way))):
+                return way[-1]
+    return _shared_folder(makes=makes)
+
+
+def _existing(folder: str) -> str:
+    """Return a directory, or its nearest existing parent."""
+    while not os.path.exists(folder):
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def _is_own(folder: str) -> bool:
+    """Return whether only this user and root can write to a directory.
+
+    A binary in it runs as this user, who may be root with another user's HOME.
+    """
+    status = os.stat(folder)
+    return status.st_uid in (0, os.getuid()) and not status.st_mode & 0o022
+
+
+def _shared_folder(*, makes: bool) -> str:
+    """Return a private directory of this user below the one for temporary files, for users without a home."""
     folder = os.path.join(tempfile.gettempdir(), f"scriptmode-{os.getuid()}")
     if makes:
         with contextlib.suppress(FileExistsError):
@@ -117,7 +149,7 @@ def _cache_folder(*, makes: bool) -> str:
     status = os.lstat(folder)
     if status.st_uid != os.getuid() or status.st_mode & 0o077:
         # A binary in it runs as this user.
-        raise NoBinaryError(f"{folder} belongs to another user; set TMPDIR to another directory")
+        raise NoBinaryError(f"{folder} belongs to another user; set XDG_CACHE_HOME to another cache directory")
     return folder
 
 
