@@ -7,10 +7,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
+from fakes.answering_server import Quiet
+
 from scriptmode._core.aws.signed_requests import BucketRequests, BucketSettings
 
 
-class OneAnswer(BaseHTTPRequestHandler):
+class OneAnswer(Quiet, BaseHTTPRequestHandler):
     """Answers once on each connection, and closes it without a word."""
 
     protocol_version = "HTTP/1.1"
@@ -21,9 +23,6 @@ class OneAnswer(BaseHTTPRequestHandler):
         self.send_header("Content-Length", "1")
         self.end_headers()
         self.close_connection = True
-
-    def log_message(self, *_):
-        """Write nothing."""
 
 
 def bucket_at(port, timeout):

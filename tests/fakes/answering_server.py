@@ -5,11 +5,16 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
+class Quiet:
+    def log_message(self, *_):
+        """Write nothing."""
+
+
 @contextmanager
 def answering(answer):
     """Answer every POST by ``answer(headers)``, a status and bytes; yield the server, whose ``paths`` were asked for."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_POST(self):
             self.server.paths.append(self.path)
             self.rfile.read(int(self.headers["Content-Length"]))
@@ -18,9 +23,6 @@ def answering(answer):
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
-
-        def log_message(self, *words):
-            pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.paths = []

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Callable
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
+from fakes.answering_server import Quiet
+
 if TYPE_CHECKING:
     import ssl
 
@@ -124,13 +126,10 @@ class FaultyS3:
         return self.etags[key][1]
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Quiet, BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server_of: FaultyS3
-
-    def log_message(self, *_):
-        pass
 
     def handle(self):
         try:

@@ -7,6 +7,8 @@ import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from fakes.answering_server import Quiet
+
 PLAIN = {
     "PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_AUTHOR_NAME": "A",
     "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.org",
@@ -76,7 +78,7 @@ class GitServer:
     def _handler(self, folder):
         server = self
 
-        class Handler(SimpleHTTPRequestHandler):
+        class Handler(Quiet, SimpleHTTPRequestHandler):
             def __init__(self, *arguments):
                 super().__init__(*arguments, directory=folder)
 
@@ -98,8 +100,5 @@ class GitServer:
                 self.send_header(header, value)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
-
-            def log_message(self, *_):
-                pass
 
         return Handler

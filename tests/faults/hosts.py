@@ -14,7 +14,7 @@ from fakes.host_folders import write_files, write_host
 from fakes.promptness import GENEROUS
 from faults import processes
 from faults.namespaces import INTERFACE, Namespaces
-from processes.launchers import ENTRYPOINTS, until
+from processes.launchers import ENTRYPOINTS, Training, until
 
 from scriptmode_runtime.contract import DEFAULT_PORTS
 
@@ -105,28 +105,19 @@ class Host:
         self.run.kill()
 
 
-class Run:
+class Run(Training):
     """One host's ``train`` and all processes below it."""
 
     def __init__(self, host, ml, log, words, env):
         self.host = host
         self.log = log
-        self._ml = ml
+        self.base = ml
         with log.open("wb") as file:
             self._process = subprocess.Popen(
                 words, env=env, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
             )
         self.pid = until(self._first, 10, lambda: f"train did not start on {host}: {self.output}")
         self.namespace = processes.namespace(self.pid)
-
-    @property
-    def output(self):
-        return self.log.read_text(errors="replace")
-
-    @property
-    def failure(self):
-        path = self._ml / "output" / "failure"
-        return path.read_text() if path.exists() else ""
 
     @property
     def ended(self):

@@ -11,7 +11,7 @@ def cluster(tmp_path_factory):
     yield from running_cluster(tmp_path_factory)
 
 
-def running_cluster(tmp_path_factory):
+def running_cluster(tmp_path_factory, clusters=clusters):
     """Yield two nodes that see the folders of the tests; skip where there can be none."""
     if reason := clusters.why_not():
         pytest.skip(reason)

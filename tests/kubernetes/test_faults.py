@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import yaml
+from fakes.answering_server import Quiet
 from fakes.local_jobs import COUNTS, SLEEPS
 from fakes.processes import until
 from fakes.promptness import soon
@@ -222,16 +223,13 @@ def test_a_stop_and_the_time_limit_leave_time_to_save_the_model(jobs):
 def registry(address):
     """Serve a registry that shows no image."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_GET(self):
             self.send_response(401)
             self.send_header("Content-Length", "0")
             self.end_headers()
 
         do_HEAD = do_GET  # noqa: N815 - the class calls it so
-
-        def log_message(self, *_):
-            pass
 
     with ThreadingHTTPServer((address, REGISTRY_PORT), Handler) as server:
         threading.Thread(target=server.serve_forever).start()

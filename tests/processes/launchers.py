@@ -29,7 +29,20 @@ def host(folder, script, **hyperparameters):
     )
 
 
-class Launcher:
+class Training:
+    """What ``train`` wrote: ``log``, and the files below ``base``."""
+
+    @property
+    def output(self):
+        return self.log.read_text(errors="replace")
+
+    @property
+    def failure(self):
+        path = self.base / "output" / "failure"
+        return path.read_text() if path.exists() else ""
+
+
+class Launcher(Training):
     """One host's ``train``."""
 
     def __init__(self, base, *, python=sys.executable, also_on_path="", **variables):
@@ -45,15 +58,6 @@ class Launcher:
     @property
     def pid(self):
         return self.process.pid
-
-    @property
-    def output(self):
-        return self.log.read_text(errors="replace")
-
-    @property
-    def failure(self):
-        path = self.base / "output" / "failure"
-        return path.read_text() if path.exists() else ""
 
     def wait(self, timeout=GENEROUS):
         return self.process.wait(timeout)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from fakes.answering_server import Quiet
 from fakes.sagemaker_jobs import ROLE, sagemaker_estimator as estimator, started
 
 from scriptmode import (
@@ -135,7 +136,7 @@ def test_a_missing_resource_of_a_new_job_is_not_a_missing_job(code, fake):
         made.fit(wait=False)
 
 
-class Interrupting(BaseHTTPRequestHandler):
+class Interrupting(Quiet, BaseHTTPRequestHandler):
     """SageMaker whose first answer to CreateTrainingJob is lost: botocore asks again and hears that the name is taken."""
 
     jobs: ClassVar = {}
@@ -162,9 +163,6 @@ class Interrupting(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(payload)))
         self.end_headers()
         self.wfile.write(payload)
-
-    def log_message(self, *arguments):
-        pass
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import time
 
 import boto3
 import pytest
+from both_ways.test_jobs import TUNED as SCRIPT
 from botocore.exceptions import ClientError
 from fakes.local_jobs import ABSENT, channel, put
 from fakes.processes import until
@@ -15,17 +16,6 @@ from scriptmode_local import LocalPlatform
 from scriptmode_local._tuning.tuning_service import LocalTuning
 
 pytestmark = pytest.mark.slow
-
-SCRIPT = """
-import argparse, time
-parser = argparse.ArgumentParser()
-parser.add_argument("--rate", type=float)
-parser.add_argument("--seconds", type=float, default=0)
-arguments = parser.parse_known_args()[0]
-print("loss=%f" % abs(arguments.rate - 0.5))
-time.sleep(arguments.seconds)
-"""
-
 
 CONFIG, DEFINITION = "HyperParameterTuningJobConfig", "TrainingJobDefinition"
 TIMES = ("CreationTime", "TrainingStartTime", "TrainingEndTime", "TrainingJobStatus")

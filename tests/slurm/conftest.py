@@ -1,6 +1,7 @@
 """A Slurm cluster for each file of tests."""
 
 import pytest
+from kubernetes.conftest import running_cluster
 from slurm import cluster as clusters
 from slurm.slurm_jobs import SlurmJobs
 
@@ -8,11 +9,7 @@ from slurm.slurm_jobs import SlurmJobs
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     """Two nodes that see the folders of the tests; skipped where there can be none."""
-    if reason := clusters.why_not():
-        pytest.skip(reason)
-    running = clusters.Cluster(tmp_path_factory.getbasetemp())
-    yield running
-    running.close()
+    yield from running_cluster(tmp_path_factory, clusters)
 
 
 @pytest.fixture
