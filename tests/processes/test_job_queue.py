@@ -67,7 +67,7 @@ def test_waiting_jobs_are_listed_with_their_position_and_can_be_stopped(jobs):
     assert [line.split() for line in described[1:2]] == [["status", "Queued(1)"]]
     stopped = program("stop", second, "--wait")
     assert stopped.stdout == f"training job {second} has ended: Stopped\n"
-    assert "waiting for the end: scripts have 120 seconds by default" in stopped.stderr
+    assert "waiting for the end, SIGKILL 120 s after SIGTERM by default" in stopped.stderr
     assert program("stop", second, "--wait").stderr == ""
     until(lambda: positions(jobs) == {third: 1})
     jobs.platform.stop(first)

@@ -18,8 +18,8 @@ from scriptmode_serve._http.s3_requests import is_for_s3
 from scriptmode_serve._http.wsgi import Environ
 from scriptmode_serve._operations.aws_json import ApiError
 
-#: A longer body of a refused request is not awaited: the connection is closed.
-_MOST_DISCARDED = 256 * 1024 * 1024
+#: A longer body of a refused request, an object's or another, is not awaited: the connection is closed.
+_MOST_DISCARDED, _MOST_DISCARDED_ELSE = 256 * 1024 * 1024, 16 * 1024 * 1024
 #: Seconds in which the headers of a request must arrive.
 _HEADER_SECONDS = 10.0
 _NOT_PREFIXED = ("CONTENT_TYPE", "CONTENT_LENGTH")
@@ -99,7 +99,8 @@ class CheckedRequest(HTTPRequestParser):  # type: ignore[misc]
             self._check(environ)
         except ApiError as error:
             self.error = _RefusedError(error, environ)
-            is_read = not self.expect_continue and 0 < self.content_length <= _MOST_DISCARDED
+            most = _MOST_DISCARDED if self.is_for_s3 else _MOST_DISCARDED_ELSE
+            is_read = not self.expect_continue and 0 < self.content_length <= most
             self._left, self.completed = self.content_length if is_read else 0, not is_read
             seconds = _HEADER_SECONDS
         self.deadline = time.monotonic() + seconds
