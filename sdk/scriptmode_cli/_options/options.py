@@ -12,6 +12,8 @@ import click
 from scriptmode import ScriptmodeError, TrainingJob
 from scriptmode._core.aws.session import Connection
 from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE, default_data_dir
+from scriptmode._core.spec.service_values import UNREADABLE
+from scriptmode_cli._program import output
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 PLATFORMS = ("local", "sagemaker")
@@ -159,8 +161,14 @@ def attach_job(name: str | None, *, last: bool, platform: str | None) -> Trainin
 
 
 def _newest_job_name(platform: str | None) -> str:
-    """Return the name of the newest job of a platform, by default of this machine."""
-    jobs = TrainingJob.list(platform, limit=1)
+    """Return the name of the newest readable job of a platform, by default of this machine."""
+    jobs = list(TrainingJob.list(platform, limit=1))
+    if jobs and jobs[0]["TrainingJobStatus"] == UNREADABLE:
+        skipped = jobs[0]["TrainingJobName"]
+        output.echo(
+            f"--last: skipping {skipped}, whose files cannot be read; for the reason run scriptmode list", err=True
+        )
+        jobs = [job for job in TrainingJob.list(platform) if job["TrainingJobStatus"] != UNREADABLE]
     if not jobs:
         raise click.ClickException(f"--last: there are {no_jobs_text(platform)}; start one with scriptmode run")
     return str(jobs[0]["TrainingJobName"])
