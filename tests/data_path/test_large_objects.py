@@ -55,6 +55,12 @@ def test_the_rest_of_one_whose_connection_fails_is_read_by_others(server, fault)
     assert server.asked.count(whole) == 1
 
 
+def test_chunks_that_have_a_length_as_well_are_left_to_boto3(server):
+    server.contents, server.headers, store = {"a": CONTENTS["a"]}, {"Transfer-Encoding": "chunked"}, S3Store()
+    (item,) = store.objects("s3://bkt/")
+    assert store.open(item, 0, item.size, list) is None
+
+
 def test_what_has_a_checksum_is_compared_with_it(server):
     server.contents = {"a": CONTENTS["a"]}
     server.fault = lambda request: Fault(flip=77) if request.is_get else None
