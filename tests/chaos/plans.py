@@ -51,7 +51,7 @@ S3_FAULTS = {
     "412": S3Fault(Fault(status=412, code="PreconditionFailed"), reason=r"changed|412|PreconditionFailed"),
     "another range": S3Fault(Fault(shift=1), reason=rf"[Rr]ange|{_DAMAGED}", of_parts=True),
     "another size": S3Fault(Fault(resize=5), reason=rf"[Rr]ange|size|changed|{_DAMAGED}", of_parts=True),
-    "excess": S3Fault(Fault(excess=5), times=2),
+    "excess": S3Fault(Fault(excess=b"?" * 5), times=2),
 }  # fmt: skip
 _TERMINATED = r"SIGTERM|exit code:? 143"
 #: What a script says whose input ended early.

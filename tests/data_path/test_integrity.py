@@ -74,12 +74,12 @@ MODES = pytest.mark.parametrize("mode", [file_mode, pipe_mode, fast_file_mode])
     [(file_mode, 1, "large"), (pipe_mode, 4_000, "small"), (fast_file_mode, 3_000_000, "large")],
 )
 def test_bytes_beyond_the_length_are_rejected(server, views, tmp_path, mode, excess, key):
-    server.fault = lambda request: Fault(excess=excess) if request.is_get else None
+    server.fault = lambda request: Fault(excess=b"?" * excess) if request.is_get else None
     assert mode(server, key, views, tmp_path) == server.contents[key]
 
 
 def test_bytes_beyond_the_length_do_not_start_the_next_response(server):
-    server.fault = lambda request: Fault(excess=50) if request.is_get else None
+    server.fault = lambda request: Fault(excess=b"?" * 50) if request.is_get else None
     store = S3Store()
     item = store.find("s3://bkt/small")
     for start in range(0, 90_000, 10_000):

@@ -15,7 +15,7 @@ from scriptmode_local._data.s3_store import S3Store
 
 pytestmark = pytest.mark.slow
 
-SIZES = {"a": CHUNK_BYTES + 1, "b": 2 * CHUNK_BYTES + 7, "c": 5, "d": CHUNK_BYTES + 1}
+SIZES = {"a": CHUNK_BYTES + 1, "b": 2 * CHUNK_BYTES + 7, "c": CHUNK_BYTES + 1, "d": 5, "e": CHUNK_BYTES + 1}
 CONTENTS = {key: random.Random(key).randbytes(size) for key, size in SIZES.items()}
 #: The ETag of an object in parts is compared with nothing.
 IN_PARTS = {key: (content, f'"{key}-2"') for key, content in CONTENTS.items()}
@@ -44,6 +44,7 @@ def test_they_are_requested_as_a_whole(monkeypatch, no_credentials, certificate,
 FAULTS = {
     "cut in the head's packet": Fault(cut=True, at=0), "cut": Fault(cut=True, at=CHUNK_BYTES + 3), "slow": Fault(rate=5_000_000),
     "stalled": Fault(stall=True, at=70_000), "refused": Fault(status=503, code="SlowDown"), "of another ETag": Fault(etag='"x"'),
+    "followed by an answer": Fault(excess=f"HTTP/1.1 200 OK\r\nContent-Length: {SIZES['c']}\r\n\r\n".encode() + bytes(SIZES["c"])),
 }  # fmt: skip
 
 

@@ -38,8 +38,8 @@ class Fault:
     shift: int = 0
     #: Another size of the whole object in Content-Range.
     resize: int = 0
-    #: Number of bytes sent beyond Content-Length.
-    excess: int = 0
+    #: Bytes sent beyond Content-Length.
+    excess: bytes = b""
     #: Another ETag, "" for none.
     etag: str | None = None
     #: A page of this text with status 200 instead of the object.
@@ -186,8 +186,7 @@ class _Handler(Quiet, BaseHTTPRequestHandler):
         if self.command == "HEAD":
             return
         if fault.at is None:
-            self._write(content, fault.rate)
-            self.wfile.write(b"?" * fault.excess)
+            self._write(content + fault.excess, fault.rate)
         else:
             self.wfile.write(content[: fault.at])
             self._break(fault)

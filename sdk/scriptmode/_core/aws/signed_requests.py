@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import os
 import re
+import select
 import socket
 import ssl
 import weakref
@@ -163,7 +164,8 @@ class BucketRequests:
             return response, response.read()
 
         connection, (response, content) = self._exchange(method, key, query, headers, exchange)
-        self._idle.append(connection)
+        if connection.sock:
+            self._idle.append(connection)
         received = {name.lower(): value for name, value in response.getheaders()}
         return (received, content) if response.status == HTTPStatus.OK else None
 
@@ -181,6 +183,8 @@ class BucketRequests:
             except IndexError:
                 connection, is_kept = self._connect(), False
             try:
+                if is_kept:
+                    _require_silence(connection)
                 signed = self._signed(method, path, text, headers)
                 signed.update(self._proxy_headers if self._origin else {})
                 return connection, exchange(connection, f"{self._origin}{target}", signed)
@@ -229,6 +233,14 @@ class BucketRequests:
 def _close(connections: Iterable[client.HTTPConnection]) -> None:
     for connection in connections:
         connection.close()
+
+
+def _require_silence(connection: client.HTTPConnection) -> None:
+    """Raise ``ConnectionError`` where a kept connection ended, or has bytes that the next answer would begin with."""
+    poll = select.poll()
+    poll.register(connection.sock, select.POLLIN)
+    if poll.poll(0) or (isinstance(connection.sock, ssl.SSLSocket) and connection.sock.pending()):
+        raise ConnectionError("the server closed the connection, or sent more than its answer")
 
 
 @lru_cache(8)
