@@ -186,7 +186,7 @@ class _Handler(Quiet, BaseHTTPRequestHandler):
         if self.command == "HEAD":
             return
         if fault.at is None:
-            self._write(content + fault.excess, fault.rate)
+            self._write(bytes(content) + fault.excess if fault.excess else content, fault.rate)
         else:
             self.wfile.write(content[: fault.at])
             self._break(fault)
