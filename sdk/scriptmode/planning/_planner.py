@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import hashlib
 import io
+import sys
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -89,7 +91,7 @@ def _read_archive(uri: str, archive: bytes, program: str) -> tuple[SourcePlan, d
             # What decides how the program is started is beside the directories, or the program itself.
             if name == program or "/" not in name:
                 texts[name] = content[:_LONGEST_TEXT].decode("utf-8", "replace")
-    except Exception as error:  # tarfile's, and those of each compression
+    except _archive_errors() as error:
         raise DataError(f"it is not a source archive: {error}", advice="pack it with tar and gzip") from error
     return SourcePlan(uri, sizes, len(archive), hashlib.sha256(archive).hexdigest()), texts
 
@@ -99,6 +101,14 @@ def _regular_files(archive: bytes) -> Iterator[tuple[str, bytes]]:
         for member in filter(tarfile.TarInfo.isreg, tar):
             if file := tar.extractfile(member):
                 yield member.name.removeprefix("./"), file.read()
+
+
+def _archive_errors() -> tuple[type[Exception], ...]:
+    """Return the exceptions that reading a broken archive raises."""
+    # Only imported once such an archive was read: some interpreters are built without lzma.
+    lzma = sys.modules.get("lzma")
+    own = () if lzma is None else (lzma.LZMAError,)
+    return (tarfile.TarError, zlib.error, EOFError, OSError, OverflowError, ValueError, *own)
 
 
 def _fetch_archive(platform: Platform, uri: str, program: str) -> tuple[SourcePlan, dict[str, str]]:
