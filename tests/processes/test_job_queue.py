@@ -166,15 +166,14 @@ def test_a_job_that_starts_again_waits_for_its_turn(jobs):
     more = {"RetryStrategy": {"MaximumRetryAttempts": 2}}
     first = queued(jobs, more=more)
     until_training(jobs, first)
-    second = queued(jobs)
-    jobs.kill(first)
-    # It was created first.
-    until(lambda: secondary(jobs, first) == "Training" and positions(jobs) == {second: 1})
+    # Else the second one could start in the moment in which the first one has no agent.
     other = jobs.start(SLEEPS)
     until_training(jobs, other)
+    second = queued(jobs)
     jobs.kill(first)
-    until(lambda: secondary(jobs, first) == "Pending")
-    assert positions(jobs) == {first: 1, second: 2}
+    until(lambda: positions(jobs) == {first: 1, second: 2})
+    jobs.platform.stop(other)
+    until(lambda: secondary(jobs, first) == "Training" and positions(jobs) == {second: 1})
 
 
 def test_the_training_time_of_a_lost_job_ends_with_the_last_line_or_the_last_heartbeat(jobs):
