@@ -97,9 +97,9 @@ class Client(Account):
         return taken(self.sagemaker.create_training_job, TrainingJobName=name, HyperParameters=PROGRAM, **JOB)
 
     def use(self, end: float) -> list[float]:
-        """Create, list, stop and delete jobs until the end, by the monotonic clock; return the lists' milliseconds."""
+        """Create, list, stop and delete jobs until the end, but one at least; return the lists' milliseconds."""
         lists, sagemaker = [], self.sagemaker
-        while time.monotonic() < end:
+        while not lists or time.monotonic() < end:
             name = f"job-{time.time_ns()}"
             self.create(name)
             lists.append(taken(sagemaker.list_training_jobs, MaxResults=100))
