@@ -86,6 +86,7 @@ def test_a_source_is_deleted_with_the_last_job_that_needs_it(jobs, tmp_path):
     sources = jobs.data_dir / "sources"
     request = json.loads((jobs.data_dir / "jobs/first/job.json").read_text())["request"]
     mine = request["HyperParameters"]["sagemaker_submit_directory"].split("/")[-2]
+    (sources / "of the user").mkdir()
     for path in sources.iterdir():
         os.utime(path, (LONG_AGO, LONG_AGO))
     end_long_ago(jobs, "first")
@@ -96,7 +97,7 @@ def test_a_source_is_deleted_with_the_last_job_that_needs_it(jobs, tmp_path):
         end_long_ago(jobs, name)
     os.utime(sources / mine, (LONG_AGO, LONG_AGO))
     assert names(prune("--older-than", "7d"), "sources") == {mine}
-    assert len(list(sources.iterdir())) == 1
+    assert len(list(sources.iterdir())) == 2
     shutil.rmtree(sources)
     assert (
         "does not exist, or not any more; correct it, or start a new job"
@@ -133,16 +134,17 @@ def test_a_source_that_is_pruned_while_it_is_stored_is_stored_afterwards(jobs):
 
 
 def test_cached_downloads_are_deleted_by_their_last_use(jobs):
-    for name, seconds in (("old-1", LONG_AGO), ("young-1", time.time())):
+    old, young = "old-0123456789ab", "young-0123456789ab"
+    for name, seconds in ((old, LONG_AGO), (young, time.time()), ("mine", LONG_AGO)):
         folder = jobs.data_dir / "fetched" / name / "model"
         folder.mkdir(parents=True)
         (folder / "weights").write_bytes(b"x" * 100_000)
         os.utime(folder.parent, (seconds, seconds))
     would, found = prune("--older-than", "7d", "--dry-run"), prune("--older-than", "7d")
     assert found == {**would, "dry_run": False}
-    assert names(found, "cached_downloads") == {"old-1"}
+    assert names(found, "cached_downloads") == {old}
     assert found["bytes"] > 100_000
-    assert [path.name for path in (jobs.data_dir / "fetched").iterdir()] == ["young-1"]
+    assert {path.name for path in (jobs.data_dir / "fetched").iterdir()} == {young, "mine"}
 
 
 def test_what_interrupted_removals_left_is_deleted(jobs):
@@ -215,13 +217,20 @@ def test_a_damaged_job_is_deleted_once_it_is_old_and_has_no_agent(jobs):
     jobs.until_line(running, "up")
     for each in (name, running):
         (jobs.job_folder(each).path / "state.json").write_text("{")
+    (jobs.data_dir / "jobs/mine/file").mkdir(parents=True)
     done = program("rm", "--older-than", "1h")
     assert (done.returncode, done.stdout) == (1, "nothing to delete\n")
     assert f"delete it: scriptmode rm {name}" in done.stderr
     assert f"the job still runs, stop it: scriptmode stop {running}" in done.stderr
-    assert [error["exit_code"] for error in documents(program("rm", "--older-than", "1h", "--json").stderr)] == [1, 1]
+    assert [error["exit_code"] for error in documents(program("rm", "--older-than", "1h", "--json").stderr)] == [
+        1,
+        1,
+        1,
+    ]
     done = program("rm", "--older-than", "0s")
     assert (done.returncode, done.stdout.partition("(")[0]) == (1, f"deleted job {name} ")
+    assert "jobs/mine is not the directory of a training job; remove it yourself" in program("rm", "mine").stderr
+    shutil.rmtree(jobs.data_dir / "jobs/mine")
     assert jobs.platform._store.names() == {running}
     jobs.platform.delete(running)
 

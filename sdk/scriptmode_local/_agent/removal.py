@@ -41,6 +41,8 @@ def delete_job(folder: JobFolder) -> None:
     with suppress(UnreadableJobError):
         if not folder.read_state().ended and (absent := absent_engine(folder)):
             raise DataError(f"training job {folder.name} has not ended, and {absent}, which ends all that the job has")
+    if _is_foreign(folder):
+        raise DataError(f"{folder.path} is not the directory of a training job", advice="remove it yourself")
     if folder.has_agent():
         with suppress(ScriptmodeError):
             if find_control(folder).signal(folder, AgentSignal.KILL):
@@ -66,9 +68,17 @@ def delete_job(folder: JobFolder) -> None:
         raise DataError(f"training job {folder.name} is deleted, but {left}")
 
 
+def _is_foreign(folder: JobFolder) -> bool:
+    """Return whether a directory among those of jobs has files, but none of a job's."""
+    with suppress(OSError):
+        names = {path.name for path in folder.path.iterdir()}
+        return bool(names) and not names & {folder.lock_file.name, "job.json", "state.json"}
+    return False
+
+
 def is_lost(folder: JobFolder) -> bool:
     """Return whether a job's files are damaged, not only out of reach, and nothing runs it."""
-    if (folder.path / ENGINE_RECORD).exists() or folder.has_agent():
+    if _is_foreign(folder) or (folder.path / ENGINE_RECORD).exists() or folder.has_agent():
         return False
     try:
         folder.read_facts()
@@ -174,4 +184,4 @@ def _step(folder: JobFolder, error: OSError) -> str:
         return FAILED_DISK
     if error.errno == errno.EROFS:
         return "delete it where that file system can be written"
-    return f"delete it as the user who owns {folder.path}"
+    return f"delete it as a user who may write in {folder.path.parent}"

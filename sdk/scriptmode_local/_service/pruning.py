@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 #: Seconds from the last use of a source to its removal, at least: a client that stored it may be creating its job.
 _STARTING_SECONDS = 3600.0
+#: What a source or a cached download is named: other entries are not this library's.
+_OWN = re.compile("(.+-)?[0-9a-f]{12,}")
 
 
 class Removed(NamedTuple):
@@ -71,7 +73,7 @@ def prune(store: JobStore, jobs: Summaries, older_than: float, *, dry_run: bool)
     _prune_tuning_jobs(store.data_dir / TUNING, before, report, dry_run=dry_run)
     try:
         _prune_sources(store, min(before, time.time() - _STARTING_SECONDS), removed, report, dry_run=dry_run)
-        for path in _older(store.data_dir / FETCHED, before):
+        for path in filter(lambda path: _OWN.fullmatch(path.name), _older(store.data_dir / FETCHED, before)):
             _remove("cached download", path, report, dry_run=dry_run)
     except OSError as error:
         report.problems.append(Problem(f"sources and cached downloads are kept: {error}", "correct that file"))
@@ -120,7 +122,7 @@ def _prune_sources(
 ) -> None:
     needed = _needed_sources(store, removed_jobs)
     for path in _older(store.sources, before):
-        if path.name in needed:
+        if path.name in needed or not _OWN.fullmatch(path.name):
             continue
         with locked_directory(store.sources):
             # It may have been used since.
