@@ -165,6 +165,14 @@ def data_dir(monkeypatch, tmp_path):
 
 
 @pytest.fixture
+def store(tmp_path):
+    """A store of jobs of another data directory."""
+    from scriptmode_local._store.job_store import JobStore
+
+    return JobStore(tmp_path / "data")
+
+
+@pytest.fixture
 def own_directory(data_dir, monkeypatch, tmp_path):
     """A current directory of the test's own, below which the data directory will be."""
     monkeypatch.chdir(tmp_path)

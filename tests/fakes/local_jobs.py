@@ -11,13 +11,18 @@ from fakes.archives import packed
 from fakes.processes import processes_naming, until
 from fakes.promptness import GENEROUS
 
+from scriptmode._core.request.parse import parse_request
 from scriptmode._core.spec.job_request import ABSENT
 from scriptmode_local import LocalPlatform
 from scriptmode_local._data import mounts
+from scriptmode_local._store.job_record import Job
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_runtime.contract import encode
 
 ENDED = ("Completed", "Failed", "Stopped")
+RESOURCES = {"InstanceType": "local_process", "InstanceCount": 1}
+REQUEST = parse_request({"TrainingJobName": "job", "ResourceConfig": RESOURCES})
+JOB = Job(REQUEST, "arn", "us-east-1", "/usr/bin/python3", 120.0)
 SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
 #: Counts ten steps, each once: a run goes on from the checkpoint of the one before.
 COUNTS = """

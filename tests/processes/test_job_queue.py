@@ -1,7 +1,6 @@
 """``scriptmode run --queue``: jobs wait for one another, in the order in which they were created."""
 
 import json
-import os
 import signal
 from contextlib import closing
 
@@ -129,7 +128,7 @@ def test_a_job_whose_agent_dies_makes_room_for_the_next(jobs):
     first, second = queued(jobs), queued(jobs)
     until_training(jobs, first)
     until(lambda: positions(jobs) == {second: 1})
-    os.kill(jobs.agent(first).pid, signal.SIGKILL)
+    jobs.kill(first)
     until_training(jobs, second)
 
 

@@ -67,7 +67,7 @@ def test_a_config_file_is_ok_with_the_role_that_it_names_or_a_problem(no_setting
     file = tmp_path / "config.yaml"
     monkeypatch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", str(file))
     file.write_text("SchemaVersion: '1.0'\nSageMaker: {TrainingJob: {RoleArn: training}}\n")
-    assert aws_checks.config_file() == "it has role training"
+    assert aws_checks.config_file() == "role training"
     file.write_text("SchemaVersion: ['1.0'\n")
     with pytest.raises(ConfigError, match=str(file)):
         aws_checks.config_file()

@@ -9,6 +9,7 @@ import zlib
 from dataclasses import replace
 
 import pytest
+from fakes.local_jobs import JOB, RESOURCES
 from fakes.processes import until
 
 from scriptmode import RequestError, UnreadableJobError
@@ -17,23 +18,12 @@ from scriptmode._core.spec.service_values import ANY_JOB, JobFilter
 from scriptmode.errors import FAILED_DISK
 from scriptmode_local import LocalPlatform
 from scriptmode_local._data import regular_files
-from scriptmode_local._store.job_record import Job
-from scriptmode_local._store.job_store import JobStore
 from scriptmode_local._store.state import starting_state
-
-RESOURCES = {"InstanceType": "local_process", "InstanceCount": 1}
-REQUEST = parse_request({"TrainingJobName": "job", "ResourceConfig": RESOURCES})
-JOB = Job(REQUEST, "arn", "us-east-1", "/usr/bin/python3", 120.0)
-
-
-@pytest.fixture
-def store(tmp_path):
-    return JobStore(tmp_path / "data")
 
 
 def ended(store, name, created=0.0, secondary="Completed"):
     state = starting_state(name, f"arn/{name}", created).with_status("Downloading", created + 1)
-    job = replace(JOB, request=replace(REQUEST, name=name))
+    job = replace(JOB, request=replace(JOB.request, name=name))
     with store.create(job, state.with_status(secondary, created + 9)) as (folder, _):
         return folder
 
@@ -118,7 +108,7 @@ def test_a_changed_digit_is_found_by_the_checksum(store):
 
 
 def test_a_job_that_goes_on_is_asked_each_time(store):
-    job = replace(JOB, request=replace(REQUEST, name="a"))
+    job = replace(JOB, request=replace(JOB.request, name="a"))
     with store.create(job, starting_state("a", "arn/a", 0.0)) as (folder, _):
         assert listed(store) == [("a", "InProgress")]
         assert not store.ended_jobs.exists()

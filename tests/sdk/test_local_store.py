@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fakes.local_jobs import channel, request_for
+from fakes.local_jobs import JOB, channel, request_for
 from fakes.output_shapes import against, operation
 
 from scriptmode._core.handle.log_lines import StatusLines
@@ -17,21 +17,10 @@ from scriptmode._core.spec.training_job import Resources, Script, TrainingJobSpe
 from scriptmode.errors import JobNotFoundError, RequestError
 from scriptmode_local import LocalPlatform
 from scriptmode_local._store.host_logs import last_lines
-from scriptmode_local._store.job_record import Job
 from scriptmode_local._store.job_response import describe
-from scriptmode_local._store.job_store import JobStore
 from scriptmode_local._store.log_times import LogTimes
 from scriptmode_local._store.state import MESSAGES, STATUS_OF, failure_from_json, starting_state
 from scriptmode_local._store.summary_response import render_summary
-
-RESOURCES = {"InstanceType": "local_process", "InstanceCount": 1}
-REQUEST = parse_request({"TrainingJobName": "job", "ResourceConfig": RESOURCES})
-JOB = Job(REQUEST, "arn", "us-east-1", "/usr/bin/python3", 120.0)
-
-
-@pytest.fixture
-def store(tmp_path):
-    return JobStore(tmp_path / "data")
 
 
 @pytest.mark.parametrize("ahead", [-9, 0, 9], ids="the clock of the hosts is {} s ahead".format)
