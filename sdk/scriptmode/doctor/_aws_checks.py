@@ -40,4 +40,4 @@ def service() -> str:
 def config_file() -> str:
     """Read the SageMaker config files like a job."""
     config = sagemaker_config.read_config(os.environ, S3().read_bytes)
-    return "it has " + (f"role {config.role}" if config.role else "no role: give role= to the estimator")
+    return f"role {config.role}" if config.role else "none has a role: give role= to the estimator"

@@ -79,7 +79,7 @@ _OPTIONS = {
     "py_version": _once("--py-version", "VERSION",
         "Python version of AWS's training image, such as py310. Used with --framework-version on Amazon SageMaker."),
     "volume_size": _once("--volume-size", "GB",
-        "Size of each host's storage volume in GB. Amazon SageMaker only. [default: 30]", type=_AT_LEAST_1),
+        "Size of each host's storage volume in GB. Amazon SageMaker only. [default: 30]", type=click.IntRange(min=0)),
     "max_run": _once("--max-run", "SECONDS",
         "Time limit of the job in seconds. [default: 86400, one day]", type=_AT_LEAST_1),
     "distribution": _once("--distribution", "KIND",

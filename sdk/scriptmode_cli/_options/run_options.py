@@ -111,7 +111,7 @@ def _parse_options(given: Mapping[str, Any]) -> dict[str, Any]:
     arguments.update(others)
     if isinstance(chosen := arguments.get("distribution"), str):
         if (kind := NAMES.get(chosen.replace("_", "-"))) is None:
-            raise SpecError(f"--distribution is {chosen!r}", advice=did_you_mean(chosen, list(NAMES)[:3]))
+            raise SpecError(f"--distribution is {chosen!r}", advice=did_you_mean(chosen, list(NAMES)))
         arguments["distribution"] = {kind: {"enabled": True}}
     return arguments
 

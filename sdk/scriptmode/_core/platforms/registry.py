@@ -67,7 +67,8 @@ def resolve_platform(platform: Platform | str | None) -> Platform:
     if platform == "sagemaker":
         return sagemaker_platform(None)
     if isinstance(platform, (str, type)) or not hasattr(platform, "describe"):
-        raise invalid("platform", f"is {platform!r}", "give 'local', 'sagemaker' or a platform object")
+        advice = "give 'local', 'sagemaker' or a platform object; a server's URL is AWS_ENDPOINT_URL"
+        raise invalid("platform", f"is {platform!r}", advice)
     return platform
 
 

@@ -69,7 +69,7 @@ def did_you_mean_path(path: Path) -> str:
     """Return `did_you_mean` for a path that does not exist, of the names in its directory."""
     # A name may be too long, a directory unreadable.
     with suppress(OSError):
-        return did_you_mean(path.name, (other.name for other in path.parent.iterdir()), most=0)
+        return did_you_mean(path.name, {entry.name for entry in path.parent.iterdir()} - {path.name}, most=0)
     return ""
 
 
