@@ -48,7 +48,7 @@ RUN = {
     "GPUs that are no number": (["--instance-type", "kubernetes:gpu=two"], "write 'kubernetes' or 'kubernetes:gpu=N'"),
     "SageMaker without a Region": ([*CLOUD], "no AWS region is set; set AWS_DEFAULT_REGION or run 'aws configure' (--region)"),
     "a role's name without a Region": (["--instance-type", "ml.m5.large", "--role", "r", "--image-uri", "i"], "set AWS_DEFAULT_REGION or run 'aws configure' (--region)"),
-    "another distribution": (["--distribution", "ring"], "use one of mpi, multi-worker-mirrored, parameter-server"),
+    "another distribution": (["--distribution", "ring"], "use one of horovod, mpi, multi-worker-mirrored, multi-worker-mirrored-strategy, parameter-server"),
     "ranks without MPI": (["--processes-per-host", "2"], "--processes-per-host configures a distribution, but none is enabled; add --distribution"),
     "servers of another distribution": (["--distribution", "mpi", "--ps", "1"], "distribution['mpi'] has no key 'ps', an option of parameter_server; leave it out"),
     "a hyperparameter's name with a blank": (["-p", "epochs = 3"], "-p 'epochs = 3' does not have the form NAME=VALUE"),
