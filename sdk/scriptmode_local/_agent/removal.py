@@ -41,8 +41,6 @@ def delete_job(folder: JobFolder) -> None:
     with suppress(UnreadableJobError):
         if not folder.read_state().ended and (absent := absent_engine(folder)):
             raise DataError(f"training job {folder.name} has not ended, and {absent}, which ends all that the job has")
-    if _is_foreign(folder):
-        raise DataError(f"{folder.path} is not the directory of a training job", advice="remove it yourself")
     if folder.has_agent():
         with suppress(ScriptmodeError):
             if find_control(folder).signal(folder, AgentSignal.KILL):
@@ -68,17 +66,11 @@ def delete_job(folder: JobFolder) -> None:
         raise DataError(f"training job {folder.name} is deleted, but {left}")
 
 
-def _is_foreign(folder: JobFolder) -> bool:
-    """Return whether a directory among those of jobs has files, but none of a job's."""
-    with suppress(OSError):
-        names = {path.name for path in folder.path.iterdir()}
-        return bool(names) and not names & {folder.lock_file.name, "job.json", "state.json"}
-    return False
-
-
 def is_lost(folder: JobFolder) -> bool:
     """Return whether a job's files are damaged, not only out of reach, and nothing runs it."""
-    if _is_foreign(folder) or (folder.path / ENGINE_RECORD).exists() or folder.has_agent():
+    records = (folder.lock_file, folder.path / "job.json", folder.path / "state.json")
+    # Without any it is not the directory of a job.
+    if not any(map(Path.exists, records)) or (folder.path / ENGINE_RECORD).exists() or folder.has_agent():
         return False
     try:
         folder.read_facts()
