@@ -157,7 +157,7 @@ def test_a_state_with_damaged_events_is_refused():
             state_from_json({**content, "events": events})
 
 
-def test_the_notices_of_a_log_are_added_up(tmp_path):
+def test_the_notices_of_a_log_are_added_up(tmp_path, monkeypatch):
     log = tmp_path / "algo-1"
     assert agent_log.describe_loss(log, "algo-1") == ""
     log.write_text("")
@@ -166,12 +166,9 @@ def test_the_notices_of_a_log_are_added_up(tmp_path):
     log.write_text(f"a\n{notice.format(2, 100)}b\n{notice.format(1000, 2_000_000)}")
     expected = "1,002 lines (2.0 MB) of the log of algo-1 could not be written: No space left"
     assert agent_log.describe_loss(log, "algo-1") == expected
-
-
-def test_notices_are_found_across_the_pieces_in_which_a_long_log_is_read(tmp_path, monkeypatch):
+    # A long log is read in pieces.
     monkeypatch.setattr(agent_log, "CHUNK", 50)
-    log = tmp_path / "algo-1"
-    notice = "scriptmode: 2 lines (100 bytes) of this log could not be written and are missing here: No space left\n"
+    notice = notice.format(2, 100)
     log.write_text(f"{'x' * 3000}\n{notice}" + f"b\n{notice}" * 3)
     assert agent_log.describe_loss(log, "algo-1").startswith("8 lines (400 bytes)")
     log.write_text(f"b\n{notice}".rstrip("\n"))

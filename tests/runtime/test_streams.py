@@ -66,7 +66,7 @@ def largest_file(size):
         resource.setrlimit(resource.RLIMIT_FSIZE, earlier)
 
 
-def logged(steps):
+def logged(steps, room_at_end=None):
     """Write each step's text with room for the step's number of bytes more; return what the log has in the end."""
     with TemporaryDirectory() as folder, Path(folder, "log").open("ab", buffering=0) as file:
         sink = Sink(file.fileno())
@@ -74,7 +74,9 @@ def logged(steps):
             with largest_file(FREE if room is None else file.tell() + room):
                 sink.write(text.encode())
             file.seek(0, 2)
-        sink.close()
+        # A file that has any content has a block.
+        with largest_file(FREE if room_at_end is None or not file.tell() else max(file.tell() + room_at_end, 4096)):
+            sink.close()
         return Path(folder, "log").read_text()
 
 
@@ -88,12 +90,12 @@ STEPS = st.lists(st.tuples(TEXTS, st.one_of(st.none(), st.just(0), st.integers(0
 CUTS = st.integers(0, 200)
 
 
-@given(STEPS, CUTS)
-def test_every_line_is_whole_or_counted_where_it_is_missing(steps, cut):
+@given(STEPS, CUTS, st.sampled_from([None, 0, 50, 1000]))
+def test_every_line_is_whole_or_counted_where_it_is_missing(steps, cut, room_at_end):
     steps = [(lines_of(number, *shape), room) for number, (shape, room) in enumerate(steps)]
     pieces = [(part, room) for text, room in steps for part in (text[:cut], text[cut:])]
     wanted = "".join(text for text, _ in steps).splitlines(keepends=True)
-    log = logged(pieces)
+    log = logged(pieces, room_at_end)
     position = 0
     for line in log.splitlines(keepends=True):
         notice = NOTICE.fullmatch(line.rstrip("\n"))

@@ -3,7 +3,7 @@
     empty    --(a write fails)------------> keeping: lines are kept, `_LIMIT` bytes at most
     keeping  --(more than `_LIMIT` bytes)-> dropping: lines are dropped and counted
     keeping, dropping --(a write succeeds)-> empty: the kept lines first, then the number of dropped ones, then new ones
-
+    keeping, dropping --(the output ends)--> empty: the number of all of them takes the place of the log's last lines
 
 The beginning of a line that was written is always followed by its rest, and a line of which the beginning was dropped
 is dropped to its end: no line of the log consists of parts of two.
@@ -11,6 +11,12 @@ is dropped to its end: no line of the log consists of parts of two.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
+#: Words of a notice, and a notice: the numbers of lines and bytes, and the error's text.
+MISSING = b"of this log could not be written and are missing here:"
+NOTICE = re.compile(rb"(?m)^scriptmode: (\d{1,18}) lines? \((\d{1,18}) bytes\) %b (.*)\n?" % MISSING)
 #: Bytes that are kept in memory. More output than this is dropped while the disk is full.
 _LIMIT = 64 * 1024
 
@@ -23,9 +29,6 @@ class Backlog:
         self._kept = b""
         self._lines = 0
         self._bytes = 0
-        #: The counts before the last call of `take`, and the notice that it returned.
-        self._counted = (0, 0)
-        self._notice_taken = b""
         #: Whether the next output continues the line that was dropped last.
         self._in_dropped_line = False
 
@@ -43,29 +46,21 @@ class Backlog:
             self._drop(head + newline)
             if not newline:
                 return
-        self._kept += self._notice()
-        self._kept += data
+        self._kept += self._notice() + data
         if len(self._kept) > _LIMIT:
             cut = self._kept.rfind(b"\n", 0, _LIMIT) + 1
             # A line that is longer than the limit, perhaps with its beginning in the log, ends here.
-            kept = self._kept[:cut] or self._kept[:_LIMIT] + b"\n"
-            rest = self._kept[cut or _LIMIT :]
-            self._kept = kept
-            self._drop(rest)
+            self._drop(self._kept[cut or _LIMIT :])
+            self._kept = self._kept[:cut] or self._kept[:_LIMIT] + b"\n"
 
-    def take(self) -> bytes:
-        """Return and remove the output to write next; `restore` puts back the part that was not written."""
-        self._counted = (self._lines, self._bytes)
-        self._notice_taken = b"" if self._in_dropped_line else self._notice()
-        kept, self._kept = self._kept, b""
-        return kept + self._notice_taken
-
-    def restore(self, rest: bytes) -> None:
-        """Restore the end of what `take` returned; an unwritten notice is dropped, and its counts are restored."""
-        if self._notice_taken and len(rest) >= len(self._notice_taken):
-            rest = rest[: -len(self._notice_taken)]
-            self._lines, self._bytes = self._counted
-        self._kept = rest
+    def write(self, write: Callable[[bytes], bytes]) -> None:
+        """Write what waits, and the notice, with a function that returns the rest which it could not write."""
+        notice = b"" if self._in_dropped_line else self._notice()
+        rest = write(self._kept + notice)
+        self._kept = rest.removesuffix(notice)
+        if len(self._kept) < len(rest):
+            # It counts again.
+            self._drop(notice)
 
     def end(self) -> None:
         """Record the end of the output: a line that was dropped up to its middle has ended."""
@@ -73,7 +68,18 @@ class Backlog:
             self._lines += 1
             self._in_dropped_line = False
 
+    def replace(self, last: bytes) -> bytes:
+        """Return the notice that takes the place of ``last``, the last lines of the log, and of all that waits."""
+        self._drop(last + self._kept)
+        self.end()
+        return self._notice()
+
     def _drop(self, data: bytes) -> None:
+        if MISSING in data:
+            for notice in NOTICE.finditer(data):
+                self._lines += int(notice[1])
+                self._bytes += int(notice[2])
+            data = NOTICE.sub(b"", data)
         if data:
             self._bytes += len(data)
             self._lines += data.count(b"\n")
@@ -84,4 +90,4 @@ class Backlog:
             return b""
         lines = f"{self._lines} line{'s' if self._lines != 1 else ''} ({self._bytes} bytes)"
         self._lines = self._bytes = 0
-        return f"scriptmode: {lines} of this log could not be written and are missing here: {self.reason}\n".encode()
+        return b"scriptmode: %b %b %b\n" % (lines.encode(), MISSING, self.reason.encode())

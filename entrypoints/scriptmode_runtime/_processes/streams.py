@@ -24,7 +24,7 @@ _PIPE = 1024 * 1024
 _F_SETPIPE_SZ = 1031
 #: Bytes kept for the report of a failure: several tracebacks, those of one host's ranks included.
 _TAIL = 64 * 1024
-#: Chunks smaller than this are joined.
+#: Chunks smaller than this are joined. So much of a log's end has the beginning of its last lines.
 _SMALL = 4 * 1024
 #: Seconds for which a partial line waits for its end, where several processes write. A print is often two writes.
 _PARTIAL_SECONDS = 0.5
@@ -72,7 +72,7 @@ class Sink:
         self.mid_line = False
         self._reopened: int | None = None
         self._is_file = False
-        self._backlog: Backlog | None = None
+        self._backlog = Backlog()
         try:
             mode = os.fstat(descriptor).st_mode
             self._is_file = stat.S_ISREG(mode)
@@ -89,28 +89,27 @@ class Sink:
             return
         self.mid_line = data[-1:] not in b"\n\r"
         if self._backlog:
-            self._write_backlog()
+            self._backlog.write(self._written)
         if self._backlog:
             self._backlog.add(data)
-            self._write_backlog()
+            self._backlog.write(self._written)
         else:
             self.pending = self.pending + data if self.pending else data
             self.flush()
 
     def flush(self) -> None:
         """Write as much pending output as possible; drop it where the reader has closed the pipe."""
-        rest = self._written(self.pending)
-        self.pending = b""
-        if rest and not self._is_file:
-            self.pending = rest
-        elif rest and self._backlog is not None:
-            self._backlog.add(rest)
+        self.pending = self._written(self.pending)
+        if self.pending and self._is_file:
+            self._backlog.add(self.pending)
+            self.pending = b""
 
     def close(self) -> None:
         """Write the remaining output as far as possible, and close the descriptor that was opened here."""
+        self._backlog.end()
+        self._backlog.write(self._written)
         if self._backlog:
-            self._backlog.end()
-            self._write_backlog()
+            self._replace_end()
         if self._reopened is not None:
             os.close(self._reopened)
 
@@ -125,14 +124,22 @@ class Sink:
         except OSError as error:
             if not self._is_file:
                 return b""
-            if self._backlog is None:
-                self._backlog = Backlog()
             self._backlog.reason = error.strerror or str(error)
         return bytes(view) if view else b""
 
-    def _write_backlog(self) -> None:
-        if self._backlog:
-            self._backlog.restore(self._written(self._backlog.take()))
+    def _replace_end(self) -> None:
+        """Write the notice of what is missing over the file's last lines, which needs no space."""
+        # Opened again: Linux appends what pwrite writes with O_APPEND, and the file may be open for writing alone.
+        with contextlib.suppress(OSError), open(f"/proc/self/fd/{self.descriptor}", "r+b", buffering=0) as file:
+            start = file.seek(max(0, file.seek(0, os.SEEK_END) - _SMALL))
+            end = file.read()
+            # A notice has fewer bytes.
+            newline = end.rfind(b"\n", 0, -160)
+            file.seek(start + newline + 1)
+            last = end[newline + 1 :]
+            text = (b"\n" if newline < 0 < start else b"") + self._backlog.replace(last)
+            # The size stays the same for those who read the log meanwhile.
+            file.write(text[:-1].ljust(len(last) - 1) + b"\n")
 
 
 class Source:

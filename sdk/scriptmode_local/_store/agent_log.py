@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -15,17 +14,12 @@ from scriptmode._core.spec.service_values import JobEvent
 from scriptmode._core.text.messages import format_bytes
 from scriptmode_local._data.regular_files import open_regular, open_to_append
 from scriptmode_local._store.host_logs import CHUNK, UNFINISHED
+from scriptmode_runtime._processes import log_backlog
 
 if TYPE_CHECKING:
-    from scriptmode_local._store.state import JobState
+    import re
 
-_MISSING = b"and are missing here:"
-#: The line that the runtime's `log_backlog` leaves where lines are missing.
-_LOSS = re.compile(
-    rb"(?m)^scriptmode: (\d{1,18}) lines? \((\d{1,18}) bytes\) of this log could not be written "
-    + _MISSING
-    + rb" (.*)$"
-)
+    from scriptmode_local._store.state import JobState
 
 
 def append_line(path: Path, line: str) -> None:
@@ -87,7 +81,7 @@ def _find_notices(file: BinaryIO) -> Iterator[re.Match[bytes]]:
         text = rest + chunk
         end = text.rfind(b"\n") + 1
         # The expression alone takes more than ten times as long.
-        if _MISSING in text:
-            yield from _LOSS.finditer(text, 0, end)
+        if log_backlog.MISSING in text:
+            yield from log_backlog.NOTICE.finditer(text, 0, end)
         rest = text[end:][-UNFINISHED:]
-    yield from _LOSS.finditer(rest)
+    yield from log_backlog.NOTICE.finditer(rest)
