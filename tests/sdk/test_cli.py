@@ -317,9 +317,10 @@ def test_the_summary_of_a_failed_job_has_the_error_the_hint_and_the_log():
         '  File "train.py", line 1, in <module>', "    f()", "KeyError: 1", "do this",
         "scriptmode logs mnist-1 --host algo-2",
     ]  # fmt: skip
-    assert "words of another launcher" in render_description(
-        parse_description(DESCRIPTION), failure=Failure("it ended", traceback="words of another launcher")
-    )
+    rank = Failure("it ended", host="algo-2", process="rank 1", traceback="words of another launcher")
+    text = render_description(parse_description(DESCRIPTION), failure=rank)
+    assert "words of another launcher" in text
+    assert "--host" not in text
 
 
 def test_the_summary_masks_secrets_and_escapes_control_characters():

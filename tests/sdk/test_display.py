@@ -43,22 +43,28 @@ def test_the_view_depends_on_the_argument_and_the_output(live, stream, term, whi
         assert choose_view(live) == which
 
 
-def test_a_failure_says_how_to_see_its_log_and_how_to_try_again():
-    reason = "AlgorithmError: algo-2, rank 3: exit code 1\nTraceback\nValueError: no, exit code: 1"
+@pytest.mark.parametrize(
+    ("process", "option", "host"),
+    [("worker", " --host algo-2", "algo-2"), ("rank 3", "", "algo-1")],
+    ids=["a process", "a rank, whose output mpirun logs"],
+)
+def test_a_failure_says_how_to_see_its_log_and_how_to_try_again(process, option, host):
+    reason = f"AlgorithmError: algo-2, {process}: exit code 1\nTraceback\nValueError: no, exit code: 1"
     fake, job = started(Life.failed(reason, logs={"algo-1": [(95, "a")], "algo-2": [(95, "b")]}), instance_count=2)
     with pytest.raises(TrainingJobFailed) as caught:
         job.wait()
     said = str(caught.value)
-    assert said.startswith("training job job-1 failed: algo-2, rank 3: exit code 1\nTraceback\nValueError: no\n")
+    assert said.startswith(f"training job job-1 failed: algo-2, {process}: exit code 1\nTraceback\nValueError: no\n")
     log, again = (line.split(":", 1)[1].strip() for line in said.splitlines()[-2:])
-    where = "CloudWatch log group /aws/sagemaker/TrainingJobs, stream job-1/algo-2"
-    assert log.startswith(f"scriptmode logs job-1 --host algo-2 ({where}")
+    where = "CloudWatch log group /aws/sagemaker/TrainingJobs, stream job-1/"
+    assert log.startswith(f"scriptmode logs job-1{option} ({where}{host}")
+    assert f">scriptmode logs job-1{option}</code>" in job._repr_html_()
     assert again == "scriptmode rerun job-1"
     assert caught.value.reason == reason
     fake.disconnect("describe_log_streams", times=100)
     with pytest.raises(TrainingJobFailed, match="no\n") as caught:
         job.wait()
-    assert "scriptmode logs job-1 --host algo-2\n" in str(caught.value)
+    assert f"scriptmode logs job-1{option}\n" in str(caught.value)
     assert "scriptmode rerun job-1" in str(caught.value)
 
 

@@ -120,7 +120,7 @@ def _log(snapshot: JobSnapshot, lines: Sequence[tuple[str, str]]) -> str:
 
 
 def _log_locations(snapshot: JobSnapshot) -> str:
-    failed, places = snapshot.failure.host if snapshot.failure else "", snapshot.log_locations
+    failed, places = snapshot.failure.log_host if snapshot.failure else "", snapshot.log_locations
     named = [(failed, places[failed])] if failed in places else list(places.items())
     shown, rest = formatting.cut(named, _MOST_LOCATIONS, "logs")
     return "".join(_fact(f"log of {host}", location) for host, location in shown) + _dim(rest)

@@ -71,7 +71,7 @@ class JobSnapshot:
         failure = self.failure
         if not self.ended:
             return (f"scriptmode logs -f {self.name}", f"scriptmode stop {self.name}")
-        log = f"scriptmode logs {self.name}" + (f" --host {failure.host}" if failure and failure.host else "")
+        log = f"scriptmode logs {self.name}" + (f" --host {failure.log_host}" if failure and failure.log_host else "")
         if self.status == COMPLETED:
             return (f"scriptmode model download {self.name}", log) if "://" in self.model else (log,)
         return (log, f"scriptmode rerun {self.name}") if failure is None or may_succeed_again(failure) else (log,)

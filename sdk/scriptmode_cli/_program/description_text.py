@@ -107,7 +107,7 @@ def _retries(description: JobDescription) -> str:
 
 
 def _failure(description: JobDescription, failure: Failure) -> dict[str, str]:
-    host = f" --host {failure.host}" if failure.host else ""
+    host = f" --host {failure.log_host}" if failure.log_host else ""
     # Without an error that is known as one: the last output, or the text of another launcher.
     error = summarize_error(failure) or "\n".join(failure.traceback.splitlines()[-_MOST_LINES:])
     return {

@@ -63,8 +63,8 @@ def failed_error(
     if body and f"\n{_LOG_HEADING}\n" in reason and _LOG_HEADING not in body:
         body = f"{_LOG_HEADING}\n{body}"
     lines = [f"training job {name} failed: {_cause(failure, reason)}", _name_source_files(body, source_dir)]
-    host = f" --host {failure.host}" if failure.host else ""
-    place = _log_location(name, failure.host, platform)
+    host = f" --host {failure.log_host}" if failure.log_host else ""
+    place = _log_location(name, failure.log_host, platform)
     rows = [("hint", failure.hint), ("log", f"scriptmode logs {name}{host}{place and f' ({place})'}")]
     rows += [("warning", event) for event in describe_events(name, platform)]
     lines += [f"  {head + ':':<8} {said}" for head, said in rows if said]
@@ -93,7 +93,7 @@ def _cause(failure: Failure, reason: str) -> str:
 
 
 def _log_location(name: str, host: str, platform: Platform) -> str:
-    """Return the location of the failed host's log; of the first host's where no host is named; "" where unknown."""
+    """Return the location of a host's log; of the first host's where no host is named; "" where unknown."""
     # The outcome is reported without it.
     with suppress(ScriptmodeError):
         places = platform.log_locations(name)

@@ -34,3 +34,8 @@ class Failure:
     exception: str = ""
     hint: str = ""
     traceback: str = ""
+
+    @property
+    def log_host(self) -> str:
+        """The host whose log has the output of the process; "" for ranks, whose output ``mpirun`` passes on."""
+        return "" if self.process.startswith("rank ") else self.host
