@@ -19,22 +19,24 @@ from scriptmode_local._store.shapes import is_time, shortened_repr, validate_sha
 from scriptmode_runtime import contract
 from scriptmode_runtime._terminal_line import readable
 
-#: Every secondary status that a local job can have, and the status that it belongs to.
-STATUS_OF = {
-    "Pending": "InProgress",
-    "Starting": "InProgress",
-    "Downloading": "InProgress",
-    "DownloadingTrainingImage": "InProgress",
-    "Training": "InProgress",
-    "Interrupted": "InProgress",
-    "Uploading": "InProgress",
-    "Stopping": "Stopping",
-    "Stopped": "Stopped",
-    "MaxRuntimeExceeded": "Stopped",
-    "MaxWaitTimeExceeded": "Stopped",
-    "Completed": "Completed",
-    "Failed": "Failed",
+#: Every secondary status that a local job can have: the status that it belongs to, and its message.
+_STATUSES = {
+    "Pending": ("InProgress", "Waiting for a place among the jobs of this machine"),
+    "Starting": ("InProgress", "Preparing the hosts for training"),
+    "Downloading": ("InProgress", "Downloading input data"),
+    "DownloadingTrainingImage": ("InProgress", "Downloading the training image"),
+    "Training": ("InProgress", "Training in progress"),
+    "Interrupted": ("InProgress", "Waiting to start again after an interruption"),
+    "Uploading": ("InProgress", "Uploading the model and output artifacts"),
+    "Stopping": ("Stopping", "Stopping the training job"),
+    "Stopped": ("Stopped", "Training job stopped"),
+    "MaxRuntimeExceeded": ("Stopped", "Training job stopped: it ran longer than MaxRuntimeInSeconds"),
+    "MaxWaitTimeExceeded": ("Stopped", "Training job stopped: it waited and ran longer than MaxWaitTimeInSeconds"),
+    "Completed": ("Completed", "Training job completed"),
+    "Failed": ("Failed", "Training job failed"),
 }
+STATUS_OF = {secondary: status for secondary, (status, _) in _STATUSES.items()}
+MESSAGES = {secondary: message for secondary, (_, message) in _STATUSES.items()}
 #: A request to stop changes a job only while it is in one of these.
 STOPPABLE = frozenset({"Pending", "Starting", "Downloading", "DownloadingTrainingImage", "Training", "Interrupted"})
 
@@ -43,22 +45,6 @@ STOPPABLE = frozenset({"Pending", "Starting", "Downloading", "DownloadingTrainin
 MOST_EVENTS, _EVENT_BYTES, _MORE = 50, 500, "more of this kind happened"
 #: A job has no hosts in one of these.
 _WITHOUT_HOSTS = frozenset({"Pending", "Starting", "Interrupted"})
-
-MESSAGES = {
-    "Pending": "Waiting for a place among the jobs of this machine",
-    "Starting": "Preparing the hosts for training",
-    "Downloading": "Downloading input data",
-    "DownloadingTrainingImage": "Downloading the training image",
-    "Training": "Training in progress",
-    "Interrupted": "Waiting to start again after an interruption",
-    "Uploading": "Uploading the model and output artifacts",
-    "Stopping": "Stopping the training job",
-    "Stopped": "Training job stopped",
-    "MaxRuntimeExceeded": "Training job stopped: it ran longer than MaxRuntimeInSeconds",
-    "MaxWaitTimeExceeded": "Training job stopped: it waited and ran longer than MaxWaitTimeInSeconds",
-    "Completed": "Training job completed",
-    "Failed": "Training job failed",
-}
 
 _UNRECORDED = (
     "its agent died in {secondary}; this folder cannot be written, so nothing was stopped or recorded: describe the "
