@@ -435,8 +435,6 @@ class Estimator:
         from scriptmode._core.request.parse import parse_request
         from scriptmode._job import TrainingJob
 
-        if not isinstance(training_job_name, str) or not training_job_name:
-            raise invalid("training_job_name", f"is {training_job_name!r}", "give a training job's name")
         platform = find_job_platform(training_job_name, sagemaker_session, platform).with_settings_of(training_job_name)
         description = platform.describe(training_job_name)
         estimator = cls._of_job(description.response, platform.tags(description), platform)

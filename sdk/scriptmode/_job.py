@@ -83,8 +83,6 @@ class TrainingJob(StartedJob):
             JobNotFoundError: Where no such job exists.
             SpecError: For arguments that contradict each other.
         """
-        if not isinstance(name, str) or not name:
-            raise invalid("name", f"is {name!r}", "give a training job's name")
         from scriptmode._core.platforms.job_platforms import find_job_platform
 
         return cls(name, find_job_platform(name, sagemaker_session, platform))

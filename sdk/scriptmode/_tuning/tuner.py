@@ -235,8 +235,6 @@ class Tuner:
         make the tuner and its estimator of the tuning job's description, which has all their arguments but the tags.
         Arguments and errors are those of `TrainingJob.attach`.
         """
-        if not isinstance(tuning_job_name, str) or not tuning_job_name:
-            raise invalid("tuning_job_name", f"is {tuning_job_name!r}", "give a tuning job's name")
         where = find_tuning_platform(tuning_job_name, sagemaker_session, platform)
         tuner = cls.__new__(cls)
         vars(tuner).update(_searches={}, latest_tuning_job=TuningJob(tuning_job_name, where))
