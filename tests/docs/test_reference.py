@@ -179,10 +179,6 @@ def test_what_is_missing_is_in_the_reference_with_the_advice_of_its_error():
     listed = {name: advice for names, advice in NOT_INCLUDED.items() for name in names.split(", ")}
     assert {name: listed.get(name) for name in MISSING_METHODS} == MISSING_METHODS
     assert listed["compiler_config"] == GONE["compiler_config"]
-
-
-def test_the_modules_of_v2_that_are_missing_are_in_the_reference_with_the_advice_of_their_error():
-    listed = {name: advice for names, advice in NOT_INCLUDED.items() for name in names.split(", ")}
     found = {name: advice for name, advice in listed.items() if name.startswith("sagemaker.")}
     assert found == names_of_v2.NOT_INCLUDED
 

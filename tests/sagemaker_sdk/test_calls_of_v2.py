@@ -129,15 +129,6 @@ def test_retries_may_have_a_time_to_wait(code):
         estimator(code, max_wait=10**6)
 
 
-def test_a_repeated_jobs_retries_may_wait_longer(code):
-    fake = FakeSageMaker()
-    arguments = {"max_retry_attempts": 2, "max_run": 60, "max_wait": 120, "instance_type": "ml.m5.large"}
-    job = estimator(code, **arguments, platform=None, sagemaker_session=fake).fit(wait=False)
-    times = job.rerun(max_wait=500).describe()["StoppingCondition"]
-    assert times == {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 500}
-    assert job.rerun(max_run=100).describe()["StoppingCondition"]["MaxWaitTimeInSeconds"] == 160
-
-
 COUNTS = (
     "instance_count", "volume_size", "max_run", "max_wait", "max_retry_attempts", "keep_alive_period_in_seconds",
     "container_log_level",
@@ -185,12 +176,8 @@ def test_other_words_for_logs_are_refused(code, logs):
     with pytest.raises(SpecError, match=UNKNOWN_WORD):
         made.fit(logs=logs)
     assert made.latest_training_job is None
-
-
-def test_a_misspelled_word_is_not_taken_for_a_time_to_wait(code):
-    job = estimator(code).fit(wait=False)
     with pytest.raises(SpecError, match=UNKNOWN_WORD):
-        job.wait(["Trainings"])
+        made.fit(wait=False).wait([logs])
 
 
 SWITCHES = (

@@ -114,6 +114,9 @@ def test_a_tf_config_of_one_host_is_not_that_of_several(code, distribution, tf_c
     assert len(requests(fake)) == 3 - is_refused
 
 
+RETRIES = {"RetryStrategy": {"MaximumRetryAttempts": 2}, "EnableManagedSpotTraining": False}
+
+
 def limits(*, max_run=100, max_wait=None, **fields):
     given = {"MaxRuntimeInSeconds": max_run, **({"MaxWaitTimeInSeconds": max_wait} if max_wait else {})}
     _, job = started(Life.completed())
@@ -127,13 +130,15 @@ def limits(*, max_run=100, max_wait=None, **fields):
         ({"max_wait": 150}, {"max_run": 700}, {"MaxRuntimeInSeconds": 700, "MaxWaitTimeInSeconds": 750}),
         ({"max_wait": 150}, {"max_run": 10}, {"MaxRuntimeInSeconds": 10, "MaxWaitTimeInSeconds": 150}),
         ({"max_wait": 150}, {"max_wait": 300}, {"MaxRuntimeInSeconds": 100, "MaxWaitTimeInSeconds": 300}),
+        ({"max_wait": 150, **RETRIES}, {"max_run": 140}, {"MaxRuntimeInSeconds": 140, "MaxWaitTimeInSeconds": 190}),
+        ({"max_wait": 150, **RETRIES}, {"max_wait": 300}, {"MaxRuntimeInSeconds": 100, "MaxWaitTimeInSeconds": 300}),
         (
             {"StoppingCondition": {"MaxPendingTimeInSeconds": 7200}},
             {"max_run": 700},
             {"MaxRuntimeInSeconds": 700, "MaxPendingTimeInSeconds": 7200},
         ),
     ],
-    ids=["time", "a spot job's time", "less time", "a spot job's wait", "beside another limit"],
+    ids=["time", "spot time", "less time", "spot wait", "time of retries", "wait of retries", "beside another limit"],
 )
 def test_a_job_that_had_too_little_time_gets_more(given, change, wanted):
     assert render_request(rerun_request(limits(**given), {}, RerunChanges(**change)))["StoppingCondition"] == wanted
