@@ -236,8 +236,10 @@ class Estimator:
             raise invalid("hyperparameters", "have names", "write set_hyperparameters(**values) for a dict of values")
         self._set_argument("hyperparameters", {**self.hyperparameters(), **hyperparameters})
 
-    def training_image_uri(self) -> str | None:
+    def training_image_uri(self, region: str | None = None) -> str | None:
         """Return the URI of the hosts' image, which may be looked up by ``framework_version``, or ``None``."""
+        if region not in (None, self.platform.region):
+            raise invalid("region", f"is {region!r}, but the jobs' is {self.platform.region!r}", "give a session of it")
         return self.platform.complete(self.spec).algorithm.image_uri
 
     def request(

@@ -52,7 +52,9 @@ def test_the_configurations_of_v2_are_those_of_the_arguments(code):
     told = [{"Subnets": ["s"], "SecurityGroupIds": ["g"]}, {"EnableRemoteDebug": False}, None]
     for made, expected in ((estimator(code), [None] * 3), (estimator(code, **given), told)):
         assert [made.get_vpc_config(), made.get_remote_debug_config(), made.get_session_chaining_config()] == expected
-        assert made.get_vpc_config(vpc_config_override=None) is None
+        assert (made.get_vpc_config(None), made.training_image_uri("eu-west-1")) == (None, "registry/team/tf:2.15")
+        with pytest.raises(SpecError, match="region is 'us-east-1', but the jobs' is 'eu-west-1'; give a"):
+            made.training_image_uri(region="us-east-1")
 
 
 def test_the_methods_of_v2_that_change_a_running_job_call_the_service(code):
