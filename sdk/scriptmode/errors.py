@@ -243,6 +243,8 @@ class TrainingJobFailed(TrainingJobError):  # noqa: N818 - the past tense of the
 
     Attributes:
         failure: Why it failed: the host, the process, how it ended, its traceback.
+        actual_status: The SageMaker SDK's name of ``status``.
+        allowed_statuses: The statuses of ended jobs that are not this error: ``Completed`` and ``Stopped``.
     """
 
     def __init__(self, message: str, description: Mapping[str, Any], failure: Failure | None = None) -> None:
@@ -257,6 +259,7 @@ class TrainingJobFailed(TrainingJobError):  # noqa: N818 - the past tense of the
 
         super().__init__(message, description)
         self.failure = failure or parse_failure_reason(self.reason)
+        self.actual_status, self.allowed_statuses = description.get("TrainingJobStatus"), ["Completed", "Stopped"]
 
     @property
     def reason(self) -> str:

@@ -18,7 +18,8 @@ def test_v2_trains_follows_attaches_and_fails(served, v2, tmp_path):
     model = found["model"][0]
     assert found["attached"] == ["1", "ml.p3.2xlarge", model]
     assert found["model"] == [model, 1]
-    assert "ClientError: The image 'example.com/unknown:1' cannot be used" in found["failure"]
+    assert "ClientError: The image 'example.com/unknown:1' cannot be used" in found["failure"][0]
+    assert found["failure"][1:] == ["Failed", ["Completed", "Stopped"]]
     assert found["metrics"][0] == ["loss", 0.25]
     # Each host's lines once, while the job was followed.
     assert out.count("cluster ['master', 'ps', 'worker']") == 2

@@ -41,7 +41,7 @@ def main(folder):
     try:
         failing.fit(wait=True)
     except sagemaker.exceptions.UnexpectedStatusException as error:
-        failure = str(error)
+        failure = [str(error), error.actual_status, error.allowed_statuses]
     name = estimator.latest_training_job.name
     metrics = TrainingJobAnalytics(name, metric_names=["loss"], sagemaker_session=session).dataframe()
     found = {
