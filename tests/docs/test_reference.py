@@ -191,6 +191,14 @@ def test_the_page_lists_the_modules_of_the_alias():
     assert f"`{names_of_v2.VERSION}`" in REFERENCE
 
 
+def test_what_the_guide_has_in_the_place_of_imports_exists():
+    names = {"estimator": TensorFlow, "scriptmode": scriptmode, "Tuner": scriptmode.Tuner, "base_job_name": ""}
+    for _, here in rows("guides/coming_from_sagemaker_v2.md"):
+        for code in re.findall(r"`([\w. ,]+)[^`]*`", here):
+            exec(code, names)
+    assert names["sagemaker"] is scriptmode
+
+
 @pytest.mark.parametrize("kind", ["smdistributed", "torch_distributed", "pytorchddp", "pytorchxla"])
 def test_a_distribution_of_aws_has_the_advice_of_its_error(kind):
     with pytest.raises(SpecError) as caught:
