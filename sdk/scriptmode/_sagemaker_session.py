@@ -319,16 +319,16 @@ class Session:
         self._platform_of(job_name).stop(job_name)
 
     def wait_for_job(self, job: str, poll: float = 5) -> dict[str, Any]:
-        """Wait until a training job has ended; return its description. Errors are those of `TrainingJob.wait`.
+        """Wait for a job and print its statuses; return its description. Errors are those of `TrainingJob.wait`.
 
         Args:
             job: The job's name.
             poll: Seconds between two requests for the job's description.
         """
-        from scriptmode._core.handle import outcome
+        from scriptmode._core.handle import log_lines, outcome
 
         platform = self._platform_of(job)
-        description = outcome.wait_for_end(job, platform, None, poll)
+        description = outcome.wait_for_end(job, platform, None, poll, log_lines.StatusLines())
         outcome.raise_for_status(description, platform)
         return description.response
 

@@ -397,7 +397,7 @@ def test_a_session_waits_for_jobs_prints_their_logs_and_stops_them(fake, code, c
     job = estimator(code, session).fit(wait=False)
     assert session.wait_for_job(job.name)["TrainingJobStatus"] == "Completed"
     session.logs_for_job(job.name, wait=True)
-    assert "Completed: Training job completed" in capsys.readouterr().out
+    assert capsys.readouterr().out.count("-- Completed: Training job completed\n") == 2
     other = estimator(code, session).fit(wait=False)
     session.stop_training_job(other.name)
     with pytest.raises(TrainingJobStopped):

@@ -4,41 +4,36 @@ import re
 import subprocess
 import sys
 import textwrap
+from contextlib import nullcontext
 
 import pytest
+from fakes.sagemaker_jobs import started
 
 import scriptmode
 import scriptmode.aws
 from scriptmode._core.spec.older_names import MISSING_METHODS
 from scriptmode.errors import SpecError
-from scriptmode.v2 import _name_table as name_table, load_ipython_extension, unload_ipython_extension
-from scriptmode.v2.debugger import Rule
+from scriptmode.testing import Life
+from scriptmode.v2 import _name_table as name_table, adapters, load_ipython_extension, unload_ipython_extension
 
 #: A statement of v2 or v1, and what it binds to ``found``.
 SAME = {
-    "from sagemaker.tensorflow import TensorFlow as found": scriptmode.TensorFlow,
-    "from sagemaker.tensorflow.estimator import TensorFlow as found": scriptmode.TensorFlow,
-    "from sagemaker import get_execution_role as found": scriptmode.get_execution_role,
-    "import sagemaker; found = sagemaker.Session": scriptmode.Session,
+    "from sagemaker.tensorflow import TensorFlow as found": adapters.TensorFlow,
+    "from sagemaker import Session as found": scriptmode.Session,
     "import sagemaker; found = sagemaker.inputs.TrainingInput": scriptmode.TrainingInput,
     "import sagemaker.tuner as t; found = t.HyperparameterTuner": scriptmode.HyperparameterTuner,
-    "from sagemaker.session import s3_input as found": scriptmode.TrainingInput,
     "import sagemaker; found = sagemaker.s3_input": scriptmode.TrainingInput,
     "from sagemaker.s3 import *; found = S3Downloader": scriptmode.aws.S3Downloader,
-    "from sagemaker.debugger import rule_configs, Rule as found": Rule,
     "from sagemaker.exceptions import UnexpectedStatusException as found": scriptmode.TrainingJobFailed,
 }
 #: A statement whose use of a name is refused, and what its error has. What is imported alone is not refused.
 REFUSED = {
     "from sagemaker.pytorch import PyTorch; PyTorch(1)": "scriptmode has no sagemaker.pytorch.PyTorch; give Estimator the",
     "import sagemaker.workflow.steps as s; s.TrainingStep()": "no sagemaker.workflow.steps.TrainingStep; build pipelines",
-    "from sagemaker.tensorflow import TensorFlowModel; TensorFlowModel()": "no sagemaker.tensorflow.TensorFlowModel; serve",
     "import sagemaker; sagemaker.predictor.Predictor": "scriptmode has no sagemaker.predictor; serve the model with the",
     "from sagemaker import Predictor\nclass Own(Predictor): pass": "scriptmode has no sagemaker.Predictor; serve the model",
     "import sagemaker; sagemaker.image_uris.retrieve('xgboost', 'us-east-1')": "not xgboost for 'training'; write the URI",
     "from sagemaker.inputs import TraningInput": "scriptmode has no sagemaker.inputs.TraningInput; did you mean 'Train",
-    "from sagemaker.content_types import CONTENT_TYPE_JSON as t; t()": "scriptmode has no sagemaker.content_types.CONTENT",
-    "from sagemaker.tensorflow.predictor import tf_serializer; tf_serializer(1)": "predictor.tf_serializer; serve the model",
     "import sagemaker.tensorflw": "scriptmode has no sagemaker.tensorflw; did you mean 'tensorflow'?",
 }
 
@@ -87,6 +82,17 @@ own.entry_point = "train.py"; found = own.request()["HyperParameters"]
     assert {"steps": "2", "sagemaker_program": '"train.py"'}.items() <= found["found"].items()
 
 
+@pytest.mark.parametrize("end", ["Completed", "Stopped", "Failed"])
+def test_attach_shows_the_statuses_of_a_job_until_its_end_as_in_v2(end, capsys):
+    fake, job = started(Life(ends=end, logs={"algo-1": [(100, "a line")]}))
+    with pytest.raises(scriptmode.TrainingJobFailed) if end == "Failed" else nullcontext() as caught:
+        assert adapters.TensorFlow.attach(job.name, fake, model_channel_name="model").latest_training_job.status == end
+    if caught:
+        assert (caught.value.actual_status, caught.value.allowed_statuses) == (end, ["Completed", "Stopped"])
+    shown = capsys.readouterr().out
+    assert (f"-- {end}: Training job" in shown, "a line" in shown) == (True, False)
+
+
 def test_what_is_not_included_can_be_checked_for_and_annotate(aliased):
     found = run("""
 from sagemaker import Model, Predictor
@@ -123,6 +129,8 @@ def test_a_method_that_is_not_included_is_refused_with_what_to_do_instead(name, 
 
 def test_an_installed_sagemaker_is_imported_before_and_after_but_not_meanwhile(tmp_path):
     text = """
+        import scriptmode, sys
+        assert not [name for name in sys.modules if name.startswith(("sagemaker", "scriptmode.v2"))]
         from scriptmode.v2 import alias
         alias.activate()
         alias.activate()
@@ -137,12 +145,6 @@ def test_an_installed_sagemaker_is_imported_before_and_after_but_not_meanwhile(t
     assert done.stdout.splitlines() == [str(scriptmode.Session), "the installed one"]
     path = tmp_path / "sagemaker" / "__init__.py"
     assert f"cannot stand for sagemaker, which is already imported from {path}; load it before" in done.stderr
-
-
-def test_a_plain_import_of_scriptmode_leaves_sagemaker_alone(tmp_path):
-    done = program(tmp_path, "-c", "import scriptmode, sagemaker, sys; print(sagemaker.Session, *sys.modules)")
-    assert done.stdout.startswith("the installed one ")
-    assert "scriptmode.v2" not in done.stdout
 
 
 @pytest.mark.parametrize("words", [["program.py"], ["-m", "program"]], ids=["a file", "a module"])

@@ -42,7 +42,7 @@ COUNTERPARTS = {
     "sagemaker": {**_SESSION, **_ANALYTICS, "TrainingInput": "TrainingInput", "s3_input": "TrainingInput"},
     "sagemaker.analytics": _ANALYTICS,
     "sagemaker.debugger": _DEBUGGER,
-    "sagemaker.estimator": {**_same("Estimator"), **_same("Framework", _ADAPTERS)},
+    "sagemaker.estimator": _same("Estimator Framework", _ADAPTERS),
     "sagemaker.exceptions": {"CapacityError": "CapacityError", "UnexpectedStatusException": "TrainingJobFailed"},
     "sagemaker.image_uris": _same("retrieve", _ADAPTERS),
     "sagemaker.inputs": _INPUTS,
@@ -53,8 +53,7 @@ COUNTERPARTS = {
     "sagemaker.s3": _S3,
     "sagemaker.s3_utils": _S3_PATHS,
     "sagemaker.session": {**_SESSION, **_INPUTS},
-    "sagemaker.tensorflow": _same("TensorFlow"),
-    "sagemaker.tensorflow.estimator": _same("TensorFlow"),
+    **dict.fromkeys(("sagemaker.tensorflow", "sagemaker.tensorflow.estimator"), _same("TensorFlow", _ADAPTERS)),
     "sagemaker.tuner": {**_same("HyperparameterTuner"), **_RANGES, **_TUNING},
     "sagemaker.utils": _same("name_from_base unique_name_from_base sagemaker_timestamp", _ADAPTERS),
 }

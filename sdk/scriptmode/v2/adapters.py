@@ -4,16 +4,35 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any
 
 import scriptmode
 from scriptmode._core.aws.images import look_up_image, look_up_rule_image
 from scriptmode._core.spec.names import NAME_LIMIT
-from scriptmode.errors import NotIncludedError, invalid
+from scriptmode.errors import NotIncludedError, TrainingJobStopped, invalid
 
 
-class Framework(scriptmode.Estimator):
+class Estimator(scriptmode.Estimator):
+    """The estimator, and the base class of the others; its ``attach`` waits for the job."""
+
+    @classmethod
+    def attach(
+        cls, training_job_name: str, sagemaker_session: Any = None, model_channel_name: str = "model", **where: Any
+    ) -> scriptmode.Estimator:
+        """Return an estimator of a job after its end, and print its statuses meanwhile; raise where it failed."""
+        estimator = super().attach(training_job_name, sagemaker_session, **where)
+        with suppress(TrainingJobStopped):
+            estimator.sagemaker_session.wait_for_job(training_job_name, poll=estimator.platform.poll_seconds)
+        return estimator
+
+
+class TensorFlow(Estimator, scriptmode.TensorFlow):
+    """The estimator of TensorFlow scripts."""
+
+
+class Framework(Estimator):
     """The base class of a program's own estimators, which takes the arguments of the script first."""
 
     def __init__(self, entry_point: str, source_dir: Any = None, hyperparameters: Any = None, **named: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from scriptmode._core.aws.retry import retry
 from scriptmode._core.platforms.registry import Platform
@@ -11,7 +12,9 @@ from scriptmode._core.text.messages import still_running
 from scriptmode.errors import TransientError, WaitTimeoutError, invalid
 
 
-def wait_for_end(name: str, platform: Platform, timeout: float | None, poll: float | None) -> JobDescription:
+def wait_for_end(
+    name: str, platform: Platform, timeout: float | None, poll: float | None, show: Callable[..., None] | None = None
+) -> JobDescription:
     """Wait until a job has ended; raise `WaitTimeoutError` after ``timeout`` seconds. Lost connections are retried."""
     for argument, seconds, least in (("timeout", timeout, 0), ("poll", poll, 0.001)):
         if seconds is not None and (not isinstance(seconds, (int, float)) or seconds < least):
@@ -27,6 +30,8 @@ def wait_for_end(name: str, platform: Platform, timeout: float | None, poll: flo
                 raise
             what = f"training job {name} could not be asked within {timeout} s ({error})"
             raise WaitTimeoutError(what, "it is still running: wait again") from error
+        if show:
+            show(description)
         if description.has_ended:
             return description
         if clock.now() >= deadline:
