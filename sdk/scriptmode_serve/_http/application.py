@@ -40,11 +40,13 @@ def _sandboxed(start_response: StartResponse) -> StartResponse:
 
 
 def describe_refusal(environ: Environ, error: ApiError) -> str:
-    """Return the log's line of a refused request; of the reason no value of its body, which may be a secret."""
+    """Return the log's line of a refused request; of the reason the members, and no value, which may be a secret."""
     call = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2] or "{REQUEST_METHOD} {PATH_INFO}".format(**environ)
     reason = error.message
     if error.status != HTTPStatus.FORBIDDEN:
-        reason = re.split("[=:]", re.sub("(?s)['\"].*['\"]", "...", reason))[0]
+        members = ",".join(dict.fromkeys(re.findall(r" at '[\w.-]+'(?= failed to | is not )", reason)))
+        # An apostrophe in a word, such as "object's", neither begins a value nor ends one.
+        reason = re.split("[=:]", re.sub(r"(?s)(?<!\w\w)['\"](.*['\"](?!\w)|.*)", "...", reason))[0] + members
     line = f"{environ['REMOTE_ADDR']}: {call[:_MOST]} is refused: {find_code(environ, error)}: {reason.strip()[:_MOST]}"
     return f"{time.strftime('%Y-%m-%d %H:%M:%S')} {escape_unprintable(line)}"
 

@@ -29,7 +29,7 @@ def validate(
     # Types are checked by the parser, before there is a request.
     for violation in violations:
         if violation.constraint == "type" and violation.value is not None:
-            text = f"The value is not of the type {violation.shape['type']}: '{_locate(violation, root)}'"
+            text = f"The value at '{_locate(violation, root)}' is not of the type {violation.shape['type']}"
             raise ApiError("SerializationException", text)
     texts: dict[str, str] = {}
     for violation in violations:
