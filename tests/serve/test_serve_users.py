@@ -100,21 +100,19 @@ def test_a_rerun_of_a_server_s_job_waits_and_is_in_its_region(tmp_path):
         assert "algo-1 | eu-west-1" in shell(api, "logs", "again")
 
 
+def test_a_server_that_has_ended_is_not_recommended(tmp_path):
+    (tmp_path / "train.py").touch()
+    with serving(tmp_path, "--s3", "memory") as api:
+        assert api.sagemaker.list_training_jobs()["TrainingJobSummaries"] == []
+    text = shell(api, "run", "train.py", "--input", "train=s3://b/x", code=1)
+    assert "there are no AWS credentials; run 'aws configure'" in text
+
+
 def test_an_error_of_another_endpoint_says_nothing_of_the_server(api, in_s3):
     other = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_DEFAULT_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "1"}
     text = shell(api, "model", "download", in_s3, code=1, AWS_ACCESS_KEY_ID="x", AWS_SECRET_ACCESS_KEY="x", **other)
     assert "127.0.0.1:1 cannot be reached" in text
     assert "scriptmode serve" not in text
-
-
-def test_a_source_on_this_machine_is_refused_without_a_scheme_too(api, tmp_path):
-    request = api.request("print('hello')")
-    for changed in (
-        {"HyperParameters": {"sagemaker_program": "train.py", "sagemaker_submit_directory": str(tmp_path)}},
-        {"Environment": {"SAGEMAKER_SUBMIT_DIRECTORY": str(tmp_path)}},
-    ):
-        with pytest.raises(ClientError, match=f"'{tmp_path}' is not in a directory that requests may name"):
-            api.sagemaker.create_training_job(**{**request, **changed})
 
 
 def refusal(call, *arguments, **named):

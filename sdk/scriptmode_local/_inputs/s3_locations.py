@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode._core.aws.s3_uris import is_in_local_bucket, parse_s3_uri
+from scriptmode._core.aws.s3_uris import SCHEME, is_in_local_bucket, parse_s3_uri
 from scriptmode._core.machine.data_dir import SERVER_FILE
 from scriptmode._core.spec.inputs import Channel, TrainingInput
 from scriptmode._core.spec.names import SERVER_TAGS
 from scriptmode.errors import CredentialsError, DataError, DataNotFoundError, PlatformError
+from scriptmode_local._system.directory_lock import try_lock
 from scriptmode_local._system.together import run_together
 
 if TYPE_CHECKING:
@@ -73,9 +74,11 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
     """
     from scriptmode_local._data.channel_source import source_of
 
-    sources = [source for channel in job.channels if (source := source_of(job, channel)) and _is_s3(source.uri)]
-    buckets = {argument: uri for argument, uri in outputs.items() if _is_s3(uri)}
-    archive = job.source_uri if job.source_channel is None and _is_s3(job.source_uri or "") else None
+    sources = [
+        source for channel in job.channels if (source := source_of(job, channel)) and source.uri.startswith(SCHEME)
+    ]
+    buckets = {argument: uri for argument, uri in outputs.items() if uri.startswith(SCHEME)}
+    archive = job.source_uri if job.source_channel is None and str(job.source_uri).startswith(SCHEME) else None
     from scriptmode._core.aws.s3 import require_credentials
     from scriptmode_local._data.object_store import require_data
 
@@ -137,8 +140,8 @@ def advise_server(data_dir: Path) -> Iterator[None]:
     try:
         yield
     except PlatformError as error:
-        export = _server_variables(data_dir) if "s3://" in error.message else ""
-        if not export or any(map(os.environ.get, _ENDPOINTS)):
+        export, is_running = _server_variables(data_dir)
+        if not (export and is_running) or SCHEME not in error.message or any(map(os.environ.get, _ENDPOINTS)):
             raise
         key = "" if "AWS_ACCESS_KEY_ID" in export else ", and an access key of that server"
         step = f"the objects of jobs of scriptmode serve are reached with what it prints{key}: {export}"
@@ -152,22 +155,19 @@ def require_server(job: JobRequest, data_dir: Path) -> None:
     """Raise `DataError` for a copy of a server's job that would use another S3 than the server's, under its URIs."""
     uris = (job.source_uri, job.output.path, job.output.checkpoint_uri)
     is_of_server = any(key.startswith(SERVER_TAGS) for key, _ in job.tags)
-    if is_of_server and (uri := next((location for location in uris if location and _is_s3(location)), "")):
+    if is_of_server and (uri := next((location for location in uris if location and location.startswith(SCHEME)), "")):
         with advise_server(data_dir):
-            if "AWS_ENDPOINT_URL=" in _server_variables(data_dir) and not any(map(os.environ.get, _ENDPOINTS)):
-                raise DataError(f"{uri} is of a job of scriptmode serve, whose S3 is not that of this shell")
+            export, is_running = _server_variables(data_dir)
+            if "AWS_ENDPOINT_URL=" in export and not any(map(os.environ.get, _ENDPOINTS)):
+                what = f"{uri} is of a job of scriptmode serve, whose S3 is not that of this shell"
+                raise DataError(what, None if is_running else "start it, and use the variables that it prints")
 
 
-def _server_variables(data_dir: Path) -> str:
-    """Return the command that sets the variables of clients of the data directory's last server; "" without one."""
-    try:
-        return (data_dir / SERVER_FILE).read_text(encoding="utf-8").partition("\n")[2].strip()
-    except (OSError, ValueError):
-        return ""
-
-
-def _is_s3(uri: str) -> bool:
-    return uri.startswith("s3://")
+def _server_variables(data_dir: Path) -> tuple[str, bool]:
+    """Return the command that sets the variables of clients of the last server, and whether it runs."""
+    with suppress(OSError, ValueError), (data_dir / SERVER_FILE).open("r+", encoding="utf-8") as file:
+        return file.read().partition("\n")[2].strip(), not try_lock(file.fileno())
+    return "", False
 
 
 @contextmanager
@@ -176,11 +176,10 @@ def _refuse_missing(argument: str, what: str) -> Iterator[None]:
         yield
     except DataNotFoundError as error:
         raise DataNotFoundError(f"{what}: {error.message}", argument=argument, advice=error.advice) from error
-    except CredentialsError as error:
-        # Without the argument, which would call it wrong: an option's error has another exit code.
-        raise CredentialsError(f"{what}: {error.message}", advice=error.advice) from error
     except PlatformError as error:
         from scriptmode._core.aws.s3_errors import is_unreachable
 
-        if is_unreachable(error):
-            raise DataError(f"{what}: {error.message}", advice=error.advice) from error
+        if isinstance(error, CredentialsError) or is_unreachable(error):
+            kind = CredentialsError if isinstance(error, CredentialsError) else DataError
+            # Without the argument, which would call it wrong: an option's error has another exit code.
+            raise kind(f"{what}: {error.message}", advice=error.advice) from error

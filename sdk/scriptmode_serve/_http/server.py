@@ -299,7 +299,8 @@ def _lock(data_dir: Path) -> int:
         lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise unwritable_error(data_dir, error) from error
-    if not try_lock(lock):
+    # A client that looks whether there is a server locks it for a moment.
+    if not process_tree.wait_until(partial(try_lock, lock), _LOOK_SECONDS):
         owner = os.read(lock, 20).decode(errors="replace").partition("\n")[0]
         os.close(lock)
         what = f"the data directory {data_dir} has a server already, process {owner}"
