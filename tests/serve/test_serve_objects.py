@@ -7,6 +7,8 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from contextlib import nullcontext, suppress
@@ -85,12 +87,28 @@ def test_the_s3_server_outlives_the_server_for_jobs_whose_requests_name_s3(tmp_p
         api.names.append(name)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, None])
+def test_the_s3_server_ends_with_a_server_that_gets_a_signal_at_its_url_or_whose_terminal_closes(tmp_path, number):
+    command = ("setsid", "--ctty", sys.executable, "-m", "scriptmode", "serve", "--listen", "127.0.0.1:0")
+    own = {**os.environ, "SCRIPTMODE_DATA_DIR": str(tmp_path)}
+    codes = {signal.SIGINT: (0, 130), signal.SIGTERM: (0,)}.get(number, (-signal.SIGHUP,))
+    for is_serving in (False, False, True):
+        ours, theirs = os.openpty()
+        options = {"env": own, **dict.fromkeys(("stdin", "stdout", "stderr"), theirs)}
+        with os.fdopen(ours, "rb", 0) as terminal, subprocess.Popen(command, **options) as server:
+            os.close(theirs)
+            url = terminal.readline().decode().split("=")[1].split()[0]
+            if is_serving:
+                urllib3.request("GET", url)
+            server.send_signal(number) if number else terminal.close()
+            assert server.wait() in codes
+        assert not processes_naming(f"{tmp_path}/objects")
+
+
 def test_jobs_that_lose_objects_in_memory_are_named_when_the_server_ends(tmp_path, capfd):
     uses_s3 = {"Environment": {"PLACE": "s3://data/of the script alone"}}
     with serving(tmp_path, "--s3", "memory") as api:
         names = [api.start("import time; time.sleep(600)", **fields) for fields in ({}, uses_s3)]
-        api.server.process.send_signal(signal.SIGTERM)
-        api.server.process.wait()
         api.names.clear()
     assert (
         f"are gone; jobs in progress have lost them, and fail when they deliver: {names[1]}\n" in capfd.readouterr().err

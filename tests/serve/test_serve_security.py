@@ -111,7 +111,7 @@ def refusal(data_dir, *options):
     ("options", "text"),
     [
         (("--listen", "0.0.0.0:0"), "create one: scriptmode serve key"),
-        (("--allow", "/no/such"), "--allow is '/no/such', which is not a directory"),
+        (("--allow", "/no/such"), "'--allow': Directory '/no/such' does not exist"),
         (("--s3", "127.0.0.1:1"), "--s3 is '127.0.0.1:1'"),
         (("--s3", "http://127.0.0.1:99999"), "--s3 is 'http://127.0.0.1:99999': Port out of range"),
         (("--s3", "http://user:secret@127.0.0.1:1"), "--s3 has a user or a password, which is not used"),

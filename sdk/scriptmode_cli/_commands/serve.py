@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -64,7 +63,7 @@ class _ServeGroup(Group):
     "(gone when the server ends).",
 )  # fmt: skip
 @click.option(
-    "--allow", "allowed", multiple=True, type=click.Path(), metavar="DIRECTORY",
+    "--allow", "allowed", multiple=True, type=click.Path(exists=True, file_okay=False), metavar="DIRECTORY",
     help="Directory of this machine that requests may name, by file:// URIs or as the path of a source; may be "
     "repeated. [default: none]",
 )  # fmt: skip
@@ -105,14 +104,15 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
         table = replace(table, hosts=hosts)
     quotas = parse_quotas(parse_pairs("--quota", options.pop("quotas"), "ml.p4d.24xlarge=2"))
     settings = Settings(host, port, table, queue=options.pop("queue") or 0, quotas=quotas, **options)
-    server = Server(settings, _report)
-    signal.signal(signal.SIGTERM, lambda *_: server.end())
-    if as_json:
-        output.print_json_line({"url": server.url})
-    else:
-        output.echo(server.client_command)
-        output.echo(f"jobs in a browser: {server.url}", err=True)
-    server.run()
+
+    def announce(url: str, command: str) -> None:
+        if as_json:
+            output.print_json_line({"url": url})
+        else:
+            output.echo(command)
+            output.echo(f"jobs in a browser: {url}", err=True)
+
+    Server(settings, _report).run(announce)
 
 
 @serve.command()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -127,8 +126,11 @@ class Server:
         self._has_ended = threading.Event()
         self._agents = ForkServer(AGENT_MODULE, *AGENT_IMPORTS)
         self._store, self._end_file = JobStore(data_dir), data_dir / SERVER_END_FILE
-        self._objects, others = _create_s3(settings.s3, data_dir, report)
-        self._s3_url = self._objects.url if self._objects else settings.s3
+        self._signal, self._is_interruptible = 0, False
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number == signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN:  # such as below nohup
+                signal.signal(number, self._end)
+        self._objects, self._s3_url, others = _create_s3(settings.s3, data_dir, report)
         # Hosts on other machines do not reach a server of this machine's loopback interface.
         self._passes_s3_on = settings.s3 == "memory" or (self._objects and settings.table.is_elsewhere)
         logs = log_operations(self._platform, times)
@@ -177,47 +179,54 @@ class Server:
         return f"http://{f'[{host}]' if ':' in host else host}:{self._http.effective_port}"
 
     @property
-    def client_command(self) -> str:
-        """The command of a shell that sets the variables of clients."""
-        return _export_command(self._client_variables)
-
-    @property
     def _client_variables(self) -> dict[str, str]:
         """The environment variables with which an AWS client that has no settings uses the server, but for its key."""
         always = {"AWS_ENDPOINT_URL": self.url, "AWS_DEFAULT_REGION": self._platform.region}
         # Where the server has no access key, it accepts any; clients send nothing without one.
         return always if self._keys.read() else {**always, "AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
 
-    def run(self) -> None:
-        """Run until the process is interrupted; jobs go on."""
-        variables = {"AWS_ENDPOINT_URL_S3": self._s3_url} if self._is_s3_elsewhere else self._client_variables
-        _record(self._lock, _export_command(variables))
-        os.environ.update(self._job_settings())
+    def run(self, announce: Callable[[str, str], None]) -> None:
+        """Call ``announce`` with the URL and the command of clients, and run until a signal; jobs go on."""
         try:
-            self._agents.start()
-            # An interrupted job reads what the S3 server has; raises `PlatformError` where that does not answer.
-            if self._objects and any(self._store.versions(self._store.names())):
-                self._objects.wait_until_ready()
-            for name in self._platform.resume():
-                self._report(f"training job {name} was interrupted, and starts again")
-            threading.Thread(target=self._look_at_jobs, name="jobs", daemon=True).start()
-            if self._objects:
-                self._objects.watch(self._report)
-            self._http.run()
+            try:
+                self._is_interruptible = True
+                self._end(self._signal)
+                announce(self.url, _export_command(self._client_variables))
+                variables = {"AWS_ENDPOINT_URL_S3": self._s3_url} if self._is_s3_elsewhere else self._client_variables
+                _record(self._lock, _export_command(variables))
+                os.environ.update(self._job_settings())
+                self._agents.start()
+                # An interrupted job reads what the S3 server has; raises `PlatformError` where that does not answer.
+                if self._objects and any(self._store.versions(self._store.names())):
+                    self._objects.wait_until_ready()
+                for name in self._platform.resume():
+                    self._report(f"training job {name} was interrupted, and starts again")
+                threading.Thread(target=self._look_at_jobs, name="jobs", daemon=True).start()
+                if self._objects:
+                    self._objects.watch(self._report)
+                self._http.run()
+            finally:
+                self._is_interruptible = False
         finally:
+            # No signal interrupts this; a terminal that closes may send several.
             self._has_ended.set()
             self._http.close()
             self._agents.close()
             self._stop_objects()
-            os.close(self._lock)
+            if self._signal == signal.SIGHUP:
+                signal.signal(signal.SIGHUP, signal.SIG_DFL)
+                os.kill(os.getpid(), signal.SIGHUP)
 
-    def end(self) -> None:
-        """End `run`, as the handler of a signal.
+    def _end(self, number: int, _: object = None) -> None:
+        """End `run`, as the handler of signals: one that comes before it waits for it, and none interrupts its end.
 
         The first process of a container ends after its jobs, whose agents would be killed with it: it still has S3.
         """
+        self._signal = self._signal or number
+        if not (self._signal and self._is_interruptible):
+            return
         if os.getpid() != 1 or self._has_ended.is_set():
-            sys.exit(0)
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(0)
         self._end_file.touch()
         self._has_ended.set()
 
@@ -286,9 +295,6 @@ def _check(settings: Settings, keys: AccessKeys, data_dir: Path) -> None:
         raise invalid("--listen", what, "create one: scriptmode serve key")
     if settings.s3 == "disk":
         seaweedfs.check_data_dir(data_dir)
-    for folder in settings.allowed:
-        if not Path(folder).is_dir():
-            raise invalid("--allow", f"is {folder!r}, which is not a directory", "correct it, or create it")
 
 
 def _lock(data_dir: Path) -> int:
@@ -302,7 +308,6 @@ def _lock(data_dir: Path) -> int:
     # A client that looks whether there is a server locks it for a moment.
     if not process_tree.wait_until(partial(try_lock, lock), _LOOK_SECONDS):
         owner = os.read(lock, 20).decode(errors="replace").partition("\n")[0]
-        os.close(lock)
         what = f"the data directory {data_dir} has a server already, process {owner}"
         raise PlatformError(what, advice=f"end it, or give another directory in {DATA_DIR_VARIABLE}")
     _record(lock, "")
@@ -345,10 +350,10 @@ def _record(lock: int, command: str) -> None:
     os.pwrite(lock, f"{os.getpid()}\n{command}\n".encode(), 0)
 
 
-def _create_s3(s3: str, data_dir: Path, report: Callable[[str], None]) -> tuple[ObjectStore | None, OtherServices]:
-    """Return the S3 server that was started, if one was, and the services beside SageMaker; raise `PlatformError`."""
+def _create_s3(s3: str, data_dir: Path, report: Callable[[str], None]) -> tuple[ObjectStore | None, str, OtherServices]:
+    """Return the S3 server, if one was started, its URL, and the services beside SageMaker; raise `PlatformError`."""
     if s3 == "memory":
-        return None, OtherServices()
+        return None, s3, OtherServices()
     if s3 != "disk":
         proxy = S3Proxy(s3)
         try:
@@ -356,7 +361,7 @@ def _create_s3(s3: str, data_dir: Path, report: Callable[[str], None]) -> tuple[
                 connection.connect()
         except OSError as error:
             report(f"Warning: the S3 server {s3} cannot be reached: {error}; start it, or correct --s3")
-        return None, OtherServices(proxy)
+        return None, s3, OtherServices(proxy)
     program = seaweedfs.find_program()
     if program is None:
         raise PlatformError(
@@ -365,4 +370,4 @@ def _create_s3(s3: str, data_dir: Path, report: Callable[[str], None]) -> tuple[
         )
     store = ObjectStore(data_dir, program)
     store.start()
-    return store, OtherServices(S3Proxy(store.url, store.wait_until_ready, key=store.access.key))
+    return store, store.url, OtherServices(S3Proxy(store.url, store.wait_until_ready, key=store.access.key))
