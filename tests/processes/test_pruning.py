@@ -135,7 +135,7 @@ def test_a_source_that_is_pruned_while_it_is_stored_is_stored_afterwards(jobs):
 
 def test_cached_downloads_are_deleted_by_their_last_use(jobs):
     old, young = "old-0123456789ab", "young-0123456789ab"
-    for name, seconds in ((old, LONG_AGO), (young, time.time()), ("mine", LONG_AGO)):
+    for name, seconds in ((old, LONG_AGO), (young, time.time()), ("202511301200", LONG_AGO)):
         folder = jobs.data_dir / "fetched" / name / "model"
         folder.mkdir(parents=True)
         (folder / "weights").write_bytes(b"x" * 100_000)
@@ -144,7 +144,7 @@ def test_cached_downloads_are_deleted_by_their_last_use(jobs):
     assert found == {**would, "dry_run": False}
     assert names(found, "cached_downloads") == {old}
     assert found["bytes"] > 100_000
-    assert {path.name for path in (jobs.data_dir / "fetched").iterdir()} == {young, "mine"}
+    assert {path.name for path in (jobs.data_dir / "fetched").iterdir()} == {young, "202511301200"}
 
 
 def test_what_interrupted_removals_left_is_deleted(jobs):
@@ -217,16 +217,12 @@ def test_a_damaged_job_is_deleted_once_it_is_old_and_has_no_agent(jobs):
     jobs.until_line(running, "up")
     for each in (name, running):
         (jobs.job_folder(each).path / "state.json").write_text("{")
-    (jobs.data_dir / "jobs/mine/file").mkdir(parents=True)
+    (jobs.data_dir / "jobs/mine/state.json").mkdir(parents=True)
     done = program("rm", "--older-than", "1h")
     assert (done.returncode, done.stdout) == (1, "nothing to delete\n")
     assert f"delete it: scriptmode rm {name}" in done.stderr
     assert f"the job still runs, stop it: scriptmode stop {running}" in done.stderr
-    assert [error["exit_code"] for error in documents(program("rm", "--older-than", "1h", "--json").stderr)] == [
-        1,
-        1,
-        1,
-    ]
+    assert [error["exit_code"] for error in documents(program("rm", "--older-than", "1h", "--json").stderr)] == [1, 1]
     done = program("rm", "--older-than", "0s")
     assert (done.returncode, done.stdout.partition("(")[0]) == (1, f"deleted job {name} ")
     shutil.rmtree(jobs.data_dir / "jobs/mine")

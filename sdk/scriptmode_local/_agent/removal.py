@@ -68,9 +68,8 @@ def delete_job(folder: JobFolder) -> None:
 
 def is_lost(folder: JobFolder) -> bool:
     """Return whether a job's files are damaged, not only out of reach, and nothing runs it."""
-    records = (folder.lock_file, folder.path / "job.json", folder.path / "state.json")
-    # Without any it is not the directory of a job.
-    if not any(map(Path.exists, records)) or (folder.path / ENGINE_RECORD).exists() or folder.has_agent():
+    # A directory without a lock may be the user's.
+    if not folder.lock_file.exists() or (folder.path / ENGINE_RECORD).exists() or folder.has_agent():
         return False
     try:
         folder.read_facts()

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 
 #: Seconds from the last use of a source to its removal, at least: a client that stored it may be creating its job.
 _STARTING_SECONDS = 3600.0
-#: What a source or a cached download is named: other entries are not this library's.
-_OWN = re.compile("(.+-)?[0-9a-f]{12,}")
+#: The names of sources and of cached downloads, and what these hold: other entries may be the user's.
+_SOURCE, _DOWNLOAD = re.compile("[0-9a-f]{64}"), re.compile(".+-[0-9a-f]{12}")
+_ARTIFACTS = {"checkpoints", "data", "model", "tensorboard"}
 
 
 class Removed(NamedTuple):
@@ -73,8 +74,9 @@ def prune(store: JobStore, jobs: Summaries, older_than: float, *, dry_run: bool)
     _prune_tuning_jobs(store.data_dir / TUNING, before, report, dry_run=dry_run)
     try:
         _prune_sources(store, min(before, time.time() - _STARTING_SECONDS), removed, report, dry_run=dry_run)
-        for path in filter(lambda path: _OWN.fullmatch(path.name), _older(store.data_dir / FETCHED, before)):
-            _remove("cached download", path, report, dry_run=dry_run)
+        for path in _older(store.data_dir / FETCHED, before):
+            if _DOWNLOAD.fullmatch(path.name) and {*os.listdir(path)} <= _ARTIFACTS:  # noqa: PTH208 - names
+                _remove("cached download", path, report, dry_run=dry_run)
     except OSError as error:
         report.problems.append(Problem(f"sources and cached downloads are kept: {error}", "correct that file"))
     return report
@@ -85,7 +87,7 @@ def _prune_jobs(store: JobStore, jobs: Summaries, before: float, report: PruneRe
         name, status, modified = job["TrainingJobName"], job["TrainingJobStatus"], job["LastModifiedTime"].timestamp()
         folder = store.folder(name)
         is_lost = status == UNREADABLE and modified <= before and removal.is_lost(folder)
-        if status == UNREADABLE and not is_lost:
+        if status == UNREADABLE and not is_lost and folder.lock_file.exists():
             report.problems.append(Problem(job["StatusMessage"]))
         if not is_lost and (status not in ENDED or modified > before):
             continue
@@ -122,7 +124,7 @@ def _prune_sources(
 ) -> None:
     needed = _needed_sources(store, removed_jobs)
     for path in _older(store.sources, before):
-        if path.name in needed or not _OWN.fullmatch(path.name):
+        if path.name in needed or not _SOURCE.fullmatch(path.name):
             continue
         with locked_directory(store.sources):
             # It may have been used since.
