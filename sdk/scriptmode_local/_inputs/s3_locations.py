@@ -5,6 +5,7 @@ What does not exist is an error of the call, not of the job.
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -165,8 +166,8 @@ def require_server(job: JobRequest, data_dir: Path) -> None:
 
 def _server_variables(data_dir: Path) -> tuple[str, bool]:
     """Return the command that sets the variables of clients of the last server, and whether it runs."""
-    with suppress(OSError, ValueError), (data_dir / SERVER_FILE).open("r+", encoding="utf-8") as file:
-        return file.read().partition("\n")[2].strip(), not try_lock(file.fileno())
+    with suppress(OSError, ValueError), (data_dir / SERVER_FILE).open(encoding="utf-8") as file:
+        return file.read().partition("\n")[2].strip(), not try_lock(file.fileno(), fcntl.LOCK_SH)
     return "", False
 
 

@@ -31,10 +31,10 @@ def new_lock(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def try_lock(descriptor: int) -> bool:
+def try_lock(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:
     """Lock an open file, unless another process has locked it; return whether it is locked now."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
