@@ -63,7 +63,8 @@ class _ServeGroup(Group):
     "(gone when the server ends).",
 )  # fmt: skip
 @click.option(
-    "--allow", "allowed", multiple=True, type=click.Path(exists=True, file_okay=False), metavar="DIRECTORY",
+    "--allow", "allowed", multiple=True, metavar="DIRECTORY",
+    type=click.Path(exists=True, file_okay=False, readable=False),
     help="Directory of this machine that requests may name, by file:// URIs or as the path of a source; may be "
     "repeated. [default: none]",
 )  # fmt: skip

@@ -95,7 +95,7 @@ def parse_address(text: str) -> tuple[str, int]:
 class Server:
     """A server of SageMaker's training API.
 
-    It listens once it is created, and answers while `run` runs.
+    It listens once it is created, with handlers of the process's signals, and answers while `run` runs.
 
     Args:
         settings: Its settings.
@@ -127,9 +127,7 @@ class Server:
         self._agents = ForkServer(AGENT_MODULE, *AGENT_IMPORTS)
         self._store, self._end_file = JobStore(data_dir), data_dir / SERVER_END_FILE
         self._signal, self._is_interruptible = 0, False
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if number == signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN:  # such as below nohup
-                signal.signal(number, self._end)
+        self._handle_signals()
         self._objects, self._s3_url, others = _create_s3(settings.s3, data_dir, report)
         # Hosts on other machines do not reach a server of this machine's loopback interface.
         self._passes_s3_on = settings.s3 == "memory" or (self._objects and settings.table.is_elsewhere)
@@ -147,6 +145,13 @@ class Server:
             guard,
             report,
         )
+
+    def _handle_signals(self) -> None:
+        """Let SIGTERM, SIGINT and SIGHUP end `run`; nohup ignores the last, a container has no terminal that closes."""
+        signal.signal(signal.SIGTERM, self._end)
+        for number in (signal.SIGINT, signal.SIGHUP)[: 1 if os.getpid() == 1 else 2]:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._end)
 
     def _accepted_keys(self) -> dict[str, str]:
         """Return the access keys, and that of the S3 server, which jobs use."""
@@ -218,7 +223,7 @@ class Server:
                 os.kill(os.getpid(), signal.SIGHUP)
 
     def _end(self, number: int, _: object = None) -> None:
-        """End `run`, as the handler of signals: one that comes before it waits for it, and none interrupts its end.
+        """End `run`, as the handler of signals; before `run` a signal is noted, and during its end it does nothing.
 
         The first process of a container ends after its jobs, whose agents would be killed with it: it still has S3.
         """
