@@ -328,7 +328,7 @@ class Session:
         from scriptmode._core.handle import log_lines, outcome
 
         platform = self._platform_of(job)
-        description = outcome.wait_for_end(job, platform, None, poll, log_lines.StatusLines())
+        description = outcome.wait_for_end(job, platform, None, poll, show=log_lines.StatusLines())
         outcome.raise_for_status(description, platform)
         return description.response
 

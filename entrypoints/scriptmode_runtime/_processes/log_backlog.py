@@ -3,7 +3,7 @@
     empty    --(a write fails)------------> keeping: lines are kept, `_LIMIT` bytes at most
     keeping  --(more than `_LIMIT` bytes)-> dropping: lines are dropped and counted
     keeping, dropping --(a write succeeds)-> empty: the kept lines first, then the number of dropped ones, then new ones
-    keeping, dropping --(the output ends)--> empty: the number of all of them takes the place of the log's last lines
+    keeping, dropping --(the last write fails)-> empty: the number of all of them replaces the log's last lines
 
 The beginning of a line that was written is always followed by its rest, and a line of which the beginning was dropped
 is dropped to its end: no line of the log consists of parts of two.

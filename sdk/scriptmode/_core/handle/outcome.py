@@ -13,7 +13,7 @@ from scriptmode.errors import TransientError, WaitTimeoutError, invalid
 
 
 def wait_for_end(
-    name: str, platform: Platform, timeout: float | None, poll: float | None, show: Callable[..., None] | None = None
+    name: str, platform: Platform, timeout: float | None, poll: float | None, *, show: Callable[..., None] | None = None
 ) -> JobDescription:
     """Wait until a job has ended; raise `WaitTimeoutError` after ``timeout`` seconds. Lost connections are retried."""
     for argument, seconds, least in (("timeout", timeout, 0), ("poll", poll, 0.001)):

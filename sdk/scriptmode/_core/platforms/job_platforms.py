@@ -7,14 +7,14 @@ import sys
 from collections.abc import Callable
 
 from scriptmode._core.platforms.registry import Platform, explicit_platform, local_platform, session_platform
-from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, invalid
+from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, SpecError
 
 
 def find_job_platform(job_name: str, session: object = None, given: Platform | str | None = None) -> Platform:
     """Return the platform that has a training job: this machine, else Amazon SageMaker; raise `JobNotFoundError`.
 
     With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked, or this machine alone; with
-    the platform that is ``given`` that one alone. Raises `SpecError` for both, and for what is no name.
+    the platform that is ``given`` that one alone. Raises `SpecError` for both, and for a wrong name.
     """
     return _find_platform(job_name, session, given, "training", lambda platform: platform.describe(job_name))
 
@@ -28,7 +28,7 @@ def _find_platform(
     name: object, session: object, given: Platform | str | None, kind: str, describe: Callable[[Platform], object]
 ) -> Platform:
     if not isinstance(name, str) or not name:
-        raise invalid(f"{kind}_job_name", f"is {name!r}", f"give a {kind} job's name")
+        raise SpecError(f"the {kind} job's name is {name!r}", f"give a {kind} job's name")
     platform = explicit_platform(given, session, f"the {kind} job is") or session_platform(session)
     if given is not None or session is not None or not sys.platform.startswith("linux"):
         describe(platform)
