@@ -28,7 +28,8 @@ def _find_platform(
     name: object, session: object, given: Platform | str | None, kind: str, describe: Callable[[Platform], object]
 ) -> Platform:
     if not isinstance(name, str) or not name:
-        raise SpecError(f"the {kind} job's name is {name!r}", f"give a {kind} job's name")
+        what = f"the {kind} job's name is {name!r}"
+        raise SpecError(what, f"give a {kind} job's name", argument=f"{kind}_job_name")
     platform = explicit_platform(given, session, f"the {kind} job is") or session_platform(session)
     if given is not None or session is not None or not sys.platform.startswith("linux"):
         describe(platform)
