@@ -5,8 +5,8 @@
     keeping, dropping --(a write succeeds)-> empty: the kept lines first, then the number of dropped ones, then new ones
     keeping, dropping --(the last write fails)-> empty: the number of all of them replaces the log's last lines
 
-The beginning of a line that was written is always followed by its rest, and a line of which the beginning was dropped
-is dropped to its end: no line of the log consists of parts of two.
+The beginning of a line that was written is followed by its rest, or at the log's end by the notice, and a line of which
+the beginning was dropped is dropped to its end: no line of the log consists of parts of two.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class Backlog:
             self._kept = self._kept[:cut] or self._kept[:_LIMIT] + b"\n"
 
     def write(self, write: Callable[[bytes], bytes]) -> None:
-        """Write what waits, and the notice, with a function that returns the rest which it could not write."""
+        """Write the kept lines and the notice by ``write``, which returns the rest that it could not write."""
         notice = b"" if self._in_dropped_line else self._notice()
         rest = write(self._kept + notice)
         self._kept = rest.removesuffix(notice)
         if len(self._kept) < len(rest):
-            # It counts again.
+            # A notice that was not written whole: what it counts is still missing.
             self._drop(notice)
 
     def end(self) -> None:

@@ -24,8 +24,10 @@ _PIPE = 1024 * 1024
 _F_SETPIPE_SZ = 1031
 #: Bytes kept for the report of a failure: several tracebacks, those of one host's ranks included.
 _TAIL = 64 * 1024
-#: Chunks smaller than this are joined. So much of a log's end has the beginning of its last lines.
+#: Chunks smaller than this are joined.
 _SMALL = 4 * 1024
+#: The most bytes of a log's end that a notice replaces, and the fewest: no notice is longer.
+_END, _NOTICE = 4 * 1024, 160
 #: Seconds for which a partial line waits for its end, where several processes write. A print is often two writes.
 _PARTIAL_SECONDS = 0.5
 
@@ -131,10 +133,9 @@ class Sink:
         """Write the notice of what is missing over the file's last lines, which needs no space."""
         # Opened again: Linux appends what pwrite writes with O_APPEND, and the file may be open for writing alone.
         with contextlib.suppress(OSError), open(f"/proc/self/fd/{self.descriptor}", "r+b", buffering=0) as file:
-            start = file.seek(max(0, file.seek(0, os.SEEK_END) - _SMALL))
+            start = file.seek(max(0, file.seek(0, os.SEEK_END) - _END))
             end = file.read()
-            # A notice has fewer bytes.
-            newline = end.rfind(b"\n", 0, -160)
+            newline = end.rfind(b"\n", 0, -_NOTICE)
             file.seek(start + newline + 1)
             last = end[newline + 1 :]
             text = (b"\n" if newline < 0 < start else b"") + self._backlog.replace(last)

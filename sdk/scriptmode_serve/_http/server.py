@@ -149,7 +149,7 @@ class Server:
     def _handle_signals(self) -> None:
         """Let SIGTERM, SIGINT and SIGHUP end `run`; nohup ignores the last, a container has no terminal that closes."""
         signal.signal(signal.SIGTERM, self._end)
-        for number in (signal.SIGINT, signal.SIGHUP)[: 1 if os.getpid() == 1 else 2]:
+        for number in (signal.SIGINT,) if os.getpid() == 1 else (signal.SIGINT, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._end)
 
