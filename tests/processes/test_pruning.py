@@ -135,16 +135,20 @@ def test_a_source_that_is_pruned_while_it_is_stored_is_stored_afterwards(jobs):
 
 def test_cached_downloads_are_deleted_by_their_last_use(jobs):
     old, young = "old-0123456789ab", "young-0123456789ab"
+    dump = jobs.data_dir / "fetched" / "dump-202511301200"
     for name, seconds in ((old, LONG_AGO), (young, time.time()), ("202511301200", LONG_AGO)):
         folder = jobs.data_dir / "fetched" / name / "model"
         folder.mkdir(parents=True)
         (folder / "weights").write_bytes(b"x" * 100_000)
+        (folder.parent / ".left by an interrupted download").touch()
         os.utime(folder.parent, (seconds, seconds))
+    dump.touch()
+    os.utime(dump, (LONG_AGO, LONG_AGO))
     would, found = prune("--older-than", "7d", "--dry-run"), prune("--older-than", "7d")
     assert found == {**would, "dry_run": False}
     assert names(found, "cached_downloads") == {old}
     assert found["bytes"] > 100_000
-    assert {path.name for path in (jobs.data_dir / "fetched").iterdir()} == {young, "202511301200"}
+    assert {path.name for path in (jobs.data_dir / "fetched").iterdir()} == {young, "202511301200", dump.name}
 
 
 def test_what_interrupted_removals_left_is_deleted(jobs):

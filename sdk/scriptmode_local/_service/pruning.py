@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 #: Seconds from the last use of a source to its removal, at least: a client that stored it may be creating its job.
 _STARTING_SECONDS = 3600.0
-#: The names of sources and of cached downloads, and what these hold: other entries may be the user's.
+#: The names of sources and of cached downloads, and what these hold beside drafts: other entries may be the user's.
 _SOURCE, _DOWNLOAD = re.compile("[0-9a-f]{64}"), re.compile(".+-[0-9a-f]{12}")
 _ARTIFACTS = {"checkpoints", "data", "model", "tensorboard"}
 
@@ -75,7 +75,8 @@ def prune(store: JobStore, jobs: Summaries, older_than: float, *, dry_run: bool)
     try:
         _prune_sources(store, min(before, time.time() - _STARTING_SECONDS), removed, report, dry_run=dry_run)
         for path in _older(store.data_dir / FETCHED, before):
-            if _DOWNLOAD.fullmatch(path.name) and {*os.listdir(path)} <= _ARTIFACTS:  # noqa: PTH208 - names
+            names = {entry.name for entry in path.glob("[!.]*")} if path.is_dir() else {""}
+            if _DOWNLOAD.fullmatch(path.name) and names <= _ARTIFACTS:
                 _remove("cached download", path, report, dry_run=dry_run)
     except OSError as error:
         report.problems.append(Problem(f"sources and cached downloads are kept: {error}", "correct that file"))
