@@ -5,7 +5,6 @@ The output can be any text: each pattern takes time in proportion to its length.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING
 
@@ -78,7 +77,7 @@ _OF_OUTPUT = {
     r"No space left on device|Disk quota exceeded":
         "A disk is full, or has no room for another file: use a larger volume, or fewer files",
     r"Address already in use|Could not start gRPC server":
-        "A port of this task is held by another program: {ports}",
+        "A port of this task is held by another program: end that program, or start the job again",
     r"Disallowed task type":
         "TF2's ParameterServerStrategy takes a chief: set parameter_server's coordinator (in TF1 style: chief) to True",
     r"unsupported type \(<class 'tensorflow\.python\.distribute\.values\.PerReplica'>\)":
@@ -124,19 +123,10 @@ def hint(output: str, exit_code: int, spec: ProcessSpec) -> str:
         for match in re.finditer(pattern, text):
             if match.end() > best:
                 best, advice, words = match.end(), template, match.groups("")
-    return advice.format(*words, python=_python(spec), ports=_ports(spec), keras=_KERAS_2)
+    return advice.format(*words, python=_python(spec), keras=_KERAS_2)
 
 
 def _python(spec: ProcessSpec) -> str:
     """Return the interpreter that ran the program, also after mpirun's options."""
     pythons = [word for word in spec.argv if re.search(r"(^|/)python[0-9.]*$", word)]
     return pythons[-1] if pythons else "the interpreter"
-
-
-def _ports(spec: ProcessSpec) -> str:
-    try:
-        config = json.loads(spec.env["TF_CONFIG"])
-        role, index = config["task"]["type"], config["task"]["index"]
-        return f"{role} {index} listens at {config['cluster'][role][index]}"
-    except (KeyError, ValueError, IndexError, TypeError):
-        return "look for a program left from another run"

@@ -8,7 +8,6 @@ from difflib import get_close_matches
 import click
 
 from scriptmode._core.spec.estimator_arguments import EstimatorArguments
-from scriptmode._core.text.messages import did_you_mean
 
 #: The key of a context's ``meta`` for the words after ``--``, of a command that passes them to the script.
 AFTER_DASHES = "scriptmode.arguments_after_dashes"
@@ -33,12 +32,6 @@ _WITHOUT_TEXT = {"entry_point", "platform", "sagemaker_session"}
 def usage_message(error: click.ClickException) -> str:
     """Return the text of click's error, with what the command takes where the text does not say it."""
     text, ctx = error.format_message(), getattr(error, "ctx", None)
-    kind = getattr(getattr(error, "param", None), "type", None)
-    if isinstance(kind, click.IntRange):
-        return f"{text.rstrip('.').replace('integer range', 'integer')}; write a whole number of at least {kind.min}"
-    if isinstance(kind, click.Choice):
-        head, _, value = text.partition("' is not one of ")[0].partition(": '")
-        return f"{head}: {value!r}; {did_you_mean(value, kind.choices)}"
     if ctx and isinstance(error, click.NoSuchOption):
         return f"{error.message.rstrip('.')}; {_instead_of_option(error.option_name, ctx)}"
     if ctx and "unexpected extra argument" in text:
@@ -74,7 +67,4 @@ def _options(command: click.Command) -> list[str]:
 def _near(word: str, known: Collection[str]) -> list[str]:
     """Return the similar known words with the same first character, the most similar one first."""
     stem, stems = word.strip("-"), {name.strip("-"): name for name in known}
-    if len(stem) == 1:
-        # Of a long option with one dash click names the first letter.
-        return [name for name in known if name.startswith(f"--{stem}")]
     return [stems[other] for other in get_close_matches(stem, stems) if other[0] == stem[0]]
