@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,36 @@ def test_a_process_writes_its_stacks_and_runs_a_hidden_sitecustomize(tmp_path, c
     assert subprocess.check_output(command, env=variables, stderr=subprocess.STDOUT, text=True, timeout=600) == "True\n"
 
 
+#: Stacks that change all the time, and native code, in which no handler of Python's runs.
+BUSY = """import threading
+def grow(n): return n if n < 2 else grow(n - 1) + grow(n - 2)
+def work():
+    while True: exec("grow(9)", {"grow": grow})
+for _ in "ab": threading.Thread(target=work, daemon=True).start()
+print("busy", flush=True)
+work()"""
+NATIVE = """import ctypes
+lock = ctypes.create_string_buffer(99)
+print("native", flush=True)
+while True: ctypes.PyDLL(None).pthread_mutex_lock(lock)"""
+
+
+@pytest.mark.parametrize(("code", "count"), [(BUSY, 5000), (NATIVE, 1)], ids=["busy", "native"])
+def test_a_process_that_is_asked_answers_and_goes_on(tmp_path, code, count):
+    variables = {"PATH": os.defpath, **stack_variables(str(tmp_path), {})}
+    with subprocess.Popen([sys.executable, "-c", code], env=variables, stdout=subprocess.PIPE) as program:
+        try:
+            program.stdout.readline()
+            for _ in range(count):
+                program.send_signal(int(variables[VARIABLE].partition(":")[0]))
+                time.sleep(0.0003)
+            (report,) = read_stacks(str(tmp_path), {program.pid: 0})
+            assert 'Stack (most recent call first):\n  File "<string>", line ' in report.text
+            assert program.poll() is None
+        finally:
+            program.kill()
+
+
 PLACES = {
     "link": ("answer", lambda path: path.symlink_to("other"), {"answer"}),
     "fifo": ("answer", os.mkfifo, {"answer"}),
@@ -167,7 +198,7 @@ def test_an_answer_is_a_new_file_or_missing_and_the_files_of_ended_processes_are
 
 
 def test_the_line_of_a_process_is_one_of_its_script_in_its_main_thread(tmp_path):
-    stacks = f'Current thread 0x1:\n  File "{Path.cwd()}/venv/site-packages/fit.py", line 3 in fit\n'
+    stacks = f'Stack (most recent call first):\n  File "{Path.cwd()}/venv/site-packages/fit.py", line 3 in fit\n'
     (tmp_path / str(os.getpid())).write_text(f'{stacks}\nThread 0x2:\n  File "other.py", line 4 in run\n')
     (report,) = read_stacks(str(tmp_path), {os.getpid(): 0})
     assert not report.line

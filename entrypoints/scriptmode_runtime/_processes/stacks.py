@@ -17,17 +17,17 @@ from scriptmode_runtime import contract
 from scriptmode_runtime._processes import proc, process_tree
 
 VARIABLE = "SCRIPTMODE_STACKS"
-#: A real-time signal that neither Open MPI nor TensorFlow uses.
-_SIGNAL = signal.SIGRTMAX - 3
+#: Real-time signals that neither Open MPI nor TensorFlow uses; the second one is for a process in native code.
+_SIGNAL, _NATIVE_SIGNAL = signal.SIGRTMAX - 3, signal.SIGRTMAX - 2
 _TRACEABLE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "traceable")
-_STOPPED = "T"
+_STOPPED, _RUNNING = "T", ("R", "S")
 _STATES = {
     _STOPPED: "stopped by a signal",
     "t": "stopped by a debugger",
     "D": "waits for a disk or a network file system",
 }
-#: Seconds for processes to write their stacks.
-ANSWER_SECONDS = 1.0
+#: Seconds for processes to write their stacks; in native code they write at once.
+ANSWER_SECONDS, _NATIVE_SECONDS = 1.0, 0.3
 #: Processes of the runtime, which are left out.
 _OWN = frozenset({"scriptmode_runtime.rank", "rsh.py"})
 #: Seconds between two removals of the files of ended processes: a script may start thousands of short ones.
@@ -64,22 +64,27 @@ def request_stacks(folder: str) -> dict[int, int]:
         # The command line of mpirun has their names at later positions.
         if _OWN & set(map(os.path.basename, proc.command_line(pid)[1:3])):
             continue
-        length = -1
+        requests[pid] = -1
         if proc.has_handler(pid, _SIGNAL):
-            path = os.path.join(folder, str(pid))
-            length = 0
-            with suppress(OSError):  # it has not written any before
-                length = os.path.getsize(path)
-            try:
+            requests[pid] = _length(folder, pid)
+            with suppress(OSError):  # it has ended
                 os.kill(pid, _SIGNAL)
-            except OSError:  # it has ended
-                continue
-        requests[pid] = length
     return requests
 
 
+def _length(folder: str, pid: int) -> int:
+    with suppress(OSError):
+        return os.path.getsize(os.path.join(folder, str(pid)))
+    return 0  # it has not written any
+
+
 def read_stacks(folder: str, requests: Mapping[int, int]) -> Iterator[ProcessReport]:
-    """Yield a report of each process that has not ended."""
+    """Yield a report of each process that has not ended; signal those that are in native code, and wait for them."""
+    silent = [pid for pid, length in requests.items() if _length(folder, pid) == length and proc.state(pid) in _RUNNING]
+    for pid in silent:
+        with suppress(OSError):  # it has ended
+            os.kill(pid, _NATIVE_SIGNAL)
+    process_tree.wait_until(lambda: all(_length(folder, pid) > requests[pid] for pid in silent), _NATIVE_SECONDS)
     for pid, length in requests.items():
         words = proc.command_line(pid)
         if not words:
@@ -96,7 +101,7 @@ def _script_line(pid: int, stacks: str) -> str:
     """Return where the main thread, which the signal interrupted, is in the working directory, without packages."""
     with suppress(OSError):
         folder = re.escape(os.readlink(f"/proc/{pid}/cwd"))
-        main = re.split(r"\n\n|\nThread 0x", stacks.partition("Current thread")[2])[0]
+        main = stacks.partition("\nThread 0x")[0]
         package = r'(?:[^"]*/)?(?:site|dist)-packages/'
         if match := re.search(rf'File "(?:{folder}/)?(?!{package})([^/<"][^"]*)", line (\d+) in (\S+)', main):
             return "{}, line {}, in {}".format(*match.groups())
