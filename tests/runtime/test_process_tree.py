@@ -12,7 +12,7 @@ import pytest
 from fakes.processes import until
 
 from scriptmode_runtime._processes import proc, process_tree
-from scriptmode_runtime._processes.stacks import VARIABLE, StackRequests, read_stacks, stack_variables
+from scriptmode_runtime._processes.stacks import VARIABLE, StackRequests, read_stacks, request_stacks, stack_variables
 
 #: A launcher whose program ended, where the number of the program's session is one of ``sleep``: of what the program
 #: started, or of another program, which is not below a launcher that adopts no orphans.
@@ -173,6 +173,15 @@ def test_a_process_that_is_asked_answers_and_goes_on(tmp_path, code, count):
             assert program.poll() is None
         finally:
             program.kill()
+
+
+def test_a_child_that_is_about_to_execute_a_program_is_not_asked(tmp_path):
+    code = "import subprocess\nprint({subprocess.run(['true']).returncode for _ in range(300)})"
+    variables = {**os.environ, **stack_variables(str(tmp_path), {})}
+    with subprocess.Popen([sys.executable, "-c", code], env=variables, stdout=subprocess.PIPE, text=True) as program:
+        while program.poll() is None:
+            request_stacks(str(tmp_path))
+        assert program.stdout.read() == "{0}\n"
 
 
 PLACES = {

@@ -64,9 +64,9 @@ def request_stacks(folder: str) -> dict[int, int]:
         # The command line of mpirun has their names at later positions.
         if _OWN & set(map(os.path.basename, proc.command_line(pid)[1:3])):
             continue
-        requests[pid] = -1
-        if proc.has_handler(pid, _SIGNAL):
-            requests[pid] = _length(folder, pid)
+        # Without a file it is about to execute another program, which the signal would end.
+        requests[pid] = _length(folder, pid) if proc.has_handler(pid, _SIGNAL) else -1
+        if requests[pid] >= 0:
             with suppress(OSError):  # it has ended
                 os.kill(pid, _SIGNAL)
     return requests
@@ -75,12 +75,13 @@ def request_stacks(folder: str) -> dict[int, int]:
 def _length(folder: str, pid: int) -> int:
     with suppress(OSError):
         return os.path.getsize(os.path.join(folder, str(pid)))
-    return 0  # it has not written any
+    return -1
 
 
 def read_stacks(folder: str, requests: Mapping[int, int]) -> Iterator[ProcessReport]:
     """Yield a report of each process that has not ended; signal those that are in native code, and wait for them."""
-    silent = [pid for pid, length in requests.items() if _length(folder, pid) == length and proc.state(pid) in _RUNNING]
+    asked = [pid for pid, length in requests.items() if length >= 0 and proc.has_handler(pid, _NATIVE_SIGNAL)]
+    silent = [pid for pid in asked if _length(folder, pid) == requests[pid] and proc.state(pid) in _RUNNING]
     for pid in silent:
         with suppress(OSError):  # it has ended
             os.kill(pid, _NATIVE_SIGNAL)
