@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 from click.testing import CliRunner
 
@@ -25,7 +26,8 @@ def invoke(*words):
     """Run a verb in this process; the result has ``exit_code``, ``stdout`` and ``stderr``."""
     # Before click 8.2 the two are one text unless asked apart.
     apart = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
-    done = CliRunner(**apart).invoke(scriptmode, list(words), prog_name="scriptmode")
+    with mock.patch.dict(os.environ):
+        done = CliRunner(**apart).invoke(scriptmode, list(words), prog_name="scriptmode")
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return done

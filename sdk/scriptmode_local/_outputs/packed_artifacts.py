@@ -94,7 +94,10 @@ def publish_artifacts(
         if what != "model" and not tree.files:
             continue
         if not compressed:
-            _deliver_files(tree, base, plain, entries)
+            for name, entry in tree.files.items():
+                if not entry.is_directory:
+                    with entry.open() as opened:
+                        deliver_file(opened, base, f"{plain}/{name}", entries)
             continue
         _require_few(tree, archive)
         pack_archive(tree, folder / archive)
@@ -115,13 +118,6 @@ def _require_few(tree: ArtifactTree, archive: str) -> None:
             f"{archive} would hold {len(tree.files):,} files and directories, and the most is {MOST_MEMBERS:,}",
             advice="let the script write fewer, larger files, or give the job disable_output_compression=True",
         )
-
-
-def _deliver_files(tree: ArtifactTree, base: str, plain: str, entries: ChangedDirectories) -> None:
-    for name, file in tree.files.items():
-        if not file.is_directory:
-            with file.open() as opened:
-                deliver_file(opened, base, f"{plain}/{name}", entries)
 
 
 def is_model_empty(sandboxes: Sequence[Sandbox]) -> bool:

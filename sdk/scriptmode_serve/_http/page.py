@@ -131,9 +131,6 @@ def _thinned(points: list[Point]) -> list[Point]:
         return points
     size = math.ceil(len(points) / (_MOST_POINTS // 2))
     parts = (points[start : start + size] for start in range(0, len(points), size))
-    kept = {points[-1], *(end(part, key=_height) for part in parts for end in (min, max))}
+    heights = {point: -math.inf if point[2] is None else point[2] for point in points}
+    kept = {points[-1], *(end(part, key=heights.__getitem__) for part in parts for end in (min, max))}
     return sorted(kept, key=lambda point: point[1])
-
-
-def _height(point: Point) -> float:
-    return -math.inf if point[2] is None else point[2]
