@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 import tempfile
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -138,23 +139,26 @@ def memory_folder(tmp_path_factory):
 
 
 @pytest.fixture
-def jobs(tmp_path):
+def jobs(tmp_path, closed_after):
     """Jobs of a local platform with a data directory of its own; nothing of them is left afterwards."""
     from fakes.local_jobs import LocalJobs
 
-    local_jobs = LocalJobs(tmp_path, stop_grace=20.0)
-    yield local_jobs
-    local_jobs.close()
+    return closed_after(LocalJobs(tmp_path, stop_grace=20.0))
 
 
 @pytest.fixture
-def jobs_in_memory(memory_folder):
+def jobs_in_memory(memory_folder, closed_after):
     """The same on a file system in memory, for jobs that write or remove thousands of folders."""
     from fakes.local_jobs import LocalJobs
 
-    local_jobs = LocalJobs(tempfile.mkdtemp(dir=memory_folder), stop_grace=20.0)
-    yield local_jobs
-    local_jobs.close()
+    return closed_after(LocalJobs(tempfile.mkdtemp(dir=memory_folder), stop_grace=20.0))
+
+
+@pytest.fixture
+def closed_after():
+    """A function that returns what it is given, which is closed after the test."""
+    with ExitStack() as stack:
+        yield lambda resource: stack.enter_context(closing(resource))
 
 
 @pytest.fixture

@@ -86,10 +86,8 @@ def test_the_cause_is_the_killed_container_though_docker_tells_of_its_end_late(t
 
 
 @pytest.fixture
-def jobs(tmp_path, runtime_image):
-    jobs = ContainerJobs(tmp_path, runtime_image, stop_grace=20.0)
-    yield jobs
-    jobs.close()
+def jobs(tmp_path, runtime_image, closed_after):
+    return closed_after(ContainerJobs(tmp_path, runtime_image, stop_grace=20.0))
 
 
 def test_two_jobs_of_one_name_run_side_by_side(jobs, tmp_path):

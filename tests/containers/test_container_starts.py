@@ -14,10 +14,8 @@ UNREACHABLE = "127.0.0.1:1/none:7"
 
 
 @pytest.fixture
-def jobs(tmp_path, base_image):
-    jobs = ContainerJobs(tmp_path, base_image)
-    yield jobs
-    jobs.close()
+def jobs(tmp_path, base_image, closed_after):
+    return closed_after(ContainerJobs(tmp_path, base_image))
 
 
 def nothing_was_begun(jobs):

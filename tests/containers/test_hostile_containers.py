@@ -14,11 +14,10 @@ UP = "../" * 40
 
 
 @pytest.fixture
-def jobs(base_image, tmp_path):
-    started = ContainerJobs(tmp_path / "user", base_image)
+def jobs(base_image, tmp_path, closed_after):
+    started = closed_after(ContainerJobs(tmp_path / "user", base_image))
     started.folder.mkdir()
-    yield started
-    started.close()
+    return started
 
 
 @pytest.fixture

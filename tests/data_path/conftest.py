@@ -18,11 +18,9 @@ def server(request, monkeypatch, no_credentials):
 
 
 @pytest.fixture
-def views():
+def views(closed_after):
     """Begin mounts that are gone when the test is over."""
-    begun = Views()
-    yield begun
-    begun.close()
+    return closed_after(Views())
 
 
 @pytest.fixture

@@ -62,10 +62,8 @@ def store():
 
 
 @pytest.fixture
-def prefetcher(store):
-    prefetcher = Prefetcher(lambda _: store)
-    yield prefetcher
-    prefetcher.close()
+def prefetcher(store, closed_after):
+    return closed_after(Prefetcher(lambda _: store))
 
 
 def item(size, name="a"):

@@ -1,7 +1,7 @@
 """The engines whose jobs this directory tests: an entry for each, which names what differs."""
 
 from collections.abc import Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Callable
 
@@ -48,20 +48,14 @@ class EngineUnderTest:
     expected_failures: Mapping = field(default_factory=dict)
 
 
-@contextmanager
 def processes(request, folder):
     """Jobs whose hosts are processes of this machine."""
-    jobs = LocalJobs(folder, stop_grace=60.0)
-    yield jobs
-    jobs.close()
+    return closing(LocalJobs(folder, stop_grace=60.0))
 
 
-@contextmanager
 def containers(request, folder):
     """Jobs whose hosts are containers of a small image."""
-    jobs = ContainerJobs(folder, request.getfixturevalue("runtime_image"), stop_grace=60.0)
-    yield jobs
-    jobs.close()
+    return closing(ContainerJobs(folder, request.getfixturevalue("runtime_image"), stop_grace=60.0))
 
 
 @contextmanager
@@ -70,9 +64,8 @@ def slurm(request, folder):
     cluster = request.getfixturevalue("cluster")
     with pytest.MonkeyPatch.context() as patch:
         cluster.use(patch)
-        jobs = SlurmJobs(folder, cluster, hosts=1, stop_grace=60.0)
-        yield jobs
-        jobs.close()
+        with closing(SlurmJobs(folder, cluster, hosts=1, stop_grace=60.0)) as jobs:
+            yield jobs
 
 
 @contextmanager

@@ -50,14 +50,13 @@ def disk(file_system, tmp_path):
 
 
 @pytest.fixture
-def jobs(disk):
+def jobs(disk, closed_after):
     """Jobs whose data directory, and nothing else, is on the disk."""
     source = disk.with_name("sources")
     source.mkdir()
-    local_jobs = LocalJobs(disk)
+    local_jobs = closed_after(LocalJobs(disk))
     local_jobs.source = LocalJobs(source).source
-    yield local_jobs
-    local_jobs.close()
+    return local_jobs
 
 
 def failed_for_the_disk(jobs, description, of=None):
@@ -236,11 +235,9 @@ def test_the_disk_of_the_output_place_is_named_and_the_artifacts_are_kept(disk, 
 
 
 @pytest.fixture
-def other_jobs(tmp_path):
+def other_jobs(tmp_path, closed_after):
     """Jobs whose data directory is on no disk of its own."""
-    local_jobs = LocalJobs(tmp_path)
-    yield local_jobs
-    local_jobs.close()
+    return closed_after(LocalJobs(tmp_path))
 
 
 def test_what_cannot_be_removed_is_a_warning_in_the_agents_log(other_jobs):

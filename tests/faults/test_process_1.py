@@ -68,10 +68,6 @@ def test_a_host_without_memory_loses_the_script_and_not_its_launcher(cluster):
     group.close()
 
 
-def is_train(pid):
-    return processes.words(pid)[1:] == ["-m", "scriptmode_runtime"]
-
-
 @pytest.mark.tf
 @pytest.mark.parametrize("told", [(0,), (1,), (0, 1)], ids=["first host", "other host", "every host"])
 def test_a_stop_leaves_trainers_the_time_and_the_servers_to_save_what_these_hold(cluster, told):
@@ -98,7 +94,7 @@ def test_a_stop_right_after_the_start_is_not_lost(cluster, delay):
     # The kernel throws away what process 1 neither handles nor blocks; an image's entry point blocks it first.
     command = ("--block-signal=TERM", sys.executable, "-m", "scriptmode_runtime")
     host = alone(cluster, child("sleeps.py"), python="env", command=command)
-    until(lambda: is_train(host.run.pid))
+    until(lambda: processes.words(host.run.pid)[1:] == ["-m", "scriptmode_runtime"])
     began = time.monotonic()
     until(lambda: time.monotonic() - began >= delay / 1000)
     host.run.signal(signal.SIGTERM)

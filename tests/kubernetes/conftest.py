@@ -28,9 +28,8 @@ def idle_cluster(cluster):
 
 
 @pytest.fixture
-def jobs(idle_cluster, tmp_path, monkeypatch):
+def jobs(idle_cluster, tmp_path, monkeypatch, closed_after):
     """Starts jobs in pods; the variables make every job of this process find the cluster."""
-    found = KubernetesJobs(tmp_path, idle_cluster)
+    found = closed_after(KubernetesJobs(tmp_path, idle_cluster))
     found.use(monkeypatch)
-    yield found
-    found.close()
+    return found

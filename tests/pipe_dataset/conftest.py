@@ -9,13 +9,11 @@ from pipe_dataset.pipe_host import PipeHost
 
 
 @pytest.fixture
-def pipe_host(tmp_path, monkeypatch):
+def pipe_host(tmp_path, monkeypatch, closed_after):
     """The training host that this process runs on."""
-
-    host = PipeHost(tmp_path / "opt ml")
+    host = closed_after(PipeHost(tmp_path / "opt ml"))
     monkeypatch.setenv("SAGEMAKER_BASE_DIR", str(host.base))
-    yield host
-    host.close()
+    return host
 
 
 @pytest.fixture(scope="session")

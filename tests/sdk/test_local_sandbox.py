@@ -96,10 +96,8 @@ def test_a_job_may_ask_for_less_time_to_stop_than_the_platform_grants(requested,
 
 
 @pytest.fixture
-def reader(tmp_path):
-    reader = host_logs.LogReader(tmp_path / "log")
-    yield reader
-    reader.close()
+def reader(tmp_path, closed_after):
+    return closed_after(host_logs.LogReader(tmp_path / "log"))
 
 
 def taken(reader, *, final=False):

@@ -88,11 +88,10 @@ class SlurmJobs(LocalJobs):
 
 
 @pytest.fixture
-def fake(tmp_path, monkeypatch):
-    cluster = FakeSlurm(tmp_path / "slurm")
+def fake(tmp_path, monkeypatch, closed_after):
+    cluster = closed_after(FakeSlurm(tmp_path / "slurm"))
     cluster.use(monkeypatch)
-    yield cluster
-    cluster.close()
+    return cluster
 
 
 @pytest.fixture

@@ -30,14 +30,13 @@ PENDING = {"state": "PENDING", "reason": "Priority"}
 
 
 @pytest.fixture
-def cluster(data_dir, tmp_path, monkeypatch):
-    fake = FakeSlurm(tmp_path / "slurm")
+def cluster(data_dir, tmp_path, monkeypatch, closed_after):
+    fake = closed_after(FakeSlurm(tmp_path / "slurm"))
     fake.use(monkeypatch)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("SCRIPTMODE_SLURM", raising=False)
     (tmp_path / "train.py").write_text("print('hello')\n")
-    yield fake
-    fake.close()
+    return fake
 
 
 @pytest.fixture

@@ -26,7 +26,5 @@ def slurm_environment(cluster, monkeypatch):
 
 
 @pytest.fixture
-def jobs(idle_cluster, slurm_environment, tmp_path):
-    jobs = SlurmJobs(tmp_path, idle_cluster)
-    yield jobs
-    jobs.close()
+def jobs(idle_cluster, slurm_environment, tmp_path, closed_after):
+    return closed_after(SlurmJobs(tmp_path, idle_cluster))

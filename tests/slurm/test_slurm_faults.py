@@ -212,10 +212,6 @@ def test_a_preempted_job_that_may_not_be_queued_again_fails_with_the_setting_tha
     assert "use_spot_instances=True" in description["FailureReason"]
 
 
-def occupy(cluster):
-    cluster.reaches(cluster.submit("sleep 600", "--nodes=2", "--exclusive"), "RUNNING")
-
-
 def reserve(cluster):
     reservation = ("start=now", "duration=60", f"users={OTHER_USER}", "nodes=node2", "flags=ignore_jobs")
     cluster.run("scontrol", "create", "reservation", "reservationname=theirs", *reservation)
@@ -223,7 +219,10 @@ def reserve(cluster):
 
 #: Why a job of all nodes waits: how it comes about, and Slurm's reason.
 WAITS = {
-    "busy": (occupy, "Resources"),
+    "busy": (
+        lambda slurm: slurm.reaches(slurm.submit("sleep 600", "--nodes=2", "--exclusive"), "RUNNING"),
+        "Resources",
+    ),
     "drained": (lambda cluster: cluster.set_node("node2", "DRAIN"), "DOWN, DRAINED or reserved"),
     "down": (lambda cluster: cluster.set_node("node2", "DOWN"), "DOWN, DRAINED or reserved"),
     "reserved": (reserve, "May be reserved for other job"),
