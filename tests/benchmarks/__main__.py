@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from unittest import mock
 
 from tests.benchmarks import figures
 
@@ -49,9 +50,9 @@ def measure(run: figures.Benchmark) -> list[figures.Figure]:
     """Print the figures of a benchmark and its seconds."""
     began = time.monotonic()
     folder = tempfile.mkdtemp()
-    os.environ["SCRIPTMODE_DATA_DIR"] = f"{folder}/data"
     try:
-        measured = run(folder)
+        with mock.patch.dict(os.environ, SCRIPTMODE_DATA_DIR=f"{folder}/data"):
+            measured = run(folder)
     finally:
         # Agents of jobs that have ended may still remove their own.
         shutil.rmtree(folder, ignore_errors=True)

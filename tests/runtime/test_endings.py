@@ -63,16 +63,12 @@ def said(folder, cause, summary):
     return re.sub(r"0x[0-9a-f]+", "0x0", text)
 
 
-def is_supported(name):
-    return sys.version_info >= (3, 11) or not any(word in name for word in ("group", "notes"))
-
-
 def programs_of(*kinds):
     return [
         pytest.param(kind, name, id=f"{kind.lower()}, {name}")
         for kind in kinds
         for name in getattr(programs, kind)
-        if is_supported(name)
+        if sys.version_info >= (3, 11) or not any(word in name for word in ("group", "notes"))
     ]
 
 

@@ -88,8 +88,8 @@ def _client(service: str, problem: str, region: str | None = None) -> Iterator[A
     except ImportError as error:
         raise UserCodeError(f"{problem}: boto3 is not installed in {sys.executable}") from error
     region = region or os.environ.get(contract.REGION_VARIABLE) or os.environ.get(_REGION)
-    # The toolkit's variable; without it boto3's own settings apply.
-    endpoint = os.environ.get("S3_ENDPOINT_URL") if service == "s3" else None
+    # The second one is the toolkit's, and s5cmd's; the first one is what the service of this job sets.
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("S3_ENDPOINT_URL") if service == "s3" else None
     try:
         yield boto3.client(service, region_name=region or None, endpoint_url=endpoint or None)
     except (Boto3Error, BotoCoreError, ClientError, OSError, ValueError) as error:
