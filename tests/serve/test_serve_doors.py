@@ -121,8 +121,9 @@ def test_another_user_reaches_the_front_door_alone(tmp_path, has_key):
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    """A server whose S3 is on disk, in whose shell are keys, and a bucket with an object."""
-    shell = {"AWS_ACCESS_KEY_ID": "AKIAOFTHESHELL", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token"}
+    """A server whose S3 is on disk, in whose shell are keys and other settings of AWS, and a bucket with an object."""
+    shell = {"AWS_ACCESS_KEY_ID": "AKIAOFTHESHELL", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token",
+             "AWS_DEFAULT_PROFILE": "missing", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}  # fmt: skip
     with serving(tmp_path_factory.mktemp("doors"), environment=shell) as found:
         client(found).create_bucket(Bucket="data")
         client(found).put_object(Bucket="data", Key="x", Body=b"content")
@@ -157,7 +158,7 @@ def test_a_page_of_another_origin_reads_and_writes_nothing(served, tmp_path):
         assert client(served).get_object(Bucket="data", Key="x")["Body"].read() == b"content"
 
 
-def test_keys_in_the_shell_of_the_server_change_nothing(served):
+def test_keys_and_settings_in_the_shell_of_the_server_change_nothing(served):
     assert "data" in [bucket["Name"] for bucket in client(served).list_buckets()["Buckets"]]
     ended = served.run("print(1)", OutputDataConfig={"S3OutputPath": "s3://data/out"})
     assert ended["TrainingJobStatus"] == "Completed"

@@ -276,9 +276,9 @@ class Server:
         yield "AWS_ENDPOINT_URL", self.url
         yield "AWS_ENDPOINT_URL_S3", self.url if self._passes_s3_on else self._s3_url
         if self._objects:
-            # It accepts no other key.
-            for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
-                os.environ.pop(name, None)
+            # It accepts no other key, and is the S3 of all jobs.
+            for name in ("PROFILE", "DEFAULT_PROFILE", "SESSION_TOKEN", "IGNORE_CONFIGURED_ENDPOINT_URLS"):
+                os.environ.pop(f"AWS_{name}", None)
             key: tuple[str, str] = self._objects.access.key
         elif {"AWS_ACCESS_KEY_ID", "AWS_PROFILE"} & os.environ.keys():
             return
