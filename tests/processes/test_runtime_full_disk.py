@@ -1,13 +1,11 @@
 """What is left of a job whose disk is full: the reason why, and nothing else."""
 
-import gzip
-import io
 import os
 import subprocess
 import sys
-import tarfile
 
 import pytest
+from fakes.archives import packed
 from fakes.host_folders import write_host
 from processes.launchers import ENTRYPOINTS, host
 from processes.small_disk import train_on_small_disk
@@ -98,11 +96,7 @@ def test_a_log_that_cannot_be_written_does_not_change_the_exit_code(tmp_path, cl
 
 def test_a_bomb_is_refused_before_the_disk_is_full_and_nothing_of_it_is_left(tmp_path):
     source = tmp_path / "sourcedir.tar.gz"
-    with gzip.open(source, "wb") as packed, tarfile.open(fileobj=packed, mode="w") as tar:
-        for number in range(50):
-            info = tarfile.TarInfo(f"train{number}.py")
-            info.size = 10**6
-            tar.addfile(info, io.BytesIO(bytes(info.size)))
+    source.write_bytes(packed({f"train{number}.py": bytes(10**6) for number in range(50)}))
     assert source.stat().st_size < 10**6
     base = write_host(tmp_path / "algo-1", sagemaker_program="train.py", sagemaker_submit_directory=str(source))
     ran = train_on_small_disk(base, "20m")

@@ -2,11 +2,11 @@
 
 import contextlib
 import io
-import tarfile
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from fakes.archives import packed
 from fakes.local_jobs import channel
 from fakes.sagemaker_jobs import started
 
@@ -112,16 +112,16 @@ def test_each_status_is_shown_once_with_the_log_between(capsys):
 
 @pytest.mark.parametrize(
     ("content", "shown"),
-    [({}, "model: empty"), *((content, "model: {uri}") for content in ({"a": b"1"}, None, b"damaged", bytes(20_000)))],
+    [
+        (packed({}), "model: empty"),
+        *((content, "model: {uri}") for content in (packed({"a": "1"}), None, b"damaged", bytes(20_000))),
+    ],
+    ids=["empty", "a file", "missing", "damaged", "large"],
 )
 def test_every_view_shows_that_a_model_has_no_files(content, shown, tmp_path, capsys):
     archive = tmp_path / "model.tar.gz"
-    if isinstance(content, bytes):
+    if content is not None:
         archive.write_bytes(content)
-    elif content is not None:
-        with tarfile.open(archive, "w:gz") as packed:
-            for name in content:
-                packed.add(__file__, name)
     _, job = started(Life.completed())
     job.wait()
     shown = shown.format(uri=f"file://{archive}")
@@ -186,16 +186,6 @@ def test_what_the_terminal_cannot_show_does_not_end_the_following():
     assert stream.buffer.getvalue() == b"algo-1 | 50% \\u2588\\u2588\nalgo-1 | done\n-- Training: \\u2026\n"
 
 
-def archive(**files):
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
-        for name, content in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-    return packed.getvalue()
-
-
 @pytest.mark.parametrize("arguments", [{}, {"disable_output_compression": True}], ids=["packed", "not packed"])
 def test_a_model_is_fetched_as_files(tmp_path, arguments):
     _, job = started(Life.completed(model={"saved_model.pb": b"graph", "variables/v.index": b"v"}), **arguments)
@@ -211,18 +201,18 @@ TOO_MANY = r"holds more than 3 files, directories and links; download .* \(--no-
 
 
 @pytest.mark.parametrize(
-    ("packed", "message"),
+    ("content", "message"),
     [
-        pytest.param(archive(**{"fine": b"x", "../escaped": b"y"}), OUTSIDE, id="above"),
-        pytest.param(archive(a=b"a", b=b"b", c=b"c", d=b"d"), TOO_MANY, id="too many files"),
+        pytest.param(packed({"fine": "x", "../escaped": "y"}), OUTSIDE, id="above"),
+        pytest.param(packed(dict.fromkeys("abcd", "")), TOO_MANY, id="too many files"),
         pytest.param(
-            archive(a=b"b" * 5000)[:-20], r"^the model s3://out/\S+ is not a complete tar archive", id="half an archive"
+            packed({"a": "b" * 5000})[:-20], r"^the model s3://out/\S+ is not a complete tar archive", id="half"
         ),
     ],
 )
-def test_a_model_that_cannot_be_unpacked_is_refused_and_leaves_nothing(tmp_path, monkeypatch, packed, message):
+def test_a_model_that_cannot_be_unpacked_is_refused_and_leaves_nothing(tmp_path, monkeypatch, content, message):
     monkeypatch.setattr(artifacts, "MODEL_LIMITS", MODEL_LIMITS._replace(members=3))
-    _, job = started(Life.completed(model=packed))
+    _, job = started(Life.completed(model=content))
     job.wait()
     with pytest.raises(DataError, match=message):
         job.download_model(tmp_path / "model")
