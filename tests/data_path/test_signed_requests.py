@@ -3,11 +3,10 @@
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 
-from fakes.answering_server import Quiet
+from fakes.answering_server import Quiet, served
 
 from scriptmode._core.aws.signed_requests import BucketRequests, BucketSettings
 
@@ -31,12 +30,10 @@ def bucket_at(port, timeout):
 
 
 def test_a_kept_connection_that_the_server_closed_is_replaced_in_every_thread():
-    with ThreadingHTTPServer(("127.0.0.1", 0), OneAnswer) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+    with served(OneAnswer) as server:
         bucket = bucket_at(server.server_port, 60)
         with ThreadPoolExecutor(8) as threads:
             answers = [*threads.map(lambda _: bucket.head("x", checksum=False), range(100))]
-        server.shutdown()
     assert {answer["ETag"] for answer in answers} == {'"e"'}
 
 

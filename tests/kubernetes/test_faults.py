@@ -1,15 +1,13 @@
 """Every end of a job in pods is told truly, and leaves nothing in the namespace."""
 
 import re
-import threading
 import time
 from base64 import b64decode
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 import yaml
-from fakes.answering_server import Quiet
+from fakes.answering_server import Quiet, served
 from fakes.local_jobs import COUNTS, SLEEPS
 from fakes.processes import until
 from fakes.promptness import soon
@@ -219,30 +217,21 @@ def test_a_stop_and_the_time_limit_leave_time_to_save_the_model(jobs):
         until(lambda name=name: not jobs.remains(name))
 
 
-@contextmanager
-def registry(address):
-    """Serve a registry that shows no image."""
+class Registry(Quiet, BaseHTTPRequestHandler):
+    """A registry that shows no image."""
 
-    class Handler(Quiet, BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(401)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+    def do_GET(self):
+        self.send_response(401)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 
-        do_HEAD = do_GET  # noqa: N815 - the class calls it so
-
-    with ThreadingHTTPServer((address, REGISTRY_PORT), Handler) as server:
-        threading.Thread(target=server.serve_forever).start()
-        try:
-            yield
-        finally:
-            server.shutdown()
+    do_HEAD = do_GET  # noqa: N815 - the class calls it so
 
 
 @pytest.mark.prompt
 def test_an_image_that_no_pod_can_run_is_told_with_the_next_step(jobs, monkeypatch):
     private = f"{REGISTRY}/private:1"
-    with registry(jobs.cluster.address):
+    with served(Registry, (jobs.cluster.address, REGISTRY_PORT)):
         jobs.use(monkeypatch, agent_image=MACHINE_IMAGE)
         begun = time.monotonic()
         names = [jobs.start(SLEEPS, image=image) for image in (private, PAUSE_IMAGE)]

@@ -6,13 +6,13 @@ import os
 import re
 import signal
 import sys
-import threading
 import zipfile
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 from fakes import wheels
+from fakes.answering_server import served
 from fakes.host_folders import write_host
 from processes.launchers import alive, holding, until
 from processes.small_disk import train_on_small_disk
@@ -99,8 +99,7 @@ class CodeArtifact(BaseHTTPRequestHandler):
 def test_the_repository_of_codeartifact_is_pips_index(jobs):
     jobs.settings = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "PIP_CONFIG_FILE": os.devnull}
     jobs.settings["CA_REPOSITORY_ARN"] = "arn:aws:codeartifact:us-east-1:123456789012:repository/domain/repo"
-    with ThreadingHTTPServer(("127.0.0.1", 0), CodeArtifact) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with served(CodeArtifact) as server:
         jobs.settings["AWS_ENDPOINT_URL_CODEARTIFACT"] = f"http://127.0.0.1:{server.server_port}"
         output = jobs.run()
     assert "number 7" in output

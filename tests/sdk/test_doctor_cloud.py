@@ -22,7 +22,7 @@ def account(monkeypatch, no_settings, account_settings):
     """Run a check while a service answers so to STS."""
 
     def look(status=200, body=IDENTITY, *, check=aws_checks.credentials):
-        def answer(headers):
+        def answer(headers, _):
             is_sagemakers = "X-Amz-Target" in headers
             return (200, b'{"TrainingJobSummaries": []}') if is_sagemakers else (status, body.encode())
 

@@ -372,7 +372,7 @@ def test_a_kubeconfig_is_named_by_its_absolute_path(tmp_path, monkeypatch):
 )
 def test_what_the_api_refuses_has_a_next_step(code, message, advice):
     content = json.dumps({"message": message}).encode()
-    with answering(lambda _: (code, content)) as server, pytest.raises(PlatformError) as raised:
+    with answering(lambda *_: (code, content)) as server, pytest.raises(PlatformError) as raised:
         api.Api(api.Access(f"http://127.0.0.1:{server.server_port}", "ml")).create("pods", {})
     assert (raised.value.message, raised.value.advice[: len(advice)]) == (
         f"the API server refuses POST /api/v1/namespaces/ml/pods: {message} ({code})", advice,

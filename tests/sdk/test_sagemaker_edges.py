@@ -1,13 +1,10 @@
 """Jobs on Amazon SageMaker where settings, buckets or answers are not as they should be."""
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
-from fakes.answering_server import Quiet
+from fakes.answering_server import answering
 from fakes.sagemaker_jobs import ROLE, sagemaker_estimator as estimator, started
 
 from scriptmode import (
@@ -136,35 +133,6 @@ def test_a_missing_resource_of_a_new_job_is_not_a_missing_job(code, fake):
         made.fit(wait=False)
 
 
-class Interrupting(Quiet, BaseHTTPRequestHandler):
-    """SageMaker whose first answer to CreateTrainingJob is lost: botocore asks again and hears that the name is taken."""
-
-    jobs: ClassVar = {}
-
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        operation = self.headers["X-Amz-Target"].rpartition(".")[2]
-        name = body["TrainingJobName"]
-        if operation == "CreateTrainingJob" and name not in self.jobs:
-            self.jobs[name] = {
-                **body,
-                "TrainingJobArn": f"arn:aws:sagemaker:eu-west-1:123456789012:training-job/{name}",
-            }
-            self.close_connection = True
-            self.connection.close()
-        elif operation == "CreateTrainingJob":
-            self.answer(400, {"__type": "ResourceInUse", "message": "Training job names must be unique"})
-        else:
-            self.answer(200, {"HyperParameters": {}, "TrainingJobStatus": "InProgress", **self.jobs[name]})
-
-    def answer(self, status, content):
-        payload = json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(payload)))
-        self.end_headers()
-        self.wfile.write(payload)
-
-
 @pytest.fixture
 def account(monkeypatch, account_settings):
     """Return a function that moves Amazon SageMaker to a port of this machine."""
@@ -173,13 +141,24 @@ def account(monkeypatch, account_settings):
 
 @pytest.fixture
 def interrupting(account):
-    Interrupting.jobs = {}
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Interrupting)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    account(server.server_port)
-    yield Interrupting.jobs
-    server.shutdown()
-    server.server_close()
+    """The jobs of a SageMaker whose first answer to CreateTrainingJob is lost: botocore asks again and hears that the name is taken."""
+    jobs = {}
+
+    def answer(headers, content):
+        body, operation = json.loads(content), headers["X-Amz-Target"].rpartition(".")[2]
+        name = body["TrainingJobName"]
+        if operation != "CreateTrainingJob":
+            status, found = 200, {"HyperParameters": {}, "TrainingJobStatus": "InProgress", **jobs[name]}
+        elif name in jobs:
+            status, found = 400, {"__type": "ResourceInUse", "message": "Training job names must be unique"}
+        else:
+            jobs[name] = {**body, "TrainingJobArn": f"arn:aws:sagemaker:eu-west-1:123456789012:training-job/{name}"}
+            return None
+        return status, json.dumps(found).encode()
+
+    with answering(answer) as server:
+        account(server.server_port)
+        yield jobs
 
 
 def test_a_job_that_cannot_be_described_is_not_reported_as_missing(account, data_dir, monkeypatch):
