@@ -127,7 +127,7 @@ STACKS = f"""
 import os, signal, sys
 from pathlib import Path
 
-number, folder = os.environ[{VARIABLE!r}].split(":")
+number, _, folder = os.environ[{VARIABLE!r}].split(":")
 children = [os.fork()] if "fork" in sys.customized else []
 if not children or not children[0]:
     os.kill(os.getpid(), int(number))
@@ -154,15 +154,15 @@ for _ in "ab": threading.Thread(target=work, daemon=True).start()
 print("busy", flush=True)
 work()"""
 NATIVE = """import ctypes
-lock = ctypes.create_string_buffer(99)
 print("native", flush=True)
-while True: ctypes.PyDLL(None).pthread_mutex_lock(lock)"""
+print(ctypes.PyDLL(None).read(0, ctypes.create_string_buffer(1), 1), flush=True)"""
 
 
 @pytest.mark.parametrize(("code", "count"), [(BUSY, 5000), (NATIVE, 1)], ids=["busy", "native"])
 def test_a_process_that_is_asked_answers_and_goes_on(tmp_path, code, count):
     variables = {"PATH": os.defpath, **stack_variables(str(tmp_path), {})}
-    with subprocess.Popen([sys.executable, "-c", code], env=variables, stdout=subprocess.PIPE) as program:
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", code], env=variables, **streams) as program:
         try:
             program.stdout.readline()
             for _ in range(count):
@@ -171,12 +171,33 @@ def test_a_process_that_is_asked_answers_and_goes_on(tmp_path, code, count):
             (report,) = read_stacks(str(tmp_path), {program.pid: 0})
             assert 'Stack (most recent call first):\n  File "<string>", line ' in report.text
             assert program.poll() is None
+            assert code is BUSY or program.communicate(b"x")[0] == b"1\n"
         finally:
             program.kill()
 
 
-def test_a_child_that_is_about_to_execute_a_program_is_not_asked(tmp_path):
-    code = "import subprocess\nprint({subprocess.run(['true']).returncode for _ in range(300)})"
+def test_a_file_of_the_program_that_has_the_number_of_the_stacks_is_not_touched(tmp_path):
+    code = f"""import os
+os.closerange(3, 256)
+own = open({str(tmp_path / "own")!r}, "wb+", buffering=0)
+own.write(b"mine")
+if not (child := os.fork()):
+    own.seek(0)
+    os._exit(own.read() != b"mine")
+print(os.waitpid(child, 0)[1], flush=True)
+input()"""
+    variables = {"PATH": os.defpath, **stack_variables(str(tmp_path), {})}
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", code], env=variables, **streams) as program:
+        assert program.stdout.readline() == b"0\n"
+        assert request_stacks(str(tmp_path))[program.pid] == -1
+        program.communicate(b"\n")
+    assert (tmp_path / "own").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("options", ["", ", preexec_fn=int"])
+def test_a_child_that_is_about_to_execute_a_program_is_not_ended(tmp_path, options):
+    code = f"import subprocess\nprint({{subprocess.run(['true']{options}).returncode for _ in range(300)}})"
     variables = {**os.environ, **stack_variables(str(tmp_path), {})}
     with subprocess.Popen([sys.executable, "-c", code], env=variables, stdout=subprocess.PIPE, text=True) as program:
         while program.poll() is None:

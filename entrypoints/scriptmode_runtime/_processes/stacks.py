@@ -17,8 +17,9 @@ from scriptmode_runtime import contract
 from scriptmode_runtime._processes import proc, process_tree
 
 VARIABLE = "SCRIPTMODE_STACKS"
-#: Real-time signals that neither Open MPI nor TensorFlow uses; the second one is for a process in native code.
-_SIGNAL, _NATIVE_SIGNAL = signal.SIGRTMAX - 3, signal.SIGRTMAX - 2
+#: The first signal is ignored by default: it does not end a process that just executes another program. The second one,
+#: for a process in native code, is a real-time signal that neither Open MPI nor TensorFlow uses.
+_SIGNAL, _NATIVE_SIGNAL = signal.SIGURG, signal.SIGRTMAX - 3
 _TRACEABLE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "traceable")
 _STOPPED, _RUNNING = "T", ("R", "S")
 _STATES = {
@@ -51,7 +52,7 @@ class ProcessReport(NamedTuple):
 def stack_variables(folder: str, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables with which Python processes answer; they write their stacks to files in ``folder``."""
     path = os.pathsep.join(filter(None, (_TRACEABLE, environ.get("PYTHONPATH", ""))))
-    return {VARIABLE: f"{int(_SIGNAL)}:{folder}", "PYTHONPATH": path}
+    return {VARIABLE: f"{int(_SIGNAL)}:{int(_NATIVE_SIGNAL)}:{folder}", "PYTHONPATH": path}
 
 
 def request_stacks(folder: str) -> dict[int, int]:
@@ -64,8 +65,7 @@ def request_stacks(folder: str) -> dict[int, int]:
         # The command line of mpirun has their names at later positions.
         if _OWN & set(map(os.path.basename, proc.command_line(pid)[1:3])):
             continue
-        # Without a file it is about to execute another program, which the signal would end.
-        requests[pid] = _length(folder, pid) if proc.has_handler(pid, _SIGNAL) else -1
+        requests[pid] = _length(folder, pid) if proc.has_handler(pid, _NATIVE_SIGNAL) else -1
         if requests[pid] >= 0:
             with suppress(OSError):  # it has ended
                 os.kill(pid, _SIGNAL)
@@ -73,8 +73,13 @@ def request_stacks(folder: str) -> dict[int, int]:
 
 
 def _length(folder: str, pid: int) -> int:
+    """Return the length of a process's file; -1 where the process has not opened it, or has closed it."""
     with suppress(OSError):
-        return os.path.getsize(os.path.join(folder, str(pid)))
+        file = os.stat(os.path.join(folder, str(pid)))
+        for number in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(OSError):  # it has been closed
+                if os.path.samestat(os.stat(f"/proc/{pid}/fd/{number}"), file):
+                    return file.st_size
     return -1
 
 

@@ -2,9 +2,9 @@
 
 Python imports it at start. A ``sitecustomize`` that this one hides is imported after it.
 
-The main thread handles the first signal between two instructions of Python. If it does not, it is in native code, where
-faulthandler handles the second one at once. Elsewhere faulthandler may end the process by SIGSEGV, because it reads
-stacks while they change.
+The main thread handles the first signal between two instructions of Python. If it does not, it is in native code, which
+neither signal interrupts, and faulthandler handles the second one at once. Elsewhere it may end the process by
+SIGSEGV, because it reads stacks while they change.
 """
 
 import faulthandler
@@ -13,38 +13,39 @@ import os
 import signal
 import sys
 from _thread import get_ident
-from io import FileIO
 from types import FrameType  # noqa: TC003
 
-#: ``<first signal>:<folder>``, set by `scriptmode_runtime._processes.stacks`; the second signal is the next one.
+#: ``<first signal>:<second signal>:<folder>``, set by `scriptmode_runtime._processes.stacks`.
 _VARIABLE = "SCRIPTMODE_STACKS"
 _FRAMES = 100
 
 
-def _register(files: "list[FileIO]") -> None:
-    """Open this process's file, and close that of the process which forked it, the only one of ``files``."""
-    first, _, folder = os.environ[_VARIABLE].partition(":")
+def _register() -> None:
+    """Open this process's file, and have both signals' handlers write to it.
+
+    It is never closed, nor that of the process which forked this one: the number may be that of a user's file by now.
+    """
+    first, second, folder = os.environ[_VARIABLE].split(":", 2)
     try:
-        # Open as long as the process lives: the signals' handlers write to it.
-        file = open(os.path.join(folder, str(os.getpid())), "ab", buffering=0)  # noqa: SIM115
-        faulthandler.register(int(first) + 1, file, all_threads=False)
-        signal.signal(int(first), lambda _number, frame: _write(file, frame))
+        path = os.path.join(folder, str(os.getpid()))
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        faulthandler.register(int(second), descriptor, all_threads=False)
+        signal.signal(int(first), lambda _number, frame: _write(descriptor, frame))
+        signal.siginterrupt(int(first), False)  # noqa: FBT003 - positional
     except (OSError, ValueError):
         return
-    while files:
-        files.pop().close()
-    files.append(file)
 
 
-def _write(file: FileIO, main: "FrameType | None") -> None:
+def _write(descriptor: int, main: "FrameType | None") -> None:
     """Write the stack of the main thread, which handles a signal, and those of the others."""
-    frames = sys._current_frames()  # noqa: SLF001 - public, and documented
-    del frames[get_ident()]
-    stacks = [f"Stack {_describe(main)}", *(f"Thread 0x{thread:016x} {_describe(frames[thread])}" for thread in frames)]
-    try:  # noqa: SIM105 - contextlib takes milliseconds to import
-        file.write("\n".join(stacks).encode(errors="replace"))
-    except (OSError, ValueError):
-        pass
+    try:
+        frames = sys._current_frames()  # noqa: SLF001 - public, and documented
+        del frames[get_ident()]
+        stacks = [f"Stack {_describe(main)}"]
+        stacks += [f"Thread 0x{thread:016x} {_describe(frames[thread])}" for thread in frames]
+        os.write(descriptor, "\n".join(stacks).encode("ascii", "backslashreplace"))
+    except (OSError, RecursionError):
+        return
 
 
 def _describe(frame: "FrameType | None") -> str:
@@ -66,7 +67,6 @@ def _import_hidden() -> None:
 
 
 if os.environ.get(_VARIABLE):
-    files: "list[FileIO]" = []
-    _register(files)
-    os.register_at_fork(after_in_child=lambda: _register(files))
+    _register()
+    os.register_at_fork(after_in_child=_register)
 _import_hidden()
