@@ -52,7 +52,7 @@ from scriptmode_local._data import regular_files
 from scriptmode_local._data.durable import ChangedDirectories, Reserve, replace_file, sync_directory, sync_file
 from scriptmode_local._store import heartbeat, job_record, shapes, state as states
 from scriptmode_local._system import file_owner
-from scriptmode_local._system.directory_lock import above_streams, new_lock
+from scriptmode_local._system.directory_lock import above_streams, new_lock, try_lock
 from scriptmode_local._system.together import run_together
 
 if TYPE_CHECKING:
@@ -369,9 +369,7 @@ class JobFolder(AgentFolder):
         with suppress(OSError):
             descriptor = os.open(self.lock_file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
+                return not try_lock(descriptor, fcntl.LOCK_SH)
             finally:
                 os.close(descriptor)
         return False
