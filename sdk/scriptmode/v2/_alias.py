@@ -35,9 +35,6 @@ class _Finder(MetaPathFinder, Loader):
         # A package, so that `from module import name` asks this finder for a name that the module does not have.
         return ModuleSpec(fullname, self, is_package=True)
 
-    def create_module(self, spec: ModuleSpec) -> None:
-        """Return ``None``: an ordinary module."""
-
     def exec_module(self, module: ModuleType) -> None:
         """Add to a module what looks its names up."""
         name = module.__name__

@@ -32,17 +32,10 @@ class UsageSampler:
     their resident memory, in which pages that processes share count for each.
     """
 
-    def __init__(
-        self,
-        hosts: Collection[str],
-        find_process: Callable[[str], int],
-        path: Path,
-        find_gpus: Callable[[], Gpus | None] = open_gpus,
-    ) -> None:
+    def __init__(self, hosts: Collection[str], find_process: Callable[[str], int], path: Path) -> None:
         self._hosts = hosts
         self._find_process = find_process
         self._path = path
-        self._find_gpus = find_gpus
         self._gpus: Gpus | None = None
         #: The first process of each host, once it is known.
         self._processes: dict[str, ProcessIdentity] = {}
@@ -51,7 +44,7 @@ class UsageSampler:
 
     def run(self) -> None:
         """Record a sample every `SAMPLE_SECONDS`, until this process is killed."""
-        self._gpus = self._find_gpus()
+        self._gpus = open_gpus()
         pause = _FIRST_SECONDS
         while True:
             # The disk is full, or the job was deleted.

@@ -108,11 +108,6 @@ def parse_request(data: bytes) -> Request:
     return Request(operation, unique, number, pid, data[_IN_HEADER.size :])
 
 
-def parse_name(body: bytes) -> bytes:
-    """Parse the name of LOOKUP."""
-    return body.partition(b"\0")[0]
-
-
 def parse_read(body: bytes) -> tuple[int, int, int]:
     """Parse the body of READ, READDIR and READDIRPLUS: a handle, an offset and a size."""
     handle, offset, size = _READ.unpack_from(body)

@@ -76,7 +76,9 @@ class Server:
         self._lock = Lock()
         self._handlers: dict[int, Callable[[Request], bytes | None]] = {
             Operation.INIT: self._init,
-            Operation.LOOKUP: self._lookup,
+            Operation.LOOKUP: lambda request: fuse_protocol.render_entry(
+                tree.lookup(request.number, request.body.partition(b"\0")[0])
+            ),
             Operation.GETATTR: lambda request: fuse_protocol.render_attributes(tree.node(request.number)),
             Operation.OPEN: lambda request: self._add(self._files, tree.open(request.number)),
             Operation.READ: self._read,
@@ -151,9 +153,6 @@ class Server:
         if content is None:
             raise OSError(errno.EPROTO, "the kernel's FUSE protocol is older than that of Linux 3.15")
         return content
-
-    def _lookup(self, request: Request) -> bytes:
-        return fuse_protocol.render_entry(self._tree.lookup(request.number, fuse_protocol.parse_name(request.body)))
 
     def _add(self, table: dict[int, _Opened], opened: _Opened) -> bytes:
         self._handles += 1
