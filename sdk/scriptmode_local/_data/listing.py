@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Callable, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from scriptmode._core.aws.s3_uris import parse_s3_uri
@@ -115,13 +115,12 @@ def _of_augmented_manifest(
         Problem("the augmented manifest has no line", "write a line for each record"),
     )
 
-    def of_line(line: Any) -> list[Piece]:
-        number, text = line
-        return augmented_manifests.line_pieces(source.uri, number, text, names, store_of)
-
     lines = shard_records(numbered, shard)
     has_references = any(name.endswith(augmented_manifests.REFERENCE) for name in names)
-    return itertools.chain.from_iterable(_look_up(of_line, lines, is_slow=has_references))
+    pieces = _look_up(
+        lambda line: augmented_manifests.line_pieces(source.uri, *line, names, store_of), lines, is_slow=has_references
+    )
+    return itertools.chain.from_iterable(pieces)
 
 
 def _find(source: ChannelSource, store_of: Callable[[str], ObjectStore], uri: str) -> StoredObject:
