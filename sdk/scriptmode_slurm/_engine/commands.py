@@ -362,7 +362,6 @@ def _run(
     wait: float = RETRY_SECONDS,
     seconds: float = _COMMAND_SECONDS,
     is_repeatable: bool = True,
-    clock: Clock = SYSTEM,
 ) -> str:
     """Run a command and return its output; raise `PlatformError`, and `TransientError` where Slurm does not answer.
 
@@ -371,7 +370,7 @@ def _run(
     the job, even one that it asks for: it is run once more, unless it is not ``is_repeatable``.
     """
     variables = _without_foreign(environ) if environ is not None else {**_without_foreign(os.environ), **_ENVIRONMENT}
-    deadline, was_signalled = clock.now() + wait, False
+    deadline, was_signalled = SYSTEM.now() + wait, False
     while True:
         done = _run_once(argv, seconds, variables)
         if not done.code:
@@ -379,9 +378,9 @@ def _run(
         if done.code in _ENDED_WITH_THE_JOB and is_repeatable and not was_signalled:
             was_signalled = True
             continue
-        if not problems.mentions(done.errors, problems.UNREACHABLE) or clock.now() >= deadline:
+        if not problems.mentions(done.errors, problems.UNREACHABLE) or SYSTEM.now() >= deadline:
             raise problems.command_error(argv[0], done.errors or done.output, done.code)
-        clock.sleep(_RETRY_INTERVAL)
+        SYSTEM.sleep(_RETRY_INTERVAL)
 
 
 def _without_foreign(environ: Mapping[str, str]) -> dict[str, str]:
