@@ -19,6 +19,7 @@ from scriptmode_runtime._processes import forks
 from scriptmode_runtime._processes.host_processes import HostProcesses
 from scriptmode_runtime._processes.launcher_output import LauncherOutput
 from scriptmode_runtime._processes.loop import STOPPING, Loop
+from scriptmode_runtime._processes.streams import Sink
 from scriptmode_runtime._strategies import plan_for
 from scriptmode_runtime._values.errors import ConfigurationError, RuntimeFailure
 from scriptmode_runtime._values.failure import LAUNCHER_FAILED, HostFailure
@@ -97,8 +98,8 @@ def _train() -> int:
         if is_host:
             report.write(output, failure)
         if line := _log_line(failure, here):
-            with contextlib.suppress(OSError):  # a log that is full, or closed by its reader, changes no outcome
-                os.write(2, f"scriptmode: {line}{_END}".encode("utf-8", "replace"))
+            # A log that is full, or whose reader has stopped or closed it, changes no outcome.
+            Sink(2).write(f"scriptmode: {line}{_END}".encode("utf-8", "replace"))
     if here:
         aws_programs.upload_rest(here)
     return failure.exit_code if failure else 0

@@ -131,6 +131,9 @@ def test_hosts_that_beat_live_for_ever_and_a_silent_one_is_lost_after_its_deadli
     two.start()
     two.settle(lambda: two.hosts[0]._listener is None)
     two.pass_time(300, step=5.0)
+    # All are suspended, and go on.
+    two.pass_time(100, step=100.0)
+    two.pass_time(10, step=5.0)
     two.running = [two.hosts[1 - silent]]
     two.pass_time(29)
     assert [host.failure for host in two.hosts] == [None, None]

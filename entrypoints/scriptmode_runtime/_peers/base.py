@@ -86,8 +86,12 @@ class Peers:
         now = self._clock()
         if now < self._heartbeat_at:
             return
+        # This process did not run meanwhile, as in a suspended job: what the other hosts sent is still to be read.
+        is_late = now >= self._heartbeat_at + self._times.silence / 2
         self._heartbeat_at = now + self._times.heartbeat
         for connection in connections:
+            if is_late:
+                connection.last_received = now
             if now - connection.last_received >= self._times.silence:
                 connection.close()
                 self._on_message(connection, None)
