@@ -40,7 +40,7 @@ RUN = {
     "an input of another scheme": (["--input", "train=ftp://x/y"], "with the scheme 'ftp'; give an s3:// URI or a path"),
     "an input without a value": (["--input", "train"], "does not have the form NAME=VALUE"),
     "an input twice": (["--input", "a=full", "--input", "a=full"], "is given twice"),
-    "a number": (["--instance-count", "two"], "'two' is not a valid integer range"),
+    "a number": (["--instance-count", "two"], "'two' is not a valid integer; write a whole number of at least 1"),
     "no host": (["--instance-count", "0"], "0 is not in the range x>=1"),
     "a type of EC2": (["--instance-type", "m5.large"], "nor, as 'ml.p3.2xlarge', Amazon's; did you mean 'ml.m5.large'?"),
     "a type in capitals": (["--instance-type", "Slurm:gpu"], "did you mean 'slurm:gpu'?"),

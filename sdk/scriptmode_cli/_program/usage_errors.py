@@ -32,6 +32,8 @@ _WITHOUT_TEXT = {"entry_point", "platform", "sagemaker_session"}
 def usage_message(error: click.ClickException) -> str:
     """Return the text of click's error, with what the command takes where the text does not say it."""
     text, ctx = error.format_message(), getattr(error, "ctx", None)
+    if isinstance(kind := getattr(getattr(error, "param", None), "type", None), click.IntRange):
+        return f"{text.rstrip('.').replace('integer range', 'integer')}; write a whole number of at least {kind.min}"
     if ctx and isinstance(error, click.NoSuchOption):
         return f"{error.message.rstrip('.')}; {_instead_of_option(error.option_name, ctx)}"
     if ctx and "unexpected extra argument" in text:
