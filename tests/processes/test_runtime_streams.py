@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 from fakes.host_folders import write_job
+from fakes.processes import until
+from fakes.promptness import GENEROUS
 from processes.driver import drive
 from processes.launchers import ENTRYPOINTS, child, host
 
 
-def train(base):
+def train(base, stderr=subprocess.PIPE):
     env = {**os.environ, "SAGEMAKER_BASE_DIR": str(base), "PYTHONPATH": str(ENTRYPOINTS)}
     return subprocess.Popen(
-        [sys.executable, "-m", "scriptmode_runtime"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "scriptmode_runtime"], env=env, stdout=subprocess.PIPE, stderr=stderr
     )
 
 
@@ -86,6 +88,15 @@ def test_output_without_a_reader_does_not_hurt(tmp_path):
     process.stdout.close()
     process.stderr.close()
     assert process.wait(600) == 0
+
+
+@pytest.mark.slow
+def test_a_stop_ends_a_launcher_whose_output_nobody_reads(tmp_path):
+    base = host(tmp_path, "import time\nprint('y' * 500_000, flush=True)\nopen('printed', 'w')\ntime.sleep(600)")
+    with train(base, stderr=subprocess.STDOUT) as process:
+        until((base / "code" / "printed").exists)
+        process.terminate()
+        assert process.wait(GENEROUS) == 143
 
 
 def test_progress_over_one_line_comes_through_at_once_and_as_it_is(tmp_path):

@@ -123,7 +123,8 @@ def test_another_user_reaches_the_front_door_alone(tmp_path, has_key):
 def served(tmp_path_factory):
     """A server whose S3 is on disk, in whose shell are keys and other settings of AWS, and a bucket with an object."""
     shell = {"AWS_ACCESS_KEY_ID": "AKIAOFTHESHELL", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token",
-             "AWS_DEFAULT_PROFILE": "missing", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}  # fmt: skip
+             "AWS_DEFAULT_PROFILE": "missing", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true",
+             "S3_ENDPOINT_URL": "http://127.0.0.1:9"}  # fmt: skip
     with serving(tmp_path_factory.mktemp("doors"), environment=shell) as found:
         client(found).create_bucket(Bucket="data")
         client(found).put_object(Bucket="data", Key="x", Body=b"content")
