@@ -185,7 +185,8 @@ def test_a_checkpoint_that_an_interruption_leaves_out_is_an_event(runs):
     assert event.message == "checkpoints: algo-2's 'step' is left out: algo-1 has 'step' too"
 
 
-def test_checkpoints_that_an_interruption_cannot_copy_are_an_event(runs):
+@pytest.mark.parametrize("is_mended", [False, True])
+def test_checkpoints_that_an_interruption_cannot_copy_are_an_event_and_are_kept(runs, is_mended):
     runs.create()
     with runs.start() as agent:
         runs.until_line(agent, "up at")
@@ -197,6 +198,17 @@ def test_checkpoints_that_an_interruption_cannot_copy_are_an_event(runs):
     (event,) = [each for each in runs.jobs.platform.events(runs.name) if each.is_loss]
     assert event.reason == "CheckpointsNotCopied"
     assert event.message.startswith("the last checkpoints were not copied: ")
+    newest = (runs.folder.host("algo-1") / "checkpoints" / "step").read_text()
+    if is_mended:
+        checkpoints.unlink()
+    with runs.start() as agent:
+        agent.wait(600)
+    if is_mended:
+        assert f"up at {newest}" in runs.log()
+        assert not any(each.is_loss for each in runs.jobs.platform.events(runs.name))
+    else:
+        assert runs.describe()["FailureReason"].endswith(f"they are kept in {runs.folder.hosts}")
+        assert (runs.folder.host("algo-1") / "checkpoints" / "step").read_text() == newest
 
 
 @pytest.mark.parametrize("process", ["agent of algo-1", "algo-1"])

@@ -22,6 +22,7 @@ from scriptmode_local._agent.interruption import describe_lost_time, why_not_aga
 from scriptmode_local._hosts.agent_control import AgentLocation, Presence
 from scriptmode_local._hosts.fleet import StartedAgent
 from scriptmode_local._hosts.local_agent import LocalAgent
+from scriptmode_local._outputs.checkpoints import record_path
 from scriptmode_local._store.heartbeat import silent_since
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_local._store.state import starting_state
@@ -376,5 +377,9 @@ def test_the_log_tells_how_old_the_newest_checkpoint_was_when_the_hosts_ended(tm
             record.parent.mkdir()
             record.write_text("{}")
             os.utime(record, (now - seconds, now - seconds))
-    told = describe_lost_time(folder, starting_state("job", "arn", now + 60), Output(checkpoint_uri="file:///kept"))
+    state, output = starting_state("job", "arn", now + 60), Output(checkpoint_uri="file:///kept")
+    assert describe_lost_time(folder, state, output) == "from the checkpoints in file:///kept, if there are any"
+    folder.channels.mkdir()
+    record_path(folder).touch()
+    told = describe_lost_time(folder, state, output)
     assert told == f"from its newest checkpoint, which was {age} old"

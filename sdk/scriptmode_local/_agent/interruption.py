@@ -154,7 +154,7 @@ def describe_lost_time(folder: JobFolder, state: JobState, output: Output) -> st
         for file in (os.path.join(path, name) for path, _, names in walk for name in names):  # noqa: PTH118 - its texts
             with suppress(OSError):
                 saves.append(os.lstat(file).st_mtime)
-    if not saves:
+    if not saves or not checkpoints.record_path(folder).exists():
         return f"from the checkpoints in {output.checkpoint_uri}, if there are any"
     age = format_duration(max(0.0, max(ends, default=state.transitions[-1].started) - max(saves)))
     return f"from its newest checkpoint, which was {age} old"

@@ -126,10 +126,11 @@ class Agent:
     def run(self) -> None:
         """Run the job to its end."""
         # Nothing of the script ran in a job that is Pending.
-        if self._state.secondary != "Pending" and not self._folder.never_had_processes:
-            self._prepare_next_run()
-        else:
+        if self._state.secondary == "Pending" or self._folder.never_had_processes:
             self._record_processes({})
+        elif uncopied := self._prepare_next_run():
+            self._end(_client_error(f"{uncopied}; they are kept in {self._folder.hosts}"))
+            return
         steps = (self._await_turn, self._prepare, self._await_hosts, self._download, self._pull_image, self._train)
         outcome = next(filter(None, (step() for step in steps)))
         self._end_processes()
@@ -179,9 +180,11 @@ class Agent:
             traceback.print_exc()
         self._end(Outcome.failed(*supervision.describe_error(error, self._folder)))
 
-    def _prepare_next_run(self) -> None:
-        """Remove the files of an earlier run; copy the last checkpoints of one that could not, because it was lost."""
+    def _prepare_next_run(self) -> str:
+        """Remove the files of an earlier run; copy its last checkpoints if it could not, or return why that failed."""
         has_ended_itself = self._state.secondary == "Interrupted" and self._folder.read_processes()
+        others = tuple(event for event in self._state.events if event.reason != "CheckpointsNotCopied")
+        has_copied = has_ended_itself and others == self._state.events
         # Of an agent that could not record that.
         self._state = self._state.with_status("Interrupted", self._folder.last_heartbeat(self._state))
         self._heartbeat.beat()
@@ -190,8 +193,12 @@ class Agent:
             lost = interruption.describe_lost_time(self._folder, self._state, self._request.output)
             rescue = interruption.rescue_checkpoints
             # With the hosts that the earlier run may have had.
-            losses = [] if has_ended_itself else rescue(self._folder, self._asked, self._log.tell_user)
-            self._state = interruption.prepare_next_run(self._folder, self._state, losses, lost)
+            losses = [] if has_copied else rescue(self._folder, self._asked, self._log.tell_user)
+            if uncopied := dict(losses).get("CheckpointsNotCopied"):
+                return uncopied
+            before = replace(self._state, events=others)
+            self._state = interruption.prepare_next_run(self._folder, before, losses, lost)
+        return ""
 
     def _await_turn(self) -> Outcome | None:
         """Wait for other jobs if the job is queued; return an outcome only if it is stopped meanwhile."""
