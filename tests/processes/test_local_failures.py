@@ -17,6 +17,7 @@ from processes.small_disk import run_on_small_disk
 from scriptmode import Failure, JobNotFoundError, TrainingJob, TrainingJobFailed
 from scriptmode.errors import JobExistsError
 from scriptmode_local._hosts import local_agent
+from scriptmode_local._outputs import packed_artifacts
 from scriptmode_local._store.job_store import JobFolder
 from scriptmode_runtime._processes import proc
 
@@ -39,7 +40,7 @@ def test_a_killed_agent_leaves_no_file_that_is_not_complete(jobs, phase):
     os.kill(agent, signal.SIGSTOP)
     drafts = [folder.path / ".new-abcdefgh"]
     if phase == "Uploading":
-        drafts += [folder.output / ".model.tar.gz", delivered / ".model.tar.gz.part"]
+        drafts += [folder.output / ".model.tar.gz", packed_artifacts.draft_of(delivered / "model.tar.gz")]
     for draft in drafts:
         draft.write_text("half")
     os.kill(agent, signal.SIGKILL)

@@ -165,7 +165,7 @@ def test_links_of_a_process_are_this_machines_own(tmp_path, secret):
 
 def test_a_link_at_the_place_of_a_delivery_is_replaced_and_not_written_through(container, tmp_path, secret):
     (tmp_path / "kept").mkdir()
-    (tmp_path / "kept" / ".state.part").symlink_to(secret)
+    packed_artifacts.draft_of(tmp_path / "kept" / "state").symlink_to(secret)
     (container.checkpoints(Output()) / "state").write_text("s")
     CheckpointSync(Output(checkpoint_uri=f"file://{tmp_path}/kept"), [container], tmp_path / "r").finish(print)
     assert secret.read_text().startswith("root:")

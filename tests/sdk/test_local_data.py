@@ -1,6 +1,7 @@
 """Staging of inputs, collecting and fetching of models, output and checkpoints, on real files."""
 
 import os
+import resource
 import tarfile
 import threading
 import time
@@ -276,15 +277,36 @@ def test_a_record_of_copies_that_cannot_be_read_has_all_copied_again(tmp_path, h
 
 def test_what_was_written_after_one_that_cannot_be_copied_waits_for_it(tmp_path, hosts):
     made = sync(tmp_path, hosts)
-    write(hosts[0], "data", "1", moment=1)
+    write(hosts[0], "data", "1" * 9000, moment=1)
     write(hosts[0], "index", "of data", moment=2)
-    (tmp_path / "kept" / ".data.part").mkdir()
-    with pytest.raises(DataError, match="kept/data: "):
-        finished(made)
-    assert not (tmp_path / "kept" / "index").exists()
-    (tmp_path / "kept" / ".data.part").rmdir()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8000, resource.RLIM_INFINITY))
+    try:
+        with pytest.raises(DataError, match="kept/data: .*too large"):
+            finished(made)
+        assert kept(tmp_path) == {}
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     assert finished(made) == []
-    assert kept(tmp_path) == {"data": "1", "index": "of data"}
+    assert kept(tmp_path) == {"data": "1" * 9000, "index": "of data"}
+
+
+def test_a_checkpoint_that_became_another_kind_holds_up_no_other(tmp_path, hosts):
+    made = sync(tmp_path, hosts)
+    tree(tmp_path / "kept", was_a_folder__step="1", was_a_file="1")
+    tree(hosts[0].checkpoints(Output()), was_a_folder="2", was_a_file__step="2", later="2")
+    with pytest.raises(DataError, match="kept/was_a_"):
+        finished(made)
+    assert (tmp_path / "kept" / "later").read_text() == "2"
+
+
+def test_files_whose_names_are_long_or_like_drafts_are_copied_and_restored(tmp_path, hosts):
+    files = dict.fromkeys(("x" * 255, ".step.part", ".half", ".half.part"), "1")
+    made = sync(tmp_path, hosts)
+    tree(hosts[0].checkpoints(Output()), **files)
+    assert finished(made) == []
+    assert kept(tmp_path) == files
+    made.restore()
+    assert {path.name for path in hosts[1].checkpoints(Output()).iterdir()} == files.keys()
 
 
 @pytest.fixture

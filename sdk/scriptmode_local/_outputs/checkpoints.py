@@ -84,7 +84,7 @@ class CheckpointSync:
                 file_copy.copy_path(source, first)
         else:
             self._fetch(first)
-        for draft in first.rglob(f".*{packed_artifacts.DRAFT_SUFFIX}"):
+        for draft in first.rglob(f"{packed_artifacts.DRAFT_PREFIX}*"):
             # From a job that was killed while copying.
             draft.unlink()
         for folder in others:
@@ -172,9 +172,11 @@ class CheckpointSync:
                 # Removed by a script that keeps only the newest checkpoints.
                 continue
             except (PlatformError, OSError, ValueError) as error:
-                # A file that was written later may name this one.
                 problem = problem_of(error)
-                break
+                # A file that was written later may name this one, unless a directory has its name, or a file that of
+                # its directory: then it is never copied.
+                if not isinstance(error.__cause__, (IsADirectoryError, NotADirectoryError, FileExistsError)):
+                    break
             else:
                 copied.append((host, name, signature))
         try:

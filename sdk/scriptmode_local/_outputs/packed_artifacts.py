@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import operator
 import os
 import stat
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 #: The fastest level: trained weights hardly compress, so it costs only a few percent of size.
 COMPRESSION_LEVEL = 1
 MODEL_ARCHIVE = "model.tar.gz"
-#: A file that is not complete is named ``.<name>.part``.
-DRAFT_SUFFIX = ".part"
+#: The name of a file that is not complete begins with it.
+DRAFT_PREFIX = ".scriptmode-part-"
 OUTPUT_ARCHIVE = "output.tar.gz"
 #: Bytes of two files that are compared at once.
 _PART = 1024 * 1024
@@ -235,7 +236,7 @@ def deliver_file(file: BinaryIO, base: str, name: str, entries: ChangedDirectori
     else:
         # The name is used literally: it is not percent-encoded, even if it looks so.
         target = file_uris.file_path(base) / name
-        draft = target.with_name(f".{target.name}{DRAFT_SUFFIX}")
+        draft = draft_of(target)
         try:
             entries.make_directory(target.parent)
             if target.exists() and os.path.samestat(target.stat(), os.fstat(descriptor)):
@@ -248,8 +249,9 @@ def deliver_file(file: BinaryIO, base: str, name: str, entries: ChangedDirectori
                 copy_descriptor(descriptor, copy.fileno())
             entries.replace(draft, target)
         except OSError as error:
+            with suppress(OSError):
+                draft.unlink()
             if full_disk.is_full(error):
-                draft.unlink(missing_ok=True)
                 raise full_disk.full_disk_error(error, target.parent, "name another output_path") from error
             raise DataError(f"{uri}: {error}", advice="name another output_path") from error
     return True
@@ -262,7 +264,12 @@ def remove_drafts(job: JobRequest, folder: Path) -> None:
     for archive in (MODEL_ARCHIVE, OUTPUT_ARCHIVE):
         (folder / f".{archive}").unlink(missing_ok=True)
         if delivered:
-            (delivered / f".{archive}{DRAFT_SUFFIX}").unlink(missing_ok=True)
+            draft_of(delivered / archive).unlink(missing_ok=True)
+
+
+def draft_of(target: Path) -> Path:
+    """Return the path of a file until it is complete; its name is as short for the longest one."""
+    return target.with_name(f"{DRAFT_PREFIX}{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]}")
 
 
 def sync_delivered(entries: ChangedDirectories, base: str) -> None:
