@@ -58,6 +58,9 @@ def test_version_control_caches_and_virtual_environments_stay_out(code):
     make_private(code / "data" / "fetched" / "model", code / "data")
     (code / "old.pyc").write_text("")
     assert packed_names(code) == ["sub/helper.py", "train.py"]
+    make_private(code / "fetched" / "model", code)
+    with pytest.raises(SourceError, match="is also the data directory"):
+        packed_names(code)
 
 
 @pytest.mark.parametrize(

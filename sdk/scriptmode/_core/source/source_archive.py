@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Callable, NamedTuple, Optional
 
+from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE, MARK
 from scriptmode._core.text.messages import did_you_mean_path, format_bytes, warn_caller
 from scriptmode.errors import SourceError
 from scriptmode_runtime._files import beneath
@@ -221,6 +222,9 @@ def _tree(root: Path) -> dict[str, _Member]:
 
     The name of a directory with nothing to pack in it ends with a slash: a script may write there.
     """
+    if (root / MARK).exists():
+        what = f"source directory {str(root)!r} is also the data directory, with all jobs and their secrets"
+        raise SourceError(what, f"name another one in {DATA_DIR_VARIABLE}", argument="source_dir")
     rule = _ignore_rules(root)
     names = list(_walk(root, "", rule))
     unnamed = [name for name in names if not name.endswith("/") and rule(name) is None]
@@ -258,8 +262,6 @@ def _walk(root: Path, below: str, rule: _Rule) -> Iterator[str]:
 
 def _left_out(path: Path) -> bool:
     if path.is_dir():
-        from scriptmode._core.machine.data_dir import MARK
-
         return path.name in _LEFT_OUT_FOLDERS or any((path / mark).exists() for mark in ("pyvenv.cfg", MARK))
     return path.name in _LEFT_OUT_FILES or path.name.endswith(".pyc")
 
