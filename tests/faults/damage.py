@@ -98,7 +98,7 @@ def sparse(path):
 def drafts(path, _):
     """Leave a draft beside a file, as a process that was killed while it wrote does."""
     if path.parent.is_dir():
-        path.with_name(".new-left").write_bytes(b"{")
+        path.with_name(".scriptmode-new-left").write_bytes(b"{")
 
 
 KINDS = {

@@ -83,7 +83,11 @@ def press(name, arguments):
 if sys.argv[0] == "-c":
     sys.addaudithook(press)
 """
-MOMENTS = ("tempfile.mkdtemp .new-", "os.rename jobs/pressed", "subprocess.Popen scriptmode_local._system.detached")
+MOMENTS = (
+    "tempfile.mkdtemp .scriptmode-new-",
+    "os.rename jobs/pressed",
+    "subprocess.Popen scriptmode_local._system.detached",
+)
 
 
 def run_and_press(folder, moment):

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from scriptmode.errors import DataError
+from scriptmode_local import LocalPlatform
+
 #: Creates them once for each point, a call of the operating system, at which it gets a signal; prints how many there are.
 CREATOR = """
 import os, signal, sys
@@ -55,7 +58,7 @@ while status != 0:
         assert os.waitpid(child, 0)[1] == 0, number
         assert platform.describe(f"job-{number}").status == "Failed"
         assert f"tuning-{number}" in TuningStore(data).names()
-    left = [path for path in data.rglob("*") if path.name.startswith((".new-", ".removed-"))]
+    left = [path for path in data.rglob("*") if path.name.startswith((".scriptmode-new-", ".scriptmode-removed-"))]
     assert not left, (number, left)
 print(number)
 """
@@ -73,9 +76,18 @@ def test_the_next_command_removes_what_a_killed_client_left_and_nothing_of_a_liv
     assert int(done.stdout) > 30
 
 
-def test_what_a_user_named_like_a_draft_stays_in_the_output_directory(jobs):
-    kept = jobs.folder / "out" / ".new-notes"
-    kept.mkdir(parents=True)
-    (kept / "notes").write_text("mine")
-    assert jobs.run("pass", output=f"file://{kept.parent}")["TrainingJobStatus"] == "Completed"
-    assert (kept / "notes").read_text() == "mine"
+def test_what_is_a_users_stays_in_the_output_directory_and_in_the_data_directory(jobs):
+    folders = (".new-a", ".removed-a", "jobs/.removed-a", "jobs/notes", "queue", "queue/a")
+    kept = [jobs.folder / "out" / ".new-notes" / "notes", *(jobs.data_dir / folder / "notes" for folder in folders)]
+    for path in kept:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+    platform = LocalPlatform(data_dir=jobs.data_dir, queue=1)
+    platform.create(request := jobs.request("pass", output=f"file://{jobs.folder}/out"))
+    assert jobs.wait(request["TrainingJobName"])["TrainingJobStatus"] == "Completed"
+    platform.list()
+    platform.delete(request["TrainingJobName"])
+    with pytest.raises(DataError, match="jobs/notes has no file of a training job, so it is kept"):
+        platform.delete("notes")
+    assert [path.read_text() for path in kept] == ["mine"] * len(kept)
+    (jobs.data_dir / "jobs" / "notes").rename(jobs.folder / "notes")

@@ -38,7 +38,7 @@ def test_a_killed_agent_leaves_no_file_that_is_not_complete(jobs, phase):
     delivered.mkdir(exist_ok=True)
     agent = folder.read_processes()["agent"].pid
     os.kill(agent, signal.SIGSTOP)
-    drafts = [folder.path / ".new-abcdefgh"]
+    drafts = [folder.path / ".scriptmode-new-abcdefgh"]
     if phase == "Uploading":
         drafts += [folder.output / ".model.tar.gz", packed_artifacts.draft_of(delivered / "model.tar.gz")]
     for draft in drafts:

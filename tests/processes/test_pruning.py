@@ -152,14 +152,18 @@ def test_cached_downloads_are_deleted_by_their_last_use(jobs):
 
 
 def test_what_interrupted_removals_left_is_deleted(jobs):
-    left = [jobs.data_dir / folder / name for folder in ("sources", "fetched") for name in (".removed-1", ".removed-2")]
+    left = [
+        jobs.data_dir / folder / name
+        for folder in ("sources", "fetched")
+        for name in (".scriptmode-removed-1", ".scriptmode-removed-2")
+    ]
     for path in left:
         (path / "entry").mkdir(parents=True)
-        if path.name == ".removed-1":
+        if path.name == ".scriptmode-removed-1":
             os.utime(path, (LONG_AGO, LONG_AGO))
     assert prune("--older-than", "7d", "--dry-run") == {**prune("--older-than", "7d"), "dry_run": True}
     # The removal of the others may still run.
-    assert [path.name for path in left if path.exists()] == [".removed-2", ".removed-2"]
+    assert [path.name for path in left if path.exists()] == [".scriptmode-removed-2", ".scriptmode-removed-2"]
 
 
 def test_processes_that_prune_and_delete_the_same_jobs_leave_each_other_alone(jobs):

@@ -176,7 +176,7 @@ def test_a_deleted_jobs_agent_that_was_stopped_or_is_not_known_is_ended(jobs, is
 
 def test_what_another_process_is_removing_is_left_to_it(jobs):
     folder = jobs.data_dir / "jobs"
-    made, moved = folder / ".removed-made", folder / ".removed-moved"
+    made, moved = folder / ".scriptmode-removed-made", folder / ".scriptmode-removed-moved"
     for path in (made, moved / "job-0"):
         path.mkdir(parents=True)
     # Its agent has not ended yet.

@@ -29,8 +29,8 @@ with drafts.new_directory(folder) as directory:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])
 def test_drafts_stay_while_their_process_lives_and_are_removed_after_it(tmp_path, number):
     (tmp_path / "kept").touch()
-    os.mkfifo(tmp_path / ".new-fifo")
-    (tmp_path / ".new-link").symlink_to("kept")
+    os.mkfifo(tmp_path / ".scriptmode-new-fifo")
+    (tmp_path / ".scriptmode-new-link").symlink_to("kept")
     owner = subprocess.Popen((sys.executable, "-c", OWNER, str(tmp_path)))
     try:
         until((tmp_path / "ready").exists)
@@ -41,7 +41,12 @@ def test_drafts_stay_while_their_process_lives_and_are_removed_after_it(tmp_path
         owner.send_signal(number)
         owner.wait()
     drafts.remove_orphans(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".new-fifo", ".new-link", "kept", "ready"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".scriptmode-new-fifo",
+        ".scriptmode-new-link",
+        "kept",
+        "ready",
+    ]
 
 
 #: Downloads a model that never arrives; a platform without `fetch` fails at once.

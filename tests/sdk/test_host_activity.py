@@ -172,11 +172,11 @@ def test_the_place_of_a_host_stays_known_and_a_record_that_cannot_be_read_is_non
 def test_an_unfinished_record_is_removed_when_the_job_has_ended_but_not_behind_a_link(folder, tmp_path):
     usage = folder.usage_file("").parent
     write_usage(folder.usage_file("algo-1"), {"algo-1": HostActivity(cpu_percent=1.0)})
-    (usage / ".new-1").write_text("[")
+    (usage / ".scriptmode-new-1").write_text("[")
     remove_unneeded_files(folder, failed=False)
     assert [path.name for path in usage.iterdir()] == ["algo-1.json"]
     other = usage.rename(tmp_path / "other")
     usage.symlink_to(other)
-    (other / ".new-1").write_text("of others")
+    (other / ".scriptmode-new-1").write_text("of others")
     remove_unneeded_files(folder, failed=False)
-    assert (other / ".new-1").exists()
+    assert (other / ".scriptmode-new-1").exists()

@@ -287,11 +287,11 @@ def test_an_object_appears_when_it_is_complete_and_with_the_rights_of_other_file
     with (tmp_path / "slow").open("wb") as slow:
         slow.write(b"half")
         slow.flush()
-        until(lambda: list(data_dir.rglob(".new-*")))
+        until(lambda: list(data_dir.rglob(".scriptmode-new-*")))
         assert local.list_s3_files("scriptmode_local", "") == ["other"]
     upload.join()
     assert local.read_s3_file("scriptmode_local", "big") == "half"
-    assert not list(data_dir.rglob(".new-*"))
+    assert not list(data_dir.rglob(".scriptmode-new-*"))
 
 
 def test_the_execution_role_is_that_of_the_session(fake):

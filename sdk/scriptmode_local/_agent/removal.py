@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from scriptmode._core.machine import drafts
 from scriptmode.errors import DISK_ERRORS, FAILED_DISK, DataError, ScriptmodeError, UnreadableJobError
 from scriptmode_local._agent import lost_agent
 from scriptmode_local._data import mounts
@@ -19,8 +20,8 @@ from scriptmode_local._system.directory_lock import locked_directory
 from scriptmode_runtime._files import directory_tree
 from scriptmode_runtime._processes import proc, process_tree
 
-#: Prefix of the directory that a job, or a source, is moved to while it is removed; such names are neither.
-PREFIX = ".removed-"
+#: A directory with none of them is the user's.
+_FILES = ("agent.lock", "state.json", "job.json", "processes.json", ENGINE_RECORD)
 #: Seconds in which an agent that was killed, or whose directory was renamed, has to end.
 _ENDING_SECONDS = 30.0
 #: Seconds in which processes that look whether a job has an agent, and hold its lock for that, release the lock.
@@ -38,6 +39,8 @@ def delete_job(folder: JobFolder) -> None:
     The agent and everything that writes to the directory are killed before a file is removed. An agent whose process is
     unknown, because processes.json is damaged, ends itself as soon as the directory has another name.
     """
+    if folder.path.is_dir() and not any((folder.path / name).exists() for name in _FILES):
+        raise DataError(f"{folder.path} has no file of a training job, so it is kept", advice="move it elsewhere")
     with suppress(UnreadableJobError):
         if not folder.read_state().ended and (absent := absent_engine(folder)):
             raise DataError(f"training job {folder.name} has not ended, and {absent}, which ends all that the job has")
@@ -124,7 +127,7 @@ def _remove_moved(folder: JobFolder, moved: JobFolder) -> None:
                 advice=f"remove {moved.path.parent} as the user who owns what is left in it",
             ) from error
         time.sleep(_POLL_SECONDS)
-    for left in folder.path.parent.glob(f"{PREFIX}*"):
+    for left in folder.path.parent.glob(f"{drafts.REMOVED}*"):
         with suppress(OSError):
             if _was_interrupted(left):
                 directory_tree.remove_tree(left)
@@ -149,11 +152,11 @@ def _was_interrupted(left: Path) -> bool:
 
 
 def rename_for_removal(path: Path) -> Path:
-    """Move a file or directory into a new directory beside it, which has `PREFIX`, and return its path there.
+    """Move a file or directory into a new directory beside it, a draft, and return its path there.
 
     Raises ``OSError``.
     """
-    target = Path(tempfile.mkdtemp(prefix=PREFIX, dir=path.parent)) / path.name
+    target = Path(tempfile.mkdtemp(prefix=drafts.REMOVED, dir=path.parent)) / path.name
     try:
         return path.rename(target)
     except OSError:

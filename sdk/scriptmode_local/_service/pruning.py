@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scriptmode._core.machine import drafts
 from scriptmode._core.machine.data_dir import FETCHED, TUNING
 from scriptmode._core.spec.service_values import ENDED, UNREADABLE
 from scriptmode._core.text.messages import Problem, problem_of
@@ -157,7 +158,7 @@ def _older(folder: Path, before: float) -> Iterator[Path]:
 
 def _remove_interrupted(*folders: Path) -> None:
     """Remove what interrupted removals left; a removal that still runs is younger."""
-    for left in (path for folder in folders for path in folder.glob(f"{removal.PREFIX}*")):
+    for left in (path for folder in folders for path in folder.glob(f"{drafts.REMOVED}*")):
         with suppress(OSError):
             if _last_use(left) <= time.time() - _STARTING_SECONDS:
                 directory_tree.remove_tree(left)

@@ -11,6 +11,7 @@ run (`capacity`). A job that is larger than the machine runs alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _RUNS, _WAITS = "runs", "waits"
 _NANOSECONDS = 10**9
+#: Other files are the user's.
+_NAME = re.compile(r"\d{20}-.+")
 
 
 class _Entry(NamedTuple):
@@ -110,7 +113,7 @@ class JobQueue:
                 path.unlink(missing_ok=True)
 
     def _files(self) -> list[Path]:
-        return sorted(path for path in self._folder.iterdir() if path.name[0] != ".")
+        return sorted(path for path in self._folder.iterdir() if _NAME.fullmatch(path.name))
 
     def _entries(self, *, remove: bool) -> Iterator[_Entry]:
         """Yield the jobs that have an agent, in the order of their creation."""

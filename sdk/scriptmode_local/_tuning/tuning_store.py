@@ -23,6 +23,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from scriptmode._core.machine import drafts
 from scriptmode._core.machine.data_dir import TUNING, make_private
 from scriptmode._core.request import tuning
 from scriptmode._core.text.messages import did_you_mean
@@ -117,7 +118,7 @@ class TuningFolder(AgentFolder):
     def remove(self) -> None:
         """Remove the directory, which has another name until it is empty; raise `DataError`."""
         with translated_errors(self.path, self.name):
-            moved = Path(tempfile.mkdtemp(prefix=".removed-", dir=self.path.parent))
+            moved = Path(tempfile.mkdtemp(prefix=drafts.REMOVED, dir=self.path.parent))
             directory_tree.remove_tree(self.path.rename(moved))
 
 

@@ -16,7 +16,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-PREFIX = ".new-"
+PREFIX = ".scriptmode-new-"
+#: Of the directory that a job, or a source, is moved to while it is removed; such names are neither.
+REMOVED = ".scriptmode-removed-"
 #: Seconds for which a new draft waits for a process that removes orphans.
 _LOCKING_SECONDS, _POLL_SECONDS = 2.0, 0.01
 
