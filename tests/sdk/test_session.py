@@ -24,7 +24,7 @@ from scriptmode import (
     TrainingJobStopped,
     get_execution_role,
 )
-from scriptmode._core.aws.local_bucket import LocalBucket
+from scriptmode._core.aws.local_bucket import LocalBucket, write_files
 from scriptmode._sagemaker_session import wrap_session
 from scriptmode.aws import S3Downloader, S3Uploader, determine_bucket_and_prefix, parse_s3_url, s3_path_join
 from scriptmode.testing import FakeSageMaker
@@ -271,7 +271,7 @@ def test_the_directory_is_of_this_user_alone_and_keeps_keys_inside(local, data_d
         local.read_s3_file("scriptmode_local", "a/b")
     with pytest.raises(DataNotFoundError, match="scriptmode_local: there is no such object"):
         S3Downloader.read_file(BUCKET)
-    with pytest.raises(DataError, match=r"cannot be stored as .*a/a': .*; name another directory"):
+    with pytest.raises(DataError, match=r"cannot be stored as .*bucket/a': .*; name another directory"):
         local.download_data(data_dir / "bucket/a", "scriptmode_local", "a")
     with pytest.raises(DataError, match="this is not the key of an object"):
         S3Uploader.upload_bytes(b"", f"{BUCKET}/a/")
@@ -292,6 +292,18 @@ def test_an_object_appears_when_it_is_complete_and_with_the_rights_of_other_file
     upload.join()
     assert local.read_s3_file("scriptmode_local", "big") == "half"
     assert not list(data_dir.rglob(".scriptmode-new-*"))
+
+
+def test_a_download_that_fails_leaves_the_older_file(tmp_path):
+    (tmp_path / "kept").write_text("older")
+
+    def write(_, path):
+        path.write_text("half")
+        raise OSError
+
+    with pytest.raises(DataError):
+        write_files("s3://b/kept", {"s3://b/kept": "kept"}, tmp_path, write)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("kept", "older")]
 
 
 def test_the_execution_role_is_that_of_the_session(fake):

@@ -37,19 +37,24 @@ def to_file_uri(uri: str) -> str:
 def write_files(uri: str, names: Mapping[str, str], folder: Path, write: Callable[[str, Path], object]) -> list[Path]:
     """Write the objects of ``names``, their names below ``folder`` by URI, and return the files.
 
-    Raises `DataNotFoundError` without any: ``uri`` is what the caller was asked for.
+    An older file stays until the new one is complete. Raises `DataNotFoundError` without any: ``uri`` is what the
+    caller was asked for.
     """
-    for source, name in names.items():
-        path = folder / name
-        try:
-            beneath.checked(name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write(source, path)
-        except OSError as error:
-            what = f"{source} cannot be stored as {str(path)!r}: {error}"
-            raise DataError(what, "name another directory, or rename the object") from error
     if not names:
         raise DataNotFoundError(f"{uri}: there is no such object", "correct the URI")
+    source, path = uri, folder
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        drafts.remove_orphans(folder)
+        with drafts.new_directory(folder) as directory:
+            for source, name in names.items():
+                path = folder / beneath.checked(name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write(source, directory / "object")
+                (directory / "object").replace(path)
+    except OSError as error:
+        what = f"{source} cannot be stored as {str(path)!r}: {error}"
+        raise DataError(what, "name another directory, or rename the object") from error
     return [folder / name for name in names.values()]
 
 
@@ -83,7 +88,7 @@ class LocalBucket:
             with ExitStack() as stack:
                 with _reading(source):
                     reader = stack.enter_context(_opened(source))
-                stack.enter_context(_draft(path.parent, reader)).replace(path)
+                shutil.copyfileobj(reader, stack.enter_context(path.open("wb")))
 
         return write_files(uri, names, folder, copy)
 
@@ -163,6 +168,7 @@ def _opened(uri: str) -> Iterator[BinaryIO]:
 @contextmanager
 def _draft(folder: Path, content: BinaryIO) -> Iterator[Path]:
     """Yield a complete file, with the rights that the user's other files have, to be renamed."""
+    drafts.remove_orphans(folder)
     with drafts.new_directory(folder) as directory:
         path = directory / "object"
         with path.open("xb") as writer:
