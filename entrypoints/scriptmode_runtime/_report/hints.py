@@ -93,15 +93,11 @@ _OF_OUTPUT = {
         "Let the parser take --name value, or -n value for one letter, of each hyperparameter; flags go after --",
     r"the following arguments are required:|Missing option ":
         "Give what the parser requires as a hyperparameter of that name; a channel's directory is in SM_CHANNEL_NAME",
-    r"There are not enough slots available":
-        "Fewer processors than ranks: add --oversubscribe, or lower processes_per_host",
     r"unable to reliably start one or more daemons|A daemon failed to report back":
         "mpirun could not start its daemon on another host: Open MPI is missing there, or of another version",
 }  # fmt: skip
 #: The advice by exit code where no pattern matches the output.
 _OF_EXIT_CODE = {
-    126: "A command is not executable, or is not a program: chmod +x it, and make its first line #!/bin/sh",
-    127: "A command was not found on this host: install it, or name its absolute path",
     132: "Usually the processor lacks instructions that a library was built for: use another instance type",
     135: "Usually a memory-mapped file could not be read or written: a full disk, or too small a /dev/shm",
     137: "If it was not killed on purpose, memory ran out: use a smaller batch, or a larger host",

@@ -21,18 +21,6 @@ if TYPE_CHECKING:
     from scriptmode._core.source.source_archive import Source
 
 _OURS, _THREADS = "SCRIPTMODE_", "TF_NUM_INTEROP_THREADS"
-#: The script's variables that the launcher sets for each job, in place of those of the same names.
-LAUNCHER_VARIABLES = frozenset(
-    {
-        "SM_HOSTS", "SM_CURRENT_HOST", "SM_NUM_CPUS", "SM_NUM_GPUS", "SM_NUM_NEURONS", "SM_NETWORK_INTERFACE_NAME",
-        "SM_CURRENT_INSTANCE_TYPE", "SM_CURRENT_INSTANCE_GROUP", "SM_CURRENT_INSTANCE_GROUP_HOSTS",
-        "SM_INSTANCE_GROUPS", "SM_INSTANCE_GROUPS_DICT", "SM_DISTRIBUTION_INSTANCE_GROUPS", "SM_IS_HETERO",
-        "SM_RESOURCE_CONFIG", "SM_TRAINING_ENV", "SM_HPS", "SM_USER_ARGS", "SM_USER_ENTRY_POINT", "SM_MODULE_NAME",
-        "SM_MODULE_DIR", "SM_LOG_LEVEL", "SM_FRAMEWORK_PARAMS", "SM_FRAMEWORK_MODULE", "SM_INPUT_DATA_CONFIG",
-        "SM_CHANNELS", "SM_INPUT_DIR", "SM_INPUT_CONFIG_DIR", "SM_OUTPUT_DIR", "SM_OUTPUT_DATA_DIR",
-        "SM_OUTPUT_INTERMEDIATE_DIR", "SM_MODEL_DIR", "SAGEMAKER_JOB_NAME", "SAGEMAKER_REGION", "CURRENT_HOST",
-    }
-)  # fmt: skip
 #: Arguments that pass to the request although the caller left them out.
 _WITH_A_DEFAULT = {"enable_sagemaker_metrics"}
 
@@ -91,10 +79,6 @@ def _unused_settings(job: JobRequest) -> Iterator[str]:
         given = {name for name, value in others.items() if value}
         for name in sorted(given | job.plain_fields.keys() - _WITH_A_DEFAULT):
             yield f"{name} is not used: it is for Amazon SageMaker's own hosts"
-    own = [f"SM_CHANNEL_{channel.name}".upper() for channel in job.channels]
-    own += [f"SM_HP_{name}".upper() for name in job.hyperparameters]
-    for name in sorted({*LAUNCHER_VARIABLES, *own} & job.environment.keys()) if job.program else ():
-        yield f"environment variable {name} is not used: the launcher sets its own on each host"
 
 
 def _wrong_settings(variables: Mapping[str, str]) -> Iterator[str]:
