@@ -18,7 +18,7 @@ from tests.benchmarks import figures
 #: In the order in which they run.
 NAMES = (
     "client", "wire", "launcher", "training", "reader", "streams", "peers", "first_step", "footprint",
-    "command_line", "entry_point", "serve", "scale",
+    "command_line", "serve", "scale",
 )  # fmt: skip
 
 #: Each has tables, below lines `<!-- bench NAME -->`.

@@ -11,7 +11,7 @@ from tests.benchmarks.figures import Figure
 
 ROOT = Path(__file__).parents[2]
 #: In a few seconds together, and with this environment alone.
-FAST = ("command_line", "entry_point", "scale")
+FAST = ("command_line", "scale")
 #: The others: they install what they compare with, start servers, train, or wait for a clock.
 LONG = ("client", "first_step", "footprint", "launcher", "peers", "reader", "serve", "streams", "wire")
 

@@ -287,14 +287,6 @@ def test_git_does_not_prompt_and_secrets_in_its_output_are_masked(program):
     assert "'https://h/r': *** https://***@h GIT_TERMINAL_PROMPT=0; correct" in message
 
 
-def test_settings_that_are_in_the_environment_already_count_too(serve, monkeypatch):
-    server = serve(f"{TOKEN}:")
-    for name, value in {"COUNT": "1", "KEY_0": f"url.{server.url}/.insteadOf", "VALUE_0": "short:"}.items():
-        monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
-    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "nothing")
-    assert fetched(repo=f"{server.url}/r.git", token=TOKEN) == ("second", 3)
-
-
 @pytest.mark.prompt
 def test_a_server_that_never_answers_is_not_waited_for_longer_than_said(serve):
     server = serve()
