@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import time
 
 import pytest
 from fakes.host_folders import write_job
@@ -55,6 +56,18 @@ def test_a_job_that_hangs_continues_with_that_setting(tmp_path, launch):
         launcher.says("in waits_for_the_others")
     go.touch()
     assert [launcher.wait() for launcher in launchers] == [0, 0]
+
+
+def test_a_host_that_was_suspended_does_not_hang(tmp_path, launch):
+    script = "import time\nfor _ in range(4):\n    print('step', flush=True)\n    time.sleep(1)\n"
+    launcher = launch(host(tmp_path, script), SCRIPTMODE_HANG_SECONDS="3")
+    launcher.says("step")
+    (pid,) = process_tree.children(launcher.pid)
+    for number, seconds in ((signal.SIGSTOP, 5), (signal.SIGCONT, 0)):
+        os.kill(launcher.pid, number)
+        os.kill(pid, number)
+        time.sleep(seconds)
+    assert launcher.wait() == 0
 
 
 def test_a_host_that_cannot_create_its_directory_of_stacks_tells_the_others(tmp_path, launch):

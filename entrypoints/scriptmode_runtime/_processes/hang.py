@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Seconds for the other hosts to log their stacks before the first one decides.
 _MARGIN_SECONDS = 0.5
+#: A check that comes this much later is of a host that was suspended.
+_LATE_SECONDS = 1.0
 
 
 class HangHooks(NamedTuple):
@@ -93,6 +95,8 @@ class HangDetector:
             if self._hooks.output_count() != self._last_count:
                 self._last_count, self._since = self._hooks.output_count(), now
                 self._set_silent(silent=False)
+            elif now - self._since >= self._seconds + _LATE_SECONDS:
+                self._since = now
             elif now - self._since >= self._seconds:
                 self._set_silent(silent=True)
 

@@ -294,12 +294,8 @@ def _check_link(root: Path, path: Path) -> None:
         what = f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, {reason}"
         raise SourceError(what, f"remove the link, or name it in {IGNORE_FILE}", argument="source_dir") from error
     if is_above:
-        raise SourceError(
-            f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, a directory that the link itself is in: "
-            "packing it would never end",
-            f"remove the link, or name it in {IGNORE_FILE}",
-            argument="source_dir",
-        )
+        what = f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, a directory that the link itself is in"
+        raise SourceError(what, f"remove the link, or name it in {IGNORE_FILE}", argument="source_dir")
 
 
 def _ignore_rules(root: Path) -> _Rule:
