@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.benchmarks.__main__ import NAMES, PAGES, with_table
-from tests.benchmarks.figures import Figure
+from tests.benchmarks.__main__ import NAMES, PAGES
 
 ROOT = Path(__file__).parents[2]
 #: In a few seconds together, and with this environment alone.
@@ -47,14 +46,6 @@ def test_the_reference_has_the_table_of_each_benchmark():
     assert {
         name: pages.count(f"<!-- bench {name} -->\n\n| figure | measured | bound |\n") for name in NAMES
     } == dict.fromkeys(NAMES, 1)
-
-
-def test_a_table_is_replaced_by_what_was_measured():
-    page = "<!-- bench a -->\n\n| old |\n| older |\n\nText.\n"
-    measured = [Figure("one", 1234.5, "ms", 20), Figure("two", 0.981, "x", 0.98, at_most=False)]
-    table = "| figure | measured | bound |\n|---|---|---|\n| one | 1,234 ms | <= 20 |\n| two | 0.981 x | >= 0.98 |\n"
-    assert with_table(page, "a", measured) == f"<!-- bench a -->\n\n{table}\nText.\n"
-    assert [figure.is_kept for figure in measured] == [False, True]
 
 
 @pytest.mark.slow

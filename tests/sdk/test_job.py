@@ -43,6 +43,15 @@ def test_waiting_outlives_throttling_and_lost_connections():
     assert job.wait()["TrainingJobStatus"] == "Completed"
 
 
+def test_a_wait_asks_more_rarely_the_longer_it_takes(monkeypatch):
+    fake, job = started(Life.completed())
+    monkeypatch.setattr(type(job.platform), "poll_seconds", 0.05)
+    job.wait()
+    assert fake.clock.now() > 100
+    assert len(fake.clock.slept) < 3 * fake.clock.now()
+    assert max(fake.clock.slept) == 0.5
+
+
 def test_wait_times_out_at_its_second():
     fake, job = started(Life.completed())
     with pytest.raises(WaitTimeoutError, match=r"InProgress \(Starting\) after 12 s"):

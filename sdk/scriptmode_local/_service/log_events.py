@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from scriptmode._core.spec.job_description import JobDescription
     from scriptmode_local._store.job_store import JobFolder
 
+_MOST_RESTS = 100
+
 
 def read_log_events(
     folder: JobFolder, *, follow: bool, on_description: Callable[[JobDescription], None] | None, poll_seconds: float
@@ -33,7 +35,7 @@ def read_log_events(
     watched = recovery.ReconciledJob(folder)
     logs = {host: folder.log(host) for host in request.resources.hosts}
     readers = [(host, LogReader(log), LogTimes(log)) for host, log in logs.items()]
-    shown = None
+    shown, rests = None, 0
     try:
         while True:
             # Before the logs are read, so that all lines written before the end are read in the same turn.
@@ -52,8 +54,10 @@ def read_log_events(
                 return
             if is_lost:
                 raise TrainingJobError(f"training job {folder.name}: {state.note}", describe(request, state).response)
+            rests = rests + 1 if is_idle else 0
             if is_idle:
-                SYSTEM.sleep(poll_seconds)
+                # After some seconds more rarely: training has the processors.
+                SYSTEM.sleep(poll_seconds * (4 if rests > _MOST_RESTS else 1))
     finally:
         for _, reader, _ in readers:
             reader.close()

@@ -1,14 +1,14 @@
-"""The commands that install scriptmode again or add an extra, and missing packages."""
+"""The commands that install scriptmode, again or with an extra, and missing packages."""
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
-from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, distribution
 
 from scriptmode.errors import MissingPackageError
+
+#: Options that install it again.
+AGAIN = "--force-reinstall --no-deps"
 
 
 def install_command(extra: str = "", *, python: str = "", options: str = "") -> str:
@@ -20,16 +20,6 @@ def install_command(extra: str = "", *, python: str = "", options: str = "") -> 
     pip = f"{shlex.quote(python)} -m pip" if python else "pip"
     name = shlex.quote(f"scriptmode[{extra}]") if extra else "scriptmode"
     return " ".join(filter(None, (pip, "install", options, name)))
-
-
-def install_again(*, python: str = "") -> str:
-    """Return the pip command that installs scriptmode again, from where it came (PEP 610)."""
-    came = {}
-    with suppress(PackageNotFoundError):
-        came = json.loads(distribution("scriptmode").read_text("direct_url.json") or "{}")
-    vcs = f"{came['vcs_info']['vcs']}+" if "vcs_info" in came else ""
-    source = vcs + came.get("url", "scriptmode")
-    return f"{install_command(python=python, options='--force-reinstall --no-deps').rpartition(' ')[0]} {source}"
 
 
 def missing_package(user: str, package: str, *, command: str = "", otherwise: str = "") -> MissingPackageError:

@@ -94,9 +94,9 @@ def require_local_jobs() -> None:
 def require_local_package(user: str, otherwise: str) -> None:
     """Raise `MissingPackageError` where ``scriptmode`` is installed without the service of this machine."""
     if find_spec("scriptmode_local") is None:
-        from scriptmode._core.machine.installation import install_again, missing_package
+        from scriptmode._core.machine.installation import AGAIN, install_command, missing_package
 
-        raise missing_package(user, "scriptmode_local", command=install_again(), otherwise=otherwise)
+        raise missing_package(user, "scriptmode_local", command=install_command(options=AGAIN), otherwise=otherwise)
 
 
 def local_platform(kind: HostKind | None = None) -> LocalPlatform:
