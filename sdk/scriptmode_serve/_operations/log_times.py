@@ -13,6 +13,10 @@ from scriptmode_local._store.log_times import LogTimes
 from scriptmode_serve._operations.log_pages import LogFile
 
 
+#: The most logs whose times are kept, those that were asked for last.
+_MOST = 2000
+
+
 class KnownTimes:
     """The times of the logs of all jobs of a platform, as the agents of the jobs record them."""
 
@@ -30,20 +34,18 @@ class KnownTimes:
         for host, location in self._platform.log_locations(job.name).items():
             log = Path(location)
             with self._lock:
-                created, lock, times = self._found.get(log, (None, threading.Lock(), LogTimes(log)))
+                created, lock, times = self._found.pop(log, (None, threading.Lock(), LogTimes(log)))
                 if created != job.created:
                     lock, times = threading.Lock(), LogTimes(log)
                 self._found[log] = job.created, lock, times
+                if len(self._found) > _MOST:
+                    del self._found[next(iter(self._found))]
             with lock:
                 try:
                     # The agent of a job that runs adds to them.
                     length = times.update() if job.has_ended else times.read()
                 except BlockingIOError:  # another server records them
                     length = times.read()
-                except FileNotFoundError:
-                    with self._lock:
-                        self._found.pop(log, None)
-                    raise
             yield host, LogFile(times, length, job.has_ended)
 
     def jobs(self) -> list[str]:
