@@ -12,7 +12,6 @@ from scriptmode_local import LocalPlatform
 from scriptmode_local._store.log_times import LogTimes
 from scriptmode_serve._operations.log_pages import LogFile
 
-
 #: The most logs whose times are kept, those that were asked for last.
 _MOST = 2000
 
