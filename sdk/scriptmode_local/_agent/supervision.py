@@ -27,7 +27,7 @@ _Result = TypeVar("_Result")
 #: Interval of checking for a request to stop; the end of a host wakes the agent at once.
 POLL_SECONDS = 0.05
 #: The same while the hosts train, whose ends wake the agents: training has the processors.
-WATCH_SECONDS = 0.2
+WATCH_SECONDS = 0.25
 #: Grace period of a stop now, and of the other hosts after one failed, whose runtime tells them of the failure, too.
 SHORT_GRACE_SECONDS = 1.5
 #: Seconds that a host, which another one lost, has to end: an engine may tell of its end later than that of the other.
