@@ -1,6 +1,7 @@
 """CloudWatch Logs of jobs of `scriptmode serve`, read by boto3. Every answer is checked against botocore's model."""
 
 import fcntl
+import gc
 import itertools
 import os
 import time
@@ -71,9 +72,8 @@ def test_lines_keep_their_times_and_are_read_once(api, job):
     assert stream.startswith(f"{name}/algo-1-")
     events = read_all(api, stream)
     assert events[: len(before)] == before
-    assert [event["message"] for event in events if event["message"].startswith("line ")] == [
-        f"line {number}" for number in range(30)
-    ]
+    lines = [event["message"] for event in events if event["message"].startswith("line ")]
+    assert lines == [f"line {number}" for number in range(30)]
     assert "the end" in [event["message"] for event in events]
     times = [event["timestamp"] for event in events]
     assert times == sorted(times)
@@ -85,12 +85,11 @@ def test_lines_keep_their_times_and_are_read_once(api, job):
 def test_pages_go_backwards_from_the_end(api, job):
     _, stream, _ = job
     events, found = read_all(api, stream), []
-    page = api.logs.get_log_events(logGroupName=GROUP, logStreamName=stream, limit=7)
+    asked = {"logGroupName": GROUP, "logStreamName": stream, "limit": 7}
+    page = api.logs.get_log_events(**asked)
     while page["events"]:
         found = page["events"] + found
-        page = api.logs.get_log_events(
-            logGroupName=GROUP, logStreamName=stream, limit=7, nextToken=page["nextBackwardToken"]
-        )
+        page = api.logs.get_log_events(**asked, nextToken=page["nextBackwardToken"])
     assert found == events
 
 
@@ -114,9 +113,8 @@ def test_lines_are_filtered_over_streams(api, job):
         logGroupName=GROUP, logStreamNamePrefix=name, filterPattern='line "1"', PaginationConfig={"PageSize": 4}
     )
     found = [event for page in pages for event in page["events"]]
-    assert [event["message"] for event in found] == [
-        "line 1", *(f"line {number}" for number in range(10, 20)), "line 21",
-    ]  # fmt: skip
+    messages = [event["message"] for event in found]
+    assert messages == ["line 1", *(f"line {number}" for number in range(10, 20)), "line 21"]
     assert {event["logStreamName"] for event in found} == {stream}
     assert len({event["eventId"] for event in found}) == len(found)
 
@@ -134,10 +132,9 @@ def test_the_group_of_the_logs_is_listed(api, asked, is_found):
 
 
 def test_groups_are_asked_for_by_prefix_or_by_pattern():
+    asked = {"logGroupNamePrefix": "/", "logGroupNamePattern": "a"}
     with pytest.raises(ApiError, match="mutually exclusive"):
-        Logs(tuple, None, "arn").operations["DescribeLogGroups"](
-            {"logGroupNamePrefix": "/", "logGroupNamePattern": "a"}
-        )
+        Logs(tuple, None, "arn").operations["DescribeLogGroups"](asked)
 
 
 def test_names_of_streams_that_are_not_a_list_of_texts_are_refused():
@@ -223,6 +220,13 @@ def test_the_log_of_a_new_job_of_the_same_name_has_times_of_its_own(tmp_path):
         os.utime(log, (second, second))
         ((_, read),) = known.logs(SimpleNamespace(name="job", created=second, has_ended=True))
         assert (read.length, read.span) == (len(text), (1000 * second, 1000 * second))
+
+
+def test_the_times_of_the_logs_of_many_jobs_are_not_all_kept(tmp_path):
+    known = KnownTimes(SimpleNamespace(log_locations=lambda name: {"algo-1": f"{tmp_path}/{name}"}))
+    for number in range(3000):
+        assert list(known.logs(SimpleNamespace(name=str(number), created=number, has_ended=False)))
+    assert sum(isinstance(item, LogTimes) for item in gc.get_objects()) < 2500
 
 
 def test_times_that_another_server_records_are_read(tmp_path):

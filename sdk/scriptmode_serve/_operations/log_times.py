@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from scriptmode._core.spec.job_description import JobDescription
@@ -21,9 +22,8 @@ class KnownTimes:
 
     def __init__(self, platform: LocalPlatform) -> None:
         self._platform = platform
-        self._lock = threading.Lock()
-        #: By log, with the creation of its job: another job may get the name.
-        self._found: dict[Path, tuple[object, threading.Lock, LogTimes]] = {}
+        # By the creation of its job, too: another job may get the name.
+        self._times = lru_cache(_MOST)(lambda log, _created: (threading.Lock(), LogTimes(Path(log))))
 
     def logs(self, job: JobDescription) -> Iterator[tuple[str, LogFile]]:
         """Yield each host of a job with its log, whose times are up to date.
@@ -31,14 +31,7 @@ class KnownTimes:
         Raises `JobNotFoundError` and ``OSError``.
         """
         for host, location in self._platform.log_locations(job.name).items():
-            log = Path(location)
-            with self._lock:
-                created, lock, times = self._found.pop(log, (None, threading.Lock(), LogTimes(log)))
-                if created != job.created:
-                    lock, times = threading.Lock(), LogTimes(log)
-                self._found[log] = job.created, lock, times
-                if len(self._found) > _MOST:
-                    del self._found[next(iter(self._found))]
+            lock, times = self._times(location, job.created)
             with lock:
                 try:
                     # The agent of a job that runs adds to them.
