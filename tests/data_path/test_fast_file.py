@@ -411,10 +411,8 @@ def test_a_machine_without_the_device_gets_the_reason(monkeypatch, place):
 
 
 def test_a_user_without_the_helper_gets_the_name_of_its_package():
-    said = as_nobody(obstacle_without_helper)
-    assert (
-        said == "an unprivileged user mounts through fusermount3, which is not installed; install it: apt install fuse3"
-    )
+    advice = "which is not installed; install it: apt install fuse3"
+    assert as_nobody(obstacle_without_helper) == f"an unprivileged user mounts through fusermount3, {advice}"
 
 
 def test_the_helpers_error_output_is_the_reason(monkeypatch, tmp_path):

@@ -134,10 +134,8 @@ def test_a_disk_that_fills_up_meanwhile_is_an_error(server, tmp_path):
     told = subprocess.run(
         [sys.executable, "-c", code, tmp_path / "data"], stdout=subprocess.PIPE, check=True, text=True
     ).stdout
-    assert (
-        f"s3://bkt/x: it cannot be stored in '{tmp_path}/data': {os.strerror(errno.EFBIG)}; set SCRIPTMODE_DATA_DIR"
-        in told
-    )
+    reason = os.strerror(errno.EFBIG)
+    assert f"s3://bkt/x: it cannot be stored in '{tmp_path}/data': {reason}; set SCRIPTMODE_DATA_DIR" in told
 
 
 def test_memory_stays_bounded_while_large_objects_are_downloaded(server, tmp_path):

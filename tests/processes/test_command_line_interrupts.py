@@ -83,11 +83,7 @@ def press(name, arguments):
 if sys.argv[0] == "-c":
     sys.addaudithook(press)
 """
-MOMENTS = (
-    "tempfile.mkdtemp .scriptmode-new-",
-    "os.rename jobs/pressed",
-    "subprocess.Popen scriptmode_local._system.detached",
-)
+MOMENTS = ("tempfile.mkdtemp .scriptmode-new-", "os.rename jobs/pressed", "subprocess.Popen _system.detached")
 
 
 def run_and_press(folder, moment):

@@ -101,10 +101,8 @@ def test_an_output_that_may_not_be_written_fails_the_job_and_keeps_the_artifacts
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "weak-secret")
     description = jobs.run("pass", output=f"s3://{bucket}/out")
     assert description["TrainingJobStatus"] == "Failed"
-    assert (
-        "Artifact upload failed: s3://training/out/job-1/output/model.tar.gz: access denied"
-        in (description["FailureReason"])
-    )
+    reason = description["FailureReason"]
+    assert "Artifact upload failed: s3://training/out/job-1/output/model.tar.gz: access denied" in reason
     assert (jobs.data_dir / "jobs/job-1/output/model.tar.gz").exists()
 
 

@@ -99,10 +99,8 @@ def test_a_source_is_deleted_with_the_last_job_that_needs_it(jobs, tmp_path):
     assert names(prune("--older-than", "7d"), "sources") == {mine}
     assert len(list(sources.iterdir())) == 2
     shutil.rmtree(sources)
-    assert (
-        "does not exist, or not any more; correct it, or start a new job"
-        in program("rerun", "other", "--job-name", "third").stderr
-    )
+    refused = program("rerun", "other", "--job-name", "third").stderr
+    assert "does not exist, or not any more; correct it, or start a new job" in refused
     assert not (jobs.data_dir / "jobs/third").exists()
 
 
@@ -152,11 +150,8 @@ def test_cached_downloads_are_deleted_by_their_last_use(jobs):
 
 
 def test_what_interrupted_removals_left_is_deleted(jobs):
-    left = [
-        jobs.data_dir / folder / name
-        for folder in ("sources", "fetched")
-        for name in (".scriptmode-removed-1", ".scriptmode-removed-2")
-    ]
+    names = (".scriptmode-removed-1", ".scriptmode-removed-2")
+    left = [jobs.data_dir / folder / name for folder in ("sources", "fetched") for name in names]
     for path in left:
         (path / "entry").mkdir(parents=True)
         if path.name == ".scriptmode-removed-1":

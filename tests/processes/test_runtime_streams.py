@@ -121,9 +121,8 @@ def test_broken_utf_8_is_harmless_in_log_and_report(tmp_path):
     process = train(base)
     output, _ = process.communicate(timeout=600)
     assert (output, process.returncode) == (b"caf\xe9 \xf0\x9f end\n", 3)
-    assert (
-        base / "output" / "failure"
-    ).read_text() == "algo-1, script: exit code 3\nits log ends with\ncaf\ufffd \ufffd end"
+    failure = (base / "output" / "failure").read_text()
+    assert failure == "algo-1, script: exit code 3\nits log ends with\ncaf\ufffd \ufffd end"
 
 
 def lines(launcher):

@@ -77,10 +77,8 @@ def test_links_of_a_container_that_lead_to_this_machine_are_left_out(container, 
 def test_the_directory_that_a_container_replaced_by_a_link_is_not_taken(container, tmp_path, secret):
     container.model.rmdir()
     container.model.symlink_to(tmp_path)
-    assert packed(container, "model") == (
-        {},
-        ["model: files of algo-1 are left out: the directory was replaced by a link or a file"],
-    )
+    told = ["model: files of algo-1 are left out: the directory was replaced by a link or a file"]
+    assert packed(container, "model") == ({}, told)
     (container.base / "output" / "data").rmdir()
     (container.base / "output").rmdir()
     (tmp_path / "data").mkdir()

@@ -110,9 +110,8 @@ def test_jobs_that_lose_objects_in_memory_are_named_when_the_server_ends(tmp_pat
     with serving(tmp_path, "--s3", "memory") as api:
         names = [api.start("import time; time.sleep(600)", **fields) for fields in ({}, uses_s3)]
         api.names.clear()
-    assert (
-        f"are gone; jobs in progress have lost them, and fail when they deliver: {names[1]}\n" in capfd.readouterr().err
-    )
+    told = capfd.readouterr().err
+    assert f"are gone; jobs in progress have lost them, and fail when they deliver: {names[1]}\n" in told
     with serving(tmp_path, "--s3", "memory") as api:
         api.names.extend(names)
 
