@@ -124,6 +124,16 @@ def test_a_job_that_does_not_wait_counts_too(jobs):
     until_training(jobs, waits)
 
 
+def test_a_job_tells_once_why_its_queue_cannot_be_used(jobs):
+    jobs.data_dir.mkdir()
+    (queue := jobs.data_dir / "queue").touch()
+    LocalPlatform(data_dir=jobs.data_dir, queue=1).create(request := jobs.request("pass"))
+    jobs.until_line(name := request["TrainingJobName"], "waits until the queue of its data directory can be used: ")
+    queue.unlink()
+    jobs.completed(name)
+    assert str(jobs.lines(name)).count("waits until the queue") == 1
+
+
 def test_a_job_whose_agent_dies_makes_room_for_the_next(jobs):
     first, second = queued(jobs), queued(jobs)
     until_training(jobs, first)

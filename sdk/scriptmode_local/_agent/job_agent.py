@@ -208,13 +208,17 @@ class Agent:
             # Without the record queued jobs do not wait for this one.
             with suppress(OSError):
                 self._queue.enter(*place)
+        problem = ""
         while self._job.queue and not self._has_waited:
             if outcome := self._find_stop():
                 return outcome
             # What a full disk refuses is tried again.
-            with suppress(OSError):
+            try:
                 if self._queue.try_start(*place, self._job.queue):
                     break
+            except OSError as error:
+                if problem != (problem := str(error)):
+                    self._log.tell_user(f"the job waits until the queue of its data directory can be used: {problem}")
             self._enter("Pending")
             self._wait(_QUEUE_POLL_SECONDS)
         self._enter("Starting")
