@@ -87,7 +87,10 @@ def test_what_is_a_users_stays_in_the_output_directory_and_in_the_data_directory
     assert jobs.wait(request["TrainingJobName"])["TrainingJobStatus"] == "Completed"
     platform.list()
     platform.delete(request["TrainingJobName"])
-    with pytest.raises(DataError, match="jobs/notes has no file of a training job, so it is kept"):
-        platform.delete("notes")
+    (linked := jobs.data_dir / "jobs" / "linked").symlink_to(jobs.folder / "out")
+    for name in ("notes", "linked"):
+        with pytest.raises(DataError, match=f"jobs/{name} is a link, or has no file of a job, so it is kept; move it"):
+            platform.delete(name)
+    linked.unlink()
     assert [path.read_text() for path in kept] == ["mine"] * len(kept)
     (jobs.data_dir / "jobs" / "notes").rename(jobs.folder / "notes")

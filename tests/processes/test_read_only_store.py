@@ -128,3 +128,12 @@ def test_a_job_of_a_read_only_file_system_is_not_deleted_and_the_cause_is_said(j
     assert "Read-only file system" in error
     assert error.endswith("; delete it where that file system can be written\n")
     assert jobs.exists(name)
+
+
+def test_a_job_that_may_not_be_read_is_not_deleted_and_the_cause_is_said(jobs):
+    jobs.wait(name := jobs.start("pass"))
+    until(lambda: not proc.is_running(jobs.agent(name)))
+    jobs.job_folder(name).path.chmod(0)
+    code, _, error = looked_at_by_a_plain_user(jobs, name, "rm --force")["rm --force"]
+    jobs.job_folder(name).path.chmod(0o700)
+    assert (code, error.rpartition("; ")[2]) == (1, f"delete it as a user who may write in {jobs.data_dir}/jobs\n")

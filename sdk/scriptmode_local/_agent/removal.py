@@ -21,7 +21,7 @@ from scriptmode_runtime._files import directory_tree
 from scriptmode_runtime._processes import proc, process_tree
 
 #: A directory with none of them is the user's.
-_FILES = ("agent.lock", "state.json", "job.json", "processes.json", ENGINE_RECORD)
+_FILES = frozenset(("agent.lock", "state.json", "job.json", "processes.json", ENGINE_RECORD))
 #: Seconds in which an agent that was killed, or whose directory was renamed, has to end.
 _ENDING_SECONDS = 30.0
 #: Seconds in which processes that look whether a job has an agent, and hold its lock for that, release the lock.
@@ -39,8 +39,7 @@ def delete_job(folder: JobFolder) -> None:
     The agent and everything that writes to the directory are killed before a file is removed. An agent whose process is
     unknown, because processes.json is damaged, ends itself as soon as the directory has another name.
     """
-    if folder.path.is_dir() and not any((folder.path / name).exists() for name in _FILES):
-        raise DataError(f"{folder.path} has no file of a training job, so it is kept", advice="move it elsewhere")
+    _check_is_job(folder)
     with suppress(UnreadableJobError):
         if not folder.read_state().ended and (absent := absent_engine(folder)):
             raise DataError(f"training job {folder.name} has not ended, and {absent}, which ends all that the job has")
@@ -69,6 +68,14 @@ def delete_job(folder: JobFolder) -> None:
         raise DataError(f"training job {folder.name} is deleted, but {left}")
 
 
+def _check_is_job(folder: JobFolder) -> None:
+    """Raise `DataError` for what a user put in the place of a job."""
+    # A directory that may not be listed may be another user's job.
+    with suppress(OSError):
+        if folder.path.is_symlink() or _FILES.isdisjoint(path.name for path in folder.path.iterdir()):
+            raise DataError(f"{folder.path} is a link, or has no file of a job, so it is kept", "move it elsewhere")
+
+
 def is_lost(folder: JobFolder) -> bool:
     """Return whether a job's files are damaged, not only out of reach, and nothing runs it."""
     # A directory without a lock may be the user's.
@@ -89,6 +96,7 @@ def delete_ended_job(folder: JobFolder) -> bool:
     A job that another process started under the same name in the meantime is left as it is. Raises `JobNotFoundError`,
     and `DataError` where the directory cannot be read or removed.
     """
+    _check_is_job(folder)
     deadline = time.monotonic() + _LOOKING_SECONDS
     while (moved := _rename_ended(folder)) is None:
         if time.monotonic() > deadline:
@@ -136,10 +144,8 @@ def _remove_moved(folder: JobFolder, moved: JobFolder) -> None:
 def _try_remove(path: Path) -> OSError | None:
     try:
         directory_tree.remove_tree(path)
-    except FileNotFoundError:
-        return None
     except OSError as error:
-        return error
+        return None if isinstance(error, FileNotFoundError) else error
     return None
 
 

@@ -121,10 +121,8 @@ def _prune_tuning_jobs(folder: Path, before: float, report: PruneReport, *, dry_
                 _remove("tuning job", path, report, dry_run=dry_run)
 
 
-def _prune_sources(
-    store: JobStore, before: float, removed_jobs: set[str], report: PruneReport, *, dry_run: bool
-) -> None:
-    needed = _needed_sources(store, removed_jobs)
+def _prune_sources(store: JobStore, before: float, removed: set[str], report: PruneReport, *, dry_run: bool) -> None:
+    needed = _needed_sources(store, removed)
     for path in _older(store.sources, before):
         if path.name in needed or not _SOURCE.fullmatch(path.name):
             continue

@@ -17,17 +17,16 @@ then on the agent, which inherits the lock, is the only writer, but for ``stop``
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scriptmode._core.machine import drafts
 from scriptmode._core.machine.data_dir import TUNING, make_private
 from scriptmode._core.request import tuning
 from scriptmode._core.text.messages import did_you_mean
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError
+from scriptmode_local._agent.removal import rename_for_removal
 from scriptmode_local._data import regular_files
 from scriptmode_local._data.durable import replace_file
 from scriptmode_local._store import shapes
@@ -118,8 +117,7 @@ class TuningFolder(AgentFolder):
     def remove(self) -> None:
         """Remove the directory, which has another name until it is empty; raise `DataError`."""
         with translated_errors(self.path, self.name):
-            moved = Path(tempfile.mkdtemp(prefix=drafts.REMOVED, dir=self.path.parent))
-            directory_tree.remove_tree(self.path.rename(moved))
+            directory_tree.remove_tree(rename_for_removal(self.path).parent)
 
 
 class TuningStore:
