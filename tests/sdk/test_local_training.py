@@ -78,7 +78,7 @@ def test_a_host_that_another_one_lost_tells_the_cause_if_it_ended_by_itself(ends
     failures = {"algo-1": SAID, "algo-2": OWN}
     outcome, _ = ran(hosts, clock, describe_failure=lambda name, _: supervision.Outcome("Failed", name, failures[name]))
     assert outcome.failure == cause
-    assert clock.now <= 2.1 + supervision.SHORT_GRACE_SECONDS
+    assert clock.now <= 2.1 + supervision.WATCH_SECONDS + supervision.SHORT_GRACE_SECONDS
 
 
 def test_a_host_that_ignores_sigterm_after_a_failure_is_killed_soon():
