@@ -72,7 +72,8 @@ def _check_is_job(folder: JobFolder) -> None:
     """Raise `DataError` for what a user put in the place of a job."""
     # A directory that may not be listed may be another user's job.
     with suppress(OSError):
-        if folder.path.is_symlink() or _FILES.isdisjoint(path.name for path in folder.path.iterdir()):
+        names = {path.name for path in folder.path.iterdir()}
+        if folder.path.is_symlink() or (names and _FILES.isdisjoint(names)):
             raise DataError(f"{folder.path} is a link, or has no file of a job, so it is kept", "move it elsewhere")
 
 
