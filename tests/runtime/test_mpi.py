@@ -3,7 +3,7 @@
 import pytest
 
 from scriptmode_runtime._mpi.daemon_command import parse
-from scriptmode_runtime._mpi.mpirun_output import first_failure, lines_of_rank
+from scriptmode_runtime._mpi.mpirun_output import RankFailure, cause_of, first_failure, lines_of_rank
 from scriptmode_runtime._values.cluster import parse as parse_cluster
 from scriptmode_runtime._values.errors import ClusterError
 from scriptmode_runtime.rank import set_world
@@ -44,6 +44,15 @@ def test_mpirun_names_the_rank_that_failed_first(text, status):
     failure = first_failure(f"[1,0]<stdout>: rank 0\n{text}")
     assert (failure.rank, failure.status) == (1, status)
     assert first_failure("There are not enough slots available in the system") is None
+
+
+def test_the_rank_whose_error_shut_horovod_down_is_the_cause_not_the_one_that_exits_first():
+    shut, own = (f"[1,{{0}}]<stderr>:Traceback (most recent call last):\n[1,{{0}}]<stderr>:{text}\n" for text in (
+        "UnknownError: Horovod has been shut down. This was caused by an exception on one of the ranks", "ValueError: x"))  # fmt: skip
+    first = RankFailure(0, 1, "algo-1", "words of rank 0")
+    assert cause_of(first, shut.format(2) + shut.format(0) + own.format(1)) == RankFailure(1, 1)
+    assert cause_of(first, shut.format(2) + shut.format(0)) == first
+    assert cause_of(first, own.format(0) + own.format(1)) == first
 
 
 TAGS = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from scriptmode_runtime._values.failure import last_error
+
 #: Open MPI 4: "Process name: [[27340,1],1]"; Open MPI 5: "Process name: [prterun-vm-3725@1,1]"; both with
 #: "Exit code:    3" in the line after it.
 _EXITED = re.compile(r"Process name: \[\S*?,(\d+)\]\s+Exit code:\s+(\d+)")
@@ -22,6 +24,8 @@ _TAG = re.compile(
 _BANNER = re.compile(
     r"(?<!-)-{50,}\n(?:Primary job|(?:mpirun|prterun) (?:detected|noticed)|MPI_ABORT was)[\s\S]*?\n-{50,}\n?"
 )
+#: Of Horovod in all ranks but the one that raised an error of its own.
+_SHUT_DOWN = "Horovod has been shut down"
 
 
 class RankFailure(NamedTuple):
@@ -44,6 +48,16 @@ def first_failure(output: str) -> RankFailure | None:
     if signalled:
         return RankFailure(int(signalled[1]), -int(signalled[3]), signalled[2])
     return None
+
+
+def cause_of(failure: RankFailure, output: str) -> RankFailure:
+    """Return the failure of the rank whose error made Horovod shut down, if that ended the one that exited first."""
+    if _SHUT_DOWN in last_error(lines_of_rank(output, failure.rank)):
+        for rank in dict.fromkeys(int(tag["rank"]) for tag in _TAG.finditer(output)):
+            error = last_error(lines_of_rank(output, rank))
+            if error and _SHUT_DOWN not in error:
+                return RankFailure(rank, failure.status)
+    return failure
 
 
 def lines_of_rank(output: str, rank: int) -> str:

@@ -194,13 +194,14 @@ def _failed_rank(
     environment: TrainingEnvironment, status: int, output: str, reported: RankFailure | None
 ) -> tuple[str, str, int, str]:
     """Return the rank that ended ``mpirun``: its host, its name, its status and its own lines."""
-    from scriptmode_runtime._mpi.mpirun_output import first_failure, lines_of_rank
+    from scriptmode_runtime._mpi.mpirun_output import cause_of, first_failure, lines_of_rank
     from scriptmode_runtime._strategies.mpi import processes_per_host
 
     failure = reported or first_failure(output)
     hosts = [host.name for host in environment.cluster.hosts]
     if failure is None:
         return environment.host, "mpirun", status, output
+    failure = cause_of(failure, output)
     index = min(failure.rank // processes_per_host(environment), len(hosts) - 1)
     host = failure.node if failure.node in hosts else hosts[index]
     return host, f"rank {failure.rank}", failure.status, lines_of_rank(output, failure.rank)
