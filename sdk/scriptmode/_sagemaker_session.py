@@ -139,7 +139,6 @@ class Session:
         """
         if self.local_mode:
             return _LocalClient(
-                "sagemaker_client",
                 describe_training_job=_named("TrainingJobName", self.describe_training_job),
                 stop_training_job=_named("TrainingJobName", self.stop_training_job),
                 describe_hyper_parameter_tuning_job=_named("HyperParameterTuningJobName", self.describe_tuning_job),
@@ -149,13 +148,8 @@ class Session:
 
     @property
     def sagemaker_runtime_client(self) -> Any:
-        """The client that invokes endpoints: the given one, the wrapped session's, or boto3's; scriptmode deploys none.
-
-        The operations of a session of this machine raise `CredentialsError`.
-        """
+        """The client that invokes endpoints: the given one, the wrapped session's, or boto3's; scriptmode has none."""
         own = self._runtime_client or getattr(self._given, "sagemaker_runtime_client", None)
-        if own is None and self.local_mode:
-            return _LocalClient("sagemaker_runtime_client")
         return own or self._connection.client("sagemaker-runtime")
 
     @property
@@ -392,10 +386,9 @@ def _check_bucket_name(argument: str, bucket: object) -> str:
 
 
 class _LocalClient:
-    """A boto3 client of a session of this machine, named as the session's attribute: it has ``operations`` alone."""
+    """A boto3 client of Amazon SageMaker of a session of this machine: it has ``operations`` alone."""
 
-    def __init__(self, name: str, **operations: Callable[[str], object]) -> None:
-        self._name = name
+    def __init__(self, **operations: Callable[[str], object]) -> None:
         vars(self).update(operations)
 
     def __getattr__(self, operation: str) -> Any:
@@ -403,7 +396,7 @@ class _LocalClient:
         if operation.startswith("_"):
             raise AttributeError(operation)
         raise CredentialsError(
-            f"{self._name}.{operation} calls Amazon SageMaker, but this is a session of this machine",
+            f"sagemaker_client.{operation} calls Amazon SageMaker, but this is a session of this machine",
             "use TrainingJob.attach(name) and TrainingJob.list() for jobs on this machine, or "
             + HOW_TO_GIVE_CREDENTIALS,
         )

@@ -162,18 +162,6 @@ def test_inside_a_hook_of_another_repository_that_one_is_left_alone(repository, 
     assert another.git("status", "--porcelain") == ""
 
 
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ({"branch": "gone"}, "'gone': .*Remote branch gone not found.*; correct git_config, or the settings of git"),
-        ({"commit": "f" * 40}, "'f{40}': .*ffff.*; correct git_config"),
-        ({"commit": "gone"}, "'gone': .*gone.*; correct git_config"),
-    ],
-)
-def test_what_the_repository_does_not_have_is_named(repository, config, message):
-    assert re.search(f"^git could not fetch 'file:///.*' at {message}", error_of(repo=repository.url, **config))
-
-
 def test_a_missing_git_is_named(repository, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert re.search("^git could not fetch 'file:///.*': .*No such file.*'git'", error_of(repo=repository.url))

@@ -128,7 +128,7 @@ def _report_interrupt(error: BaseException, *, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps({**record, "job": job} if job else record), err=True)
     else:
-        click.echo("\n".join([*([str(error)] if job else []), "scriptmode: interrupted"]), err=True)
+        click.echo(str(error) if job else "scriptmode: interrupted", err=True)
     return INTERRUPTED
 
 

@@ -153,8 +153,5 @@ class _Record:
         try:
             yield
         except OSError as error:
-            raise DataError(
-                f"{self._uri}: {str(self._spool)!r} cannot hold the object until its length is known: "
-                f"{error.strerror or error}",
-                advice="free space there",
-            ) from error
+            what = f"{self._uri}: {str(self._spool)!r} cannot hold the object until its length is known"
+            raise DataError(f"{what}: {error.strerror or error}", "free space there") from error

@@ -120,9 +120,6 @@ def _checked(where: str, name: object, path: object) -> str:
         what = f"{where} is not the ID of a file system"
         raise SpecError(what, argument="file_systems", advice="give one such as 'fs-0123456789abcdef0'")
     if not isinstance(path, (str, os.PathLike)) or not Path(path).is_absolute():
-        raise SpecError(
-            f"{where} is {path!r}",
-            argument="file_systems",
-            advice="give the absolute path of a directory, such as '/mnt/data'",
-        )
+        step = "give the absolute path of a directory, such as '/mnt/data'"
+        raise SpecError(f"{where} is {path!r}", step, argument="file_systems")
     return os.fspath(path)

@@ -39,11 +39,8 @@ class Connection:
                 "give a session with credentials, or instance_type='local_process' to train on this machine",
             )
         if any(base.__name__ == "PipelineSession" for base in type(session).__mro__):
-            raise invalid(
-                "sagemaker_session",
-                "is a PipelineSession, which records pipeline steps instead of starting jobs",
-                f"give a boto3.Session; {INSTEAD_OF_PIPELINES}",
-            )
+            what = "is a PipelineSession, which records pipeline steps instead of starting jobs"
+            raise invalid("sagemaker_session", what, f"give a boto3.Session; {INSTEAD_OF_PIPELINES}")
         is_session = hasattr(session, "boto_session") or (
             hasattr(session, "client") and hasattr(session, "region_name")
         )

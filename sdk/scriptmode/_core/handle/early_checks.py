@@ -79,6 +79,8 @@ def _unused_settings(job: JobRequest) -> Iterator[str]:
         given = {name for name, value in others.items() if value}
         for name in sorted(given | job.plain_fields.keys() - _WITH_A_DEFAULT):
             yield f"{name} is not used: it is for Amazon SageMaker's own hosts"
+    for name in sorted(name for name in job.environment if name.startswith("SM_") and job.program):
+        yield f"environment variable {name} may have no effect: the launcher sets the script's SM_*, as SM_MODEL_DIR"
 
 
 def _wrong_settings(variables: Mapping[str, str]) -> Iterator[str]:
