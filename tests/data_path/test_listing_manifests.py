@@ -91,7 +91,7 @@ def test_percent_encoded_names_of_files_are_those_of_the_files(tmp_path, prefix,
 def test_a_manifest_in_s3_names_no_files_of_this_machine():
     objects = store([{"prefix": "file:///etc/"}, "hostname"])
     message = (
-        f"^{URI}: the manifest's prefix is 'file:///etc/'; a manifest in S3 may name only s3:// objects: "
+        f"^{URI}: the manifest's prefix is 'file:///etc/'; a manifest in S3 may name only s3:// objects; "
         "upload that object to S3, or pass the manifest as a file:// URI"
     )
     with pytest.raises(DataError, match=message):

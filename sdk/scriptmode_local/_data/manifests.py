@@ -63,8 +63,8 @@ def require_reachable(manifest: str, named: str, where: str) -> None:
     On the service it could name nothing else. ``where`` begins the message.
     """
     if manifest.startswith("s3://") and not named.startswith("s3://"):
-        step = "a manifest in S3 may name only s3:// objects: upload that one to S3, or pass the manifest as a file:// URI"
-        raise DataError(f"{where} is {named!r}", step)
+        step = "upload that object to S3, or pass the manifest as a file:// URI"
+        raise DataError(f"{where} is {named!r}; a manifest in S3 may name only s3:// objects", step)
 
 
 def after_space(text: str, at: int) -> int:
