@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from urllib.parse import unquote
 
+from scriptmode.errors import DataError
 from scriptmode_runtime import contract
 
 SCHEME = "file://"
@@ -17,7 +18,7 @@ def is_file(uri: str) -> bool:
 
 
 def file_path(uri: str) -> Path:
-    """Return the path of a ``file://`` URI; raise ``ValueError`` unless it is absolute, and can be one.
+    """Return the path of a ``file://`` URI; raise `DataError` unless it is absolute, and can be one.
 
     The path is taken as it is written, spaces and bytes that are not UTF-8 (as `os.fsdecode` returns them) and all.
     Percent-decoding (as ``Path.as_uri`` needs it) is applied only where the decoded path leads deeper into what exists.
@@ -25,9 +26,9 @@ def file_path(uri: str) -> Path:
     rest = uri[len(SCHEME) :]
     rest = rest[len("localhost") :] if rest.startswith("localhost/") else rest
     if not rest.startswith("/"):
-        raise ValueError(f"{uri!r} has no absolute path; write {SCHEME}/ and the path from the root")
+        raise DataError(f"{uri!r} has no absolute path", f"write {SCHEME}/ and the path from the root")
     if problem := contract.text_problem(rest, encoding_errors="surrogateescape"):
-        raise ValueError(f"{uri!r} {problem}, which no path has; correct it")
+        raise DataError(f"{uri!r} {problem}, which no path has", "correct it")
     written, decoded = Path(rest), Path(unquote(rest))
     return decoded if _existing_depth(decoded) > _existing_depth(written) else written
 

@@ -51,12 +51,9 @@ def fetch(uri: str, folder: Path) -> list[Path]:
         from scriptmode._core.aws.s3 import S3
 
         return S3().fetch(uri, folder)
-    try:
-        from scriptmode_local._data import file_copy
+    from scriptmode_local._data import file_copy
 
-        return file_copy.copy_path(file_uris.file_path(uri), folder)
-    except ValueError as error:
-        raise DataError(str(error)) from error
+    return file_copy.copy_path(file_uris.file_path(uri), folder)
 
 
 def _reserve(store: JobStore, source: Path, entries: ChangedDirectories) -> bool:

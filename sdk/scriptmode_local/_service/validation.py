@@ -283,7 +283,7 @@ def _uri(field: str, uri: str, argument: str) -> Iterator[Problem]:
     if file_uris.is_file(uri):
         try:
             file_uris.file_path(uri)
-        except ValueError as error:
+        except DataError as error:
             yield Problem(f"{field}: {error}", argument=argument)
     elif not uri.startswith("s3://"):
         yield Problem(f"{field} is {uri!r}", "the local platform reads s3:// and file:// URIs", argument)

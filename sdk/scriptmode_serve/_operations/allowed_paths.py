@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from scriptmode.errors import DataError
 from scriptmode_local._data import file_uris
 from scriptmode_runtime import contract
 from scriptmode_serve._operations.aws_json import validation_error
@@ -30,7 +31,7 @@ def check_paths(request: Mapping[str, object], allowed: Sequence[str] = (), *, h
         try:
             path = file_uris.file_path(text) if file_uris.is_file(text) else text
             real = os.path.realpath(path)
-        except ValueError as error:
+        except (DataError, ValueError) as error:
             raise validation_error(str(error)) from error
         if not Path(path).is_absolute() or not any(os.path.commonpath((real, folder)) == folder for folder in folders):
             raise validation_error(
