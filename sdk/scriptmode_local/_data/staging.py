@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Callable, NamedTuple, cast
@@ -86,13 +86,11 @@ def fetch(
 
 def link(entries: Iterable[tuple[StoredObject, str]], folder: Path) -> list[str]:
     """Create a symbolic link to each file by its name below ``folder``; return the names in order."""
-    created: set[Path] = set()
+    make_directory = cache(partial(Path.mkdir, parents=True, exist_ok=True))
     names = []
     for item, name in Layout().fill(entries):
         target = folder / name
-        if target.parent not in created:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            created.add(target.parent)
+        make_directory(target.parent)
         target.symlink_to(path_of(item))
         names.append(name)
     return names

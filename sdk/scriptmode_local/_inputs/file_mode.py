@@ -12,7 +12,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -147,11 +147,8 @@ def _distribute(
 
 
 def _link(names: Iterable[str], copies: Path, channel: Path) -> None:
-    channel.mkdir(parents=True, exist_ok=True)
-    made = {channel}
+    make_directory = cache(partial(Path.mkdir, parents=True, exist_ok=True))
+    make_directory(channel)
     for name in names:
-        target = channel / name
-        if target.parent not in made:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            made.add(target.parent)
-        os.link(copies / name, target, follow_symlinks=False)
+        make_directory((channel / name).parent)
+        os.link(copies / name, channel / name, follow_symlinks=False)
