@@ -256,7 +256,7 @@ class ChaosJob(Run):
     def _left(self):
         """Return also drafts, FIFOs, sockets, and processes that have the job's directories in their environment."""
         files = [Path(place) for place in _names(self.jobs.data_dir)]
-        drafts = [str(path) for path in files if path.name.startswith((".scriptmode-new-", ".scriptmode-download-"))]
+        drafts = [str(path) for path in files if path.name.startswith(".scriptmode-new-")]
         special = [str(path) for path in files if _is_special(path)]
         follower = {self._follower.pid} if self._follower else set()
         named = {

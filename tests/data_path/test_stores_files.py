@@ -32,7 +32,7 @@ def test_a_file_is_the_only_object_of_its_uri(tmp_path):
 
 
 def test_links_are_followed_but_neither_loops_nor_fifos(tmp_path):
-    write(tmp_path, "data/a/1", "data/b/2", "elsewhere/3")
+    write(tmp_path, "data/a/1", "data/b/2", "elsewhere/3", "data/.scriptmode-new-x/half")
     os.mkfifo(tmp_path / "data/fifo")
     links = {"a/up": "data", "a/to-b": "data/b", "b/to-a": "data/a", "link": "elsewhere", "file": "elsewhere/3"}
     for name, target in links.items():

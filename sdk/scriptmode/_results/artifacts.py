@@ -20,8 +20,6 @@ from scriptmode_runtime._values.errors import UserCodeError
 _ARCHIVES = ("model.tar.gz", "output.tar.gz", "sourcedir.tar.gz")
 #: Digits of the digest that separates jobs of one name: of two accounts, or one that was deleted and created again.
 _DIGITS = 12
-#: The beginning of the name of a directory into which an artifact is downloaded; a user has no directory of that name.
-_DRAFT = ".scriptmode-download-"
 
 
 def download(platform: Platform, uri: str, folder: str | os.PathLike[str], *, extract: bool) -> Path:
@@ -82,8 +80,8 @@ def output_uri(job: JobRequest) -> str:
 
 def _download(platform: Platform, uri: str, target: Path, *, extract: bool) -> None:
     # In the parent directory: a rename within one file system is atomic.
-    drafts.remove_orphans(target.parent, _DRAFT)
-    with drafts.new_directory(target.parent, _DRAFT) as temporary:
+    drafts.remove_orphans(target.parent)
+    with drafts.new_directory(target.parent) as temporary:
         downloaded, unpacked = temporary / "downloaded", temporary / "unpacked"
         try:
             files = platform.fetch(uri, downloaded)

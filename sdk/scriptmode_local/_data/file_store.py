@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
+from scriptmode._core.machine import drafts
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
 from scriptmode_local._data import file_uris
 from scriptmode_local._data.object_store import Buffer, StoredObject
@@ -30,7 +31,7 @@ class FileStore:
 
         A directory that two names lead to is listed by both; only a link to one of its own parents is skipped.
         """
-        path = _path(prefix)
+        path = str(file_uris.file_path(prefix))
         with translated(prefix, path):
             is_folder = S_ISDIR(Path(path).stat().st_mode)
         if is_folder:
@@ -40,7 +41,7 @@ class FileStore:
 
     def find(self, uri: str) -> StoredObject:
         """Return the file of that URI; raise `DataNotFoundError` where there is none, or a directory."""
-        path = _path(uri)
+        path = str(file_uris.file_path(uri))
         mode, item = _stored(path)
         if S_ISDIR(mode):
             raise DataNotFoundError(f"{uri}: {path!r} is a directory, not a file", "name a file, such as a manifest")
@@ -83,13 +84,6 @@ def open_unchanged(item: StoredObject) -> Iterator[int]:
         os.close(file)
 
 
-def _path(uri: str) -> str:
-    try:
-        return str(file_uris.file_path(uri))
-    except ValueError as error:
-        raise DataError(str(error)) from error
-
-
 def _below(folder: str) -> Iterator[StoredObject]:
     """Yield the files below a directory, with the names of only one directory a level in memory."""
     levels = [(_folder(folder), _entries(folder))]
@@ -99,8 +93,8 @@ def _below(folder: str) -> Iterator[StoredObject]:
             levels.pop()
         elif isinstance(entry, StoredObject):
             yield entry
-        # A link to one of its own parents is skipped.
-        elif (identity := _folder(entry)) not in [above for above, _ in levels]:
+        # A draft is skipped, and a link to one of its own parents.
+        elif f"/{drafts.PREFIX}" not in entry[len(folder) :] and (identity := _folder(entry)) not in dict(levels):
             levels.append((identity, _entries(entry)))
 
 

@@ -140,12 +140,15 @@ def _store(uri: str, content: BinaryIO) -> None:
         root.mkdir(parents=True, exist_ok=True)
     # A listing of the bucket, and a job's channel of it, must not have the incomplete file.
     beside = root.parent if is_in_local_bucket(uri) else root
-    with _draft(beside, content) as draft, beneath.Directory(root) as directory:
+    drafts.remove_orphans(beside)
+    with drafts.new_directory(beside) as draft, beneath.Directory(root) as directory:
+        with (draft / "object").open("xb") as writer:
+            shutil.copyfileobj(content, writer)
         for parent in reversed([*PurePosixPath(key).parents][:-1]):
             with directory.at(str(parent)) as at, suppress(FileExistsError):
                 os.mkdir(at.name, dir_fd=at.dir_fd)
         with directory.at(key) as at:
-            os.replace(draft, at.name, dst_dir_fd=at.dir_fd)
+            os.replace(draft / "object", at.name, dst_dir_fd=at.dir_fd)
 
 
 def _files_below(folder: Path) -> list[str]:
@@ -154,7 +157,7 @@ def _files_below(folder: Path) -> list[str]:
         return []
     with beneath.Directory(folder) as directory:
         paths = (entry.path for entry in directory_tree.walk(directory) if not entry.is_directory)
-        return [path for path in paths if (folder / path).is_file()]
+        return [path for path in paths if f"/{drafts.PREFIX}" not in f"/{path}" and (folder / path).is_file()]
 
 
 @contextmanager
@@ -163,17 +166,6 @@ def _opened(uri: str) -> Iterator[BinaryIO]:
     _, root, key = _split(uri)
     with beneath.Directory(root) as directory, os.fdopen(directory.open_file(key), "rb") as reader:
         yield reader
-
-
-@contextmanager
-def _draft(folder: Path, content: BinaryIO) -> Iterator[Path]:
-    """Yield a complete file, with the rights that the user's other files have, to be renamed."""
-    drafts.remove_orphans(folder)
-    with drafts.new_directory(folder) as directory:
-        path = directory / "object"
-        with path.open("xb") as writer:
-            shutil.copyfileobj(content, writer)
-        yield path
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+#: A user has no file or directory of such a name: those in the input of a job are left out of it.
 PREFIX = ".scriptmode-new-"
 #: Of the directory that a job, or a source, is moved to while it is removed; such names are neither.
 REMOVED = ".scriptmode-removed-"
@@ -57,11 +58,11 @@ def new_file(parent: Path) -> tuple[int, str]:
 
 
 @contextmanager
-def new_directory(parent: Path, prefix: str = PREFIX) -> Iterator[Path]:
+def new_directory(parent: Path) -> Iterator[Path]:
     """Create a draft that is a directory, and hold its lock; what still has its name at the end is removed."""
     with ExitStack() as stack:
         with creating(parent):
-            path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+            path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
             # Shared, because drafts are created in it.
             lock(stack.enter_context(_opened(path)), fcntl.LOCK_SH)
         try:
@@ -71,10 +72,10 @@ def new_directory(parent: Path, prefix: str = PREFIX) -> Iterator[Path]:
                 _remove(path)
 
 
-def remove_orphans(folder: Path, prefix: str = PREFIX) -> None:
-    """Remove the drafts in a directory, by their names' beginning, whose processes have ended."""
+def remove_orphans(folder: Path) -> None:
+    """Remove the drafts in a directory whose processes have ended."""
     with suppress(OSError):
-        paths = [folder / name for name in os.listdir(folder) if name.startswith(prefix)]  # noqa: PTH208 - thousands
+        paths = [folder / name for name in os.listdir(folder) if name.startswith(PREFIX)]  # noqa: PTH208 - thousands
         if not paths:
             return
         with _opened(f"{folder}/.") as directory:
