@@ -6,6 +6,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from fakes import host_folders
 from fakes.processes import until
 from fakes.sagemaker_jobs import sagemaker_estimator as estimator
 
@@ -52,10 +53,11 @@ def local(data_dir, no_credentials):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A directory of data."""
-    (tmp_path / "images/a").mkdir(parents=True)
-    (tmp_path / "images/one.txt").write_text("1")
-    (tmp_path / "images/a/ü 'two'").write_text("22")
+    """A directory of data, with a draft, a link to a second directory, and one from there to the first."""
+    files = {"images/one.txt": "1", "more/ü 'two'": "22", "images/.scriptmode-new-x/object": "half"}
+    host_folders.write_files(tmp_path, files)
+    (tmp_path / "images/a").symlink_to("../more")
+    (tmp_path / "more/up").symlink_to("../images")
     return tmp_path / "images"
 
 
@@ -107,6 +109,7 @@ def test_data_go_to_a_bucket_and_come_back(session, folder, tmp_path):
     assert session.list_s3_files(bucket, "data/o") == ["data/one.txt"]
     assert session.list_s3_files(bucket, "data/one.txt/") == session.list_s3_files(bucket, "dat/") == []
     assert session.list_s3_files(bucket, "nothing") == []
+    assert S3Downloader.list(f"file://{folder}") == [f"file://{folder}/one.txt"]
     assert session.download_data(tmp_path / "down", bucket, "data") == [
         str(tmp_path / "down/a/ü 'two'"),
         str(tmp_path / "down/one.txt"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Union
 
@@ -11,6 +11,7 @@ from scriptmode._core.aws import local_bucket
 from scriptmode._core.aws.s3 import S3, require_credentials
 from scriptmode._core.aws.s3_uris import SCHEME, is_on_this_machine, parse_s3_uri
 from scriptmode._core.aws.session import Connection
+from scriptmode._core.machine import drafts
 from scriptmode._core.text.messages import did_you_mean_path
 from scriptmode.errors import DataError, DataNotFoundError, invalid
 
@@ -182,16 +183,24 @@ def _files_to_upload(path: Path) -> list[Path]:
     if not path.exists():
         step = did_you_mean_path(path) or "give a file or a directory"
         raise DataNotFoundError(f"path {str(path)!r} does not exist", step, argument="path")
-    below = sorted(Path(folder, name) for folder, _, names in os.walk(path) for name in names)
-    files = below if path.is_dir() else [path]
-    if not files:
+    if not (files := sorted(_files(path))):
         raise DataError(f"path {str(path)!r} is an empty directory", "put files there", argument="path")
     for file in files:
         # A FIFO would be waited for.
         if not file.is_file() or not os.access(file, os.R_OK):
-            what = "cannot be read" if file.is_file() else "is not a regular file"
+            what = "cannot be read" if file.is_file() or file.is_dir() else "is not a regular file"
             raise DataError(f"path {str(file)!r} {what}", "remove it, or name another path", argument="path")
     return files
+
+
+def _files(path: Path, *above: Path) -> Iterator[Path]:
+    """Yield a file, or those below a directory, links followed, except drafts and links to one of their own parents."""
+    # What cannot be listed is yielded, and refused as a file is that cannot be read.
+    if not path.is_dir() or not os.access(path, os.R_OK | os.X_OK):
+        yield path
+    elif not (path.name.startswith(drafts.PREFIX) or (path.is_symlink() and any(map(path.samefile, above)))):
+        for entry in path.iterdir():
+            yield from _files(entry, path, *above)
 
 
 def decode_text(content: bytes, uri: str) -> str:
