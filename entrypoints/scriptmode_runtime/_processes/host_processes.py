@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime._processes import children, process_tree
 from scriptmode_runtime._processes.children import DAEMON, TRAINER, Child
-from scriptmode_runtime._processes.launcher_output import FLUSH_SECONDS, LauncherOutput
 from scriptmode_runtime._processes.process_tree import ProcessTree
 from scriptmode_runtime.plan import STOP_RANKS, ProcessSpec
 
 if TYPE_CHECKING:
+    from scriptmode_runtime._processes.launcher_output import LauncherOutput
     from scriptmode_runtime._processes.loop import Loop
 
 #: Seconds to read output that other processes of an ended one still write.
@@ -108,7 +108,7 @@ class HostProcesses:
         """Relay the remaining output of ended processes, kill their orphaned processes, and forget them."""
         loop, relay = self.loop, self.output.relay
         loop.until(lambda: relay.idle, loop.clock() + _DRAIN_SECONDS)
-        loop.until(lambda: relay.flushed, loop.clock() + FLUSH_SECONDS)
+        self.output.flush(relay.pending)
         left = children.describe_killed(children.orphans()) if log_killed else ""
         if left:
             self.output.log_line(left)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime._processes.streams import Relay, Sink
@@ -12,8 +13,8 @@ from scriptmode_runtime._processes.streams import Relay, Sink
 if TYPE_CHECKING:
     from scriptmode_runtime._processes.loop import Loop
 
-#: Seconds to wait for the reader of this launcher's output.
-FLUSH_SECONDS = 10.0
+#: Seconds to wait for a reader of this launcher's output that takes nothing.
+_FLUSH_SECONDS = 10.0
 
 
 class LauncherOutput:
@@ -49,7 +50,13 @@ class LauncherOutput:
 
     def flush_log(self) -> None:
         """Wait until the launcher's own lines are written, with a deadline."""
-        self._loop.until(lambda: not (self._log and self._log.pending), self._loop.clock() + FLUSH_SECONDS)
+        self.flush(lambda: len(self._log.pending) if self._log else 0)
+
+    def flush(self, pending: Callable[[], int]) -> None:
+        """Wait until no bytes are ``pending``, unless the reader takes nothing for `_FLUSH_SECONDS`."""
+        left = pending()
+        while left and self._loop.until(lambda: pending() < left, self._loop.clock() + _FLUSH_SECONDS):  # noqa: B023 - it is called now
+            left = pending()
 
     def _log_writable(self) -> None:
         if self._log:

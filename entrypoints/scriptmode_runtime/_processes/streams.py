@@ -177,10 +177,9 @@ class Relay:
         """Whether every stream has ended and is written."""
         return not self._sources and not self._sink.pending
 
-    @property
-    def flushed(self) -> bool:
-        """Whether everything that was read is written."""
-        return not self._sink.pending and not any(source.partial for source in self._sources)
+    def pending(self) -> int:
+        """Return the number of bytes that were read and are not written."""
+        return len(self._sink.pending) + sum(len(source.partial) for source in self._sources)
 
     def add(self, descriptor: int) -> Source:
         """Relay the reading end of a pipe, which the relay now owns."""
