@@ -18,7 +18,7 @@ from scriptmode_runtime._peers.agreement import Agreement
 from scriptmode_runtime._processes import forks
 from scriptmode_runtime._processes.host_processes import HostProcesses
 from scriptmode_runtime._processes.launcher_output import LauncherOutput
-from scriptmode_runtime._processes.loop import STOPPING, Loop
+from scriptmode_runtime._processes.loop import HANDLED, Loop
 from scriptmode_runtime._processes.streams import Sink
 from scriptmode_runtime._strategies import plan_for
 from scriptmode_runtime._values.errors import ConfigurationError, RuntimeFailure
@@ -52,8 +52,8 @@ def main(argv: list[str] | None = None) -> int:
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # noqa: PLR2004 - stdin, stdout, stderr
         pass
     os.close(descriptor)
-    # A signal to stop stays pending until the supervisor handles signals; process 1 would lose it.
-    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    # A signal stays pending until the supervisor handles signals; process 1 would lose it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
     return _train()
 
 

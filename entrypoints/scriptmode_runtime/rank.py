@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from scriptmode_runtime import _environment as environment, _report as report, contract
 from scriptmode_runtime._launch import user_code
 from scriptmode_runtime._processes import children, forks, namespace, proc, process_tree, system
+from scriptmode_runtime._processes.loop import HANDLED, STOPPING
 from scriptmode_runtime._processes.process_tree import POLL_SECONDS, ProcessTree
 from scriptmode_runtime._strategies.mpi import processes_per_host
 from scriptmode_runtime._values.errors import RuntimeFailure
@@ -45,8 +46,7 @@ _JAX_DETECTS = "OMPI_MCA_orte_hnp_uri"
 _JAX_REQUIRES_MPI4PY = "OMPI_VERSION"
 #: The exit code of a shell for a program that cannot be started.
 _COMMAND_NOT_STARTED = 127
-_STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-_FORWARDED = (*_STOPS, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
+_FORWARDED = (*HANDLED, signal.SIGCONT)
 #: Seconds to wait for the launcher to accept a message.
 _SEND_TIMEOUT = 5.0
 #: Seconds between ``mpirun``'s SIGTERM and SIGKILL to a rank (odls_base_sigkill_timeout).
@@ -131,7 +131,7 @@ class Rank:
 
         The first rank to end would make ``mpirun`` end all others, which may be saving. Its own stops are not held.
         """
-        if number not in _STOPS:
+        if number not in STOPPING:
             self._forward(number)
             return
         self._tree, self._stop_signal = self._tree or ProcessTree(self._program), number

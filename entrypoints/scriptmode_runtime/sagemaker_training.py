@@ -16,7 +16,7 @@ import signal
 import sys
 from typing import NoReturn
 
-from scriptmode_runtime._processes.loop import STOPPING
+from scriptmode_runtime._processes.loop import HANDLED
 
 #: Without the working directory on the path: it may be the source's, whose modules would hide those of the runtime.
 _LAUNCH = """\
@@ -30,7 +30,7 @@ sys.exit(main())
 def main() -> NoReturn:
     """Replace this process with the launcher; raises ``OSError`` on failure, which the toolkit reports."""
     # They stay pending until the launcher handles them: process 1 would lose them.
-    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
     _stop_uploads()
     sys.stdout.flush()
     sys.stderr.flush()

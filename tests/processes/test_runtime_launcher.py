@@ -9,7 +9,7 @@ import sys
 import pytest
 from fakes.aws_server import aws_server
 from fakes.host_folders import write_host
-from processes.launchers import ENTRYPOINTS, alive, child, host, until
+from processes.launchers import ENTRYPOINTS, child, host
 
 
 @pytest.mark.parametrize(
@@ -48,24 +48,28 @@ def test_a_source_that_is_not_on_s3_is_named(tmp_path, launch):
     assert "Traceback" not in launcher.failure
 
 
-def test_sigint_is_forwarded_and_shows_in_the_exit_code(tmp_path, launch):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2"])
+def test_a_signal_is_forwarded_and_shows_in_exit_code_and_failure_file(tmp_path, launch, name):
     launcher = launch(host(tmp_path, child("sleeps.py")))
     launcher.says("asleep")
-    launcher.send(signal.SIGINT)
-    assert launcher.wait() == 130
-    assert "KeyboardInterrupt" in launcher.output
+    launcher.send(signal.Signals[name])
+    assert launcher.wait() == 128 + signal.Signals[name]
+    assert name in launcher.failure
+    assert ("KeyboardInterrupt" in launcher.output) == (name == "SIGINT")
 
 
-def test_a_second_sigint_does_not_wait_for_a_deaf_script(tmp_path, launch):
-    script = child("ignores_sigterm.py").replace("SIGTERM", "SIGINT")
-    script = script.replace("signal.SIG_IGN", "lambda *_: print('interrupted', flush=True)")
-    launcher = launch(host(tmp_path, script))
+@pytest.mark.parametrize("before", [(signal.SIGINT,)])
+def test_a_second_sigint_does_not_wait_for_a_deaf_script(tmp_path, launch, before):
+    says = "for it in (2, 10, 15): signal.signal(it, lambda it, _: print(f'signal {it}.', flush=True))"
+    launcher = launch(host(tmp_path, f"import signal, time\n{says}\nprint('deaf', flush=True)\ntime.sleep(600)"))
     launcher.says("deaf")
+    launcher.send(before[0])
+    launcher.says(f"signal {before[0]}.")
+    for number in (*before[1:], signal.SIGUSR1):
+        launcher.send(number)
+    launcher.says("signal 10.")
     launcher.send(signal.SIGINT)
-    until(lambda: launcher.output.count("interrupted") == 1)
-    assert alive(launcher.pid)
-    launcher.send(signal.SIGINT)
-    assert launcher.wait() == 130
+    assert launcher.wait() == 128 + before[0]
 
 
 @pytest.mark.parametrize("version", [(2, 7, 18), (3, 8, 18)])

@@ -17,7 +17,7 @@ a daemon of ``mpirun``
                                                      within a second: ``mpirun`` fails where it lost a
                                                      daemon, and may end before that host's loss is known
 another host failed, or was lost                     that of the other host's failure
-SIGTERM, SIGINT or SIGHUP to this launcher           128 + the signal's number
+SIGTERM, SIGINT, SIGHUP or SIGQUIT to this launcher  128 + the signal's number
 a wait was not reached in time, `Supervisor.abort`   1
 ===================================================  ===============================================
 
@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING
 from scriptmode_runtime import contract
 from scriptmode_runtime._processes import children, system
 from scriptmode_runtime._processes.children import DAEMON, OPTIONAL, SERVICE, TRAINER, Child
-from scriptmode_runtime._processes.loop import STOPPING
+from scriptmode_runtime._processes.loop import FORWARDED, STOPPING
 from scriptmode_runtime._processes.process_tree import POLL_SECONDS
 from scriptmode_runtime._values.failure import LAUNCHER_FAILED, SIGNALLED, HostFailure, how_ended
 from scriptmode_runtime.plan import DAEMONS_ENDED, RANKS_SAVED, STOP_RANKS, TRAINERS_ENDED
@@ -94,6 +94,7 @@ class Supervisor:
         self._hang_detector = hang_detector
         #: Whether the plan has completed: its services then end without a failure.
         self._is_completed = False
+        self._is_last = False
 
     def __enter__(self) -> Supervisor:  # noqa: PYI034 - Self is not in Python 3.9's typing
         self._loop.handle_signals(self._on_signal)
@@ -119,7 +120,7 @@ class Supervisor:
 
         A signal to stop is ignored while the services of the ``last`` plan are stopped: the job has completed.
         """
-        self._is_completed = False
+        self._is_completed, self._is_last = False, last
         self._loop.once(self._clock())  # handle a signal that arrived between two plans
         with contextlib.suppress(_JobFailedError):
             self._until(lambda: True)
@@ -261,6 +262,10 @@ class Supervisor:
             for child in self._processes.reap():
                 self._check_exit(child)
                 child.on_end(child.status or 0)
+            return
+        if number in FORWARDED:
+            if self._is_last:
+                self._processes.signal(number, TRAINER)
             return
         own_failure = self._agreement.own_failure
         if own_failure and own_failure.graceful and number == signal.SIGINT:

@@ -10,7 +10,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 #: Signals that stop the job.
-STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+#: Signals for the script, such as a scheduler's notice that the job's time ends: sbatch --signal=USR1@60.
+FORWARDED = (signal.SIGUSR1, signal.SIGUSR2)
+HANDLED = (*STOPPING, *FORWARDED)
 
 
 class Ticker(Protocol):
@@ -51,10 +54,10 @@ class Loop:
         for descriptor in self._wakeup:
             os.set_blocking(descriptor, False)
         self._earlier_wakeup = signal.set_wakeup_fd(self._wakeup[1], warn_on_full_buffer=False)
-        for number in (*STOPPING, signal.SIGCHLD):
+        for number in (*HANDLED, signal.SIGCHLD):
             if signal.getsignal(number) is not signal.SIG_IGN or number == signal.SIGCHLD:
                 signal.signal(number, lambda *_: None)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
 
         def on_wakeup() -> None:
             for number in os.read(self._wakeup[0], 512):
