@@ -58,7 +58,7 @@ def test_a_signal_is_forwarded_and_shows_in_exit_code_and_failure_file(tmp_path,
     assert ("KeyboardInterrupt" in launcher.output) == (name == "SIGINT")
 
 
-@pytest.mark.parametrize("before", [(signal.SIGINT,)])
+@pytest.mark.parametrize("before", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGINT)])
 def test_a_second_sigint_does_not_wait_for_a_deaf_script(tmp_path, launch, before):
     says = "for it in (2, 10, 15): signal.signal(it, lambda it, _: print(f'signal {it}.', flush=True))"
     launcher = launch(host(tmp_path, f"import signal, time\n{says}\nprint('deaf', flush=True)\ntime.sleep(600)"))

@@ -76,10 +76,10 @@ def test_a_program_that_python_started_saves_before_the_job_ends(tmp_path, launc
 def test_a_second_interrupt_does_not_wait_for_what_the_script_left(tmp_path, launch):
     launcher = start(tmp_path, launch, "train.sh", shell("foreground", 600))
     launcher.says("training")
-    launcher.send(signal.SIGTERM)
+    launcher.send(signal.SIGINT)
     launcher.says("script ended")
     launcher.send(signal.SIGINT)
-    assert launcher.wait(100) == 143
+    assert launcher.wait(15) == 130
     assert not holding(str(launcher.base))
 
 

@@ -94,7 +94,7 @@ class Supervisor:
         self._hang_detector = hang_detector
         #: Whether the plan has completed: its services then end without a failure.
         self._is_completed = False
-        self._is_last = False
+        self._is_last = self._is_interrupted = False
 
     def __enter__(self) -> Supervisor:  # noqa: PYI034 - Self is not in Python 3.9's typing
         self._loop.handle_signals(self._on_signal)
@@ -267,9 +267,10 @@ class Supervisor:
             if self._is_last:
                 self._processes.signal(number, TRAINER)
             return
-        own_failure = self._agreement.own_failure
-        if own_failure and own_failure.graceful and number == signal.SIGINT:
-            self._processes.kill()  # a second SIGINT
+        if number == signal.SIGINT:
+            if self._is_interrupted and self._agreement.own_failure:
+                self._processes.kill()
+            self._is_interrupted = True
         message = f"{self._host}: stopped by {signal.Signals(number).name}"
         self._fail(message, SIGNALLED + number, graceful=True)
 
