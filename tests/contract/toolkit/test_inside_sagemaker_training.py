@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -37,15 +38,8 @@ class ToolkitsTrain(Launcher):
 
 @pytest.fixture
 def train():
-    started = []
-
-    def start(base, **kwargs):
-        started.append(ToolkitsTrain(base, **kwargs))
-        return started[-1]
-
-    yield start
-    for each in started:
-        each.close()
+    with ExitStack() as started:
+        yield lambda base, **kwargs: started.enter_context(closing(ToolkitsTrain(base, **kwargs)))
 
 
 def host(tmp_path, script, **hyperparameters):
