@@ -200,6 +200,9 @@ def _exec(spec: ProcessSpec, writing: int, reporting: int, parent: int) -> None:
         os.chdir(spec.cwd)
         signal.set_wakeup_fd(-1)
         restore_defaults()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+            if callable(signal.getsignal(number)):  # it would lose a stop that came meanwhile
+                signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         path = spec.argv[0]
         os.execvpe(spec.argv[0], spec.argv, {**os.environ, **spec.env})  # noqa: S606 - never a shell
