@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 #: Variables of other jobs, other launchers and batch systems, which a host must not read as its own: with those of a
 #: batch system mpirun starts its ranks on the nodes of that system's job, and libraries take its ranks and addresses.
-#: CUDA_VISIBLE_DEVICES and its kind, which Slurm sets too, stay.
+#: CUDA_VISIBLE_DEVICES and its kind, which Slurm sets too, stay. PYTHONINSPECT makes every sys.exit() an exit code 1.
 FOREIGN_PREFIXES = (
     "SM_", "SAGEMAKER_", "OMPI_", "PMIX_", "PRTE_", "PMI_", "PMI2_", "SLURM_", "SLURMD_", "SRUN_", "SBATCH_", "SALLOC_",
-    "PBS_", "LSB_", "HOROVOD_GLOO_",
+    "PBS_", "LSB_", "HOROVOD_GLOO_", "PYTHONINSPECT",
 )  # fmt: skip
 FOREIGN_NAMES = frozenset(
     ("TF_CONFIG", *WORLD_VARIABLES, "SLURM", "PE_HOSTFILE", "HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS")
