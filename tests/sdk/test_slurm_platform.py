@@ -221,10 +221,7 @@ def test_the_command_line_takes_the_header_and_its_nodes(cluster, tmp_path, head
     ("words", "error"),
     [
         (["sight.sh"], "script is 'sight.sh': No such file or directory; did you mean 'site.sh'? (--sbatch)"),
-        (
-            ["train.py"],
-            "which has no line #SBATCH before a command; give the batch script of one job (--sbatch)",
-        ),
+        (["train.py"], "which has no line #SBATCH before a command; give the batch script of one job (--sbatch)"),
         (["site.sh", "--force"], "--force is for jobs of this"),
         (["site.sh", "--instance-type", "local_process"], "not for 'local_process'; leave one of them out"),
     ],

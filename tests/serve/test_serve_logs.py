@@ -245,8 +245,7 @@ def test_a_long_search_goes_on_in_the_next_page(tmp_path):
     (tmp_path / "log").write_text("".join(f"line {number}\n" for number in range(20)))
     description = parse_description({"CreationTime": datetime.now(timezone.utc), "TrainingJobStatus": "Completed"})
     platform = SimpleNamespace(
-        describe=lambda _: description,
-        log_locations=lambda _: {"algo-1": str(tmp_path / "log")},
+        describe=lambda _: description, log_locations=lambda _: {"algo-1": str(tmp_path / "log")}
     )
     seconds = itertools.count()
     streams = partial(streams_of_job, platform, KnownTimes(platform))

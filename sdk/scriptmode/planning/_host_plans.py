@@ -39,12 +39,7 @@ class HostPlans(Mapping[str, HostPlan]):
     Each plan names all hosts several times: to make all plans takes time and memory with the square of their number.
     """
 
-    def __init__(
-        self,
-        job: JobRequest,
-        hosts: Mapping[str, PlannedHost],
-        source: Mapping[str, str],
-    ) -> None:
+    def __init__(self, job: JobRequest, hosts: Mapping[str, PlannedHost], source: Mapping[str, str]) -> None:
         """Plan the first and the last host of each group.
 
         Raises `SpecError` with the runtime's message for a host that would refuse to run, and `PlatformError` for a job

@@ -62,12 +62,7 @@ class Stream(Protocol):
 
 
 def send_frame(
-    stream: Stream,
-    kind: str,
-    content: bytes = b"",
-    *,
-    wait: Callable[[int], object] = lambda _: None,
-    **fields: object,
+    stream: Stream, kind: str, content: bytes = b"", *, wait: Callable[[int], object] = lambda _: None, **fields: object
 ) -> None:
     """Write a frame; raise ``OSError``, ``BrokenPipeError`` where nothing reads it.
 
