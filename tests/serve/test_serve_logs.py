@@ -243,10 +243,8 @@ def test_times_that_another_server_records_are_read(tmp_path):
 
 def test_a_long_search_goes_on_in_the_next_page(tmp_path):
     (tmp_path / "log").write_text("".join(f"line {number}\n" for number in range(20)))
-    description = parse_description({"CreationTime": datetime.now(timezone.utc), "TrainingJobStatus": "Completed"})
-    platform = SimpleNamespace(
-        describe=lambda _: description, log_locations=lambda _: {"algo-1": str(tmp_path / "log")}
-    )
+    job = parse_description({"CreationTime": datetime.now(timezone.utc), "TrainingJobStatus": "Completed"})
+    platform = SimpleNamespace(describe=lambda _: job, log_locations=lambda _: {"algo-1": str(tmp_path / "log")})
     seconds = itertools.count()
     streams = partial(streams_of_job, platform, KnownTimes(platform))
     search = Logs(tuple, streams, "arn", lambda: float(next(seconds))).operations["FilterLogEvents"]

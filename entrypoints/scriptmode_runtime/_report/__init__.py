@@ -138,7 +138,7 @@ def describe(
     if process == "mpirun":
         host, process, status, output = _failed_rank(environment, status, output, rank)
     hide = create_redaction(environment)
-    output = without_native_frames(without_handled(without_ignored(output), status))
+    output = without_handled(without_native_frames(without_ignored(output)), status)
     where = f"{host}, {process}: {_status_text(status)}"
     from scriptmode_runtime._report.hints import hint as find_hint
 

@@ -39,8 +39,11 @@ _MESSAGE_START = 200
 _AFTER_REMOTE = f'"""\n\n{_CHAINED[1]}\n\n'
 #: Frames of machine code, as glog, abseil, TensorFlow and Open MPI write them below the reason of an abort.
 _NATIVE_FRAME = r"(?m)^(?:\[[^\]\n]*:\d+\] )?(?: *@ +(?:\(nil\)|0x[0-9a-f]+)|\[ *\d+\] )[^\n]*\n?"
-#: Lines after a traceback that was handled: a process that a signal ended afterwards did not fail of it.
-_LINES_AFTER_FAILURE = 8
+#: Lines after a traceback that was handled, by the signal that ended the process afterwards: it did not fail of it.
+#: A failed program may crash at its end, below a message of TensorFlow; abort may be C++'s answer to any error.
+_LINES_AFTER_HANDLED: dict[int, int] = {signal.SIGKILL: 8, signal.SIGTERM: 8, signal.SIGSEGV: 100, signal.SIGBUS: 100}
+#: What Python's faulthandler writes first of a crash.
+_TRACED_CRASH = "Fatal Python error: "
 #: Characters of the type of an exception.
 _LONGEST_TYPE = 200
 #: A process ended by signal n counts as ended with this much more (POSIX shells).
@@ -99,10 +102,10 @@ def without_native_frames(output: str) -> str:
 
 
 def without_handled(output: str, status: int) -> str:
-    """Return the output after an error that the process handled before SIGKILL or SIGTERM ended it."""
-    after = last_error(output).split("\n")[1:]
-    is_handled = status in (-signal.SIGKILL, -signal.SIGTERM) and len(after) > _LINES_AFTER_FAILURE
-    return "\n".join(after) if is_handled else output
+    """Return the output after an error that the process handled before SIGKILL, SIGTERM or a crash ended it."""
+    after = last_error(output).partition("\n")[2]
+    lines = after.partition(_TRACED_CRASH)[0].count("\n") + 1
+    return after if lines > _LINES_AFTER_HANDLED.get(-status, lines) else output
 
 
 def last_error(output: str) -> str:

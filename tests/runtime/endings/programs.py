@@ -53,6 +53,8 @@ PYTHON = {
         'Pass --helpshort or --helpfull to see help on flags.\\n")\nsys.exit(1)'
     ),
     "SIGKILL after an error that was handled": 'import logging, os\ntry:\n    int("x")\nexcept ValueError:\n    logging.exception("a record is left out")\nfor n in range(60):\n    print("epoch", n, flush=True)\nos.kill(os.getpid(), 9)',
+    "SIGSEGV after an error that was handled": 'import logging, os\ntry:\n    int("x")\nexcept ValueError:\n    logging.exception("a record is left out")\nfor n in range(160):\n    print("epoch", n, flush=True)\nos.kill(os.getpid(), 11)',
+    "SIGSEGV after an error that was not": 'import atexit, os\natexit.register(os.kill, os.getpid(), 11)\natexit.register(print, "Fatal Python error: Segmentation fault\\n" + "  line 3 in fit\\n" * 150, flush=True)\nraise ValueError("part-3 has no labels")',
     "a process": 'import multiprocessing, sys\n\n\ndef work():\n    raise ValueError("part-3 has no labels")\n\n\nprocess = multiprocessing.get_context("fork").Process(target=work)\nprocess.start()\nprocess.join()\nsys.exit(process.exitcode)',
     "a child that SIGKILL ended": 'import subprocess, sys\nsys.exit(subprocess.call(["sh", "-c", "kill -9 $$"]))',
     "a segmentation fault beside a thread": "import ctypes, faulthandler, threading, time\nfaulthandler.enable()\n\n\ndef feed():\n    time.sleep(30)\n\n\nthreading.Thread(target=feed, daemon=True).start()\ntime.sleep(0.2)\nctypes.string_at(0)",
