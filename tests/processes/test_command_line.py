@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -78,6 +79,9 @@ def test_jobs_are_listed_newest_first_in_local_time(jobs, monkeypatch):
     assert summary["TrainingJobName"] == "broken"
     assert datetime.fromisoformat(summary["CreationTime"]).utcoffset() == timedelta(0)
     assert (summary["InstanceCount"], "LastMetric" in summary) == (1, False)
+    # The C library keeps the zone of this process otherwise, for the tests that follow.
+    monkeypatch.delenv("TZ")
+    time.tzset()
     (summary,) = json.loads(program("list", "--name", "of-two", "--json").stdout)
     assert summary["LastMetric"] == {"MetricName": "loss", "Value": 0.5}
     assert program("list", "--since", "1d").stdout.count("\n") == 3
